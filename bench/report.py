@@ -1,0 +1,179 @@
+"""Tables made from the results of a benchmark run: on the terminal, and as the page docs/benchmarks.md.
+
+python bench/report.py build/bench/results.json docs/benchmarks.md
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+STEPS = {
+    "bulk_insert": "bulk insert of all rows",
+    "upsert_1pct": "upsert of 1 % spread over all files",
+    "upsert_10pct": "upsert of 10 %",
+    "upsert_100": "upsert of 100 rows spread over all files",
+    "small_upserts": "upsert of 100 rows into a 10 000-row table (fixed cost of a commit)",
+    "empty_job": "an empty Spark job over 1 000 rows",
+    "scan_cold": "full scan aggregate, first of the session",
+    "scan_warm": "full scan aggregate, warm",
+    "scan_plain": "the same by plain Spark parquet over the same files",
+    "point_query": "point query by key",
+    "incremental": "incremental pull of all changes",
+}
+# (step, peer, at least this many times faster than the peer)
+TARGETS = (
+    ("bulk_insert", "hudi", 2.5),
+    ("bulk_insert", "delta", 1.0),
+    ("upsert_1pct", "hudi", 6.0),
+    ("upsert_1pct", "delta", 1.8),
+    ("upsert_10pct", "hudi", 6.0),
+    ("upsert_10pct", "delta", 1.8),
+    ("upsert_100", "hudi", 6.0),
+)
+FIXED_COST_SECONDS = 0.6
+SCAN_RATIO = 1.1
+WORKER_MIB = 700
+
+
+def seconds(results: dict[str, Any], peer: str, step: str) -> float | None:
+    """Median over the rounds of the median of a step's repetitions; None when the peer has no such step."""
+    rounds = [
+        statistics.median(measure["seconds"])
+        for measure in results["measures"]
+        if measure["peer"] == peer and measure["step"] == step and measure.get("seconds")
+    ]
+    return statistics.median(rounds) if rounds else None
+
+
+def memory(results: dict[str, Any], peer: str, step: str, kind: str = "total") -> int | None:
+    """Highest resident memory of a step over the rounds, MiB."""
+    peaks = [
+        measure["memory_mib"][kind]
+        for measure in results["measures"]
+        if measure["peer"] == peer and measure["step"] == step and measure.get("seconds")
+    ]
+    return max(peaks) if peaks else None
+
+
+def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """What must be reached: (what, wanted, measured, reached)."""
+    found = []
+    for step, peer, wanted in TARGETS:
+        ours, theirs = seconds(results, "ours", step), seconds(results, peer, step)
+        if ours and theirs:
+            title = results["peers"][peer]["title"]
+            measured = theirs / ours
+            found.append((f"{STEPS[step]}, against {title}", f">= {wanted}x", f"{measured:.2f}x", measured >= wanted))
+    fixed = seconds(results, "ours", "small_upserts")
+    if fixed:
+        found.append(
+            ("fixed cost of a commit", f"<= {FIXED_COST_SECONDS} s", f"{fixed:.2f} s", fixed <= FIXED_COST_SECONDS)
+        )
+    scan, plain = seconds(results, "ours", "scan_warm"), seconds(results, "ours", "scan_plain")
+    if scan and plain:
+        ratio = scan / plain
+        found.append(
+            (
+                "scan, against plain parquet over the same files",
+                f"<= {SCAN_RATIO}x",
+                f"{ratio:.2f}x",
+                ratio <= SCAN_RATIO,
+            )
+        )
+    worker = memory(results, "ours", "memory_upsert", "largest_worker")
+    if worker:
+        what = "largest Python worker, 1 000 rows into the table of the memory test"
+        found.append((what, f"< {WORKER_MIB} MiB", f"{worker} MiB", worker < WORKER_MIB))
+    return found
+
+
+def console_report(results: dict[str, Any]) -> None:
+    """Prints seconds, ratios, memory and what was reached."""
+    console = Console(width=150)
+    for title, rows in _sections(results):
+        table = Table(title=title)
+        for number, name in enumerate(rows[0]):
+            table.add_column(name, justify="right" if number else "left")
+        for row in rows[1:]:
+            table.add_row(*row)
+        console.print(table)
+    loads = [measure["load"] for measure in results["measures"]]
+    console.print(f"load average: {min(loads)} to {max(loads)}, median {statistics.median(loads)}")
+
+
+def markdown_report(results: dict[str, Any]) -> str:
+    """The page docs/benchmarks.md."""
+    machine = results["machine"]
+    loads = [measure["load"] for measure in results["measures"]]
+    versions = "; ".join(f"{peer['title']} on {peer['version']}" for peer in results["peers"].values())
+    text = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench` and then `make bench-docs`; do not edit by hand. What is done and how: `bench/run.py`.",
+        "",
+        f"* Run of {results['started']}, {results['rounds']} alternating rounds, medians; "
+        f"load average when the steps began: {min(loads)} to {max(loads)}, median {statistics.median(loads)}.",
+        f"* Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}, "
+        f"Python {machine['python']}, {machine['java']}; the heap of each JVM is {results['heap']}.",
+        f"* Peers: {versions}.",
+        f"* Input: TPC-H lineitem at scale {results['scale']}, {results['inputs']['rows']['base']:,} rows, "
+        f"{results['inputs']['bytes'] / 1e6:.0f} MB of parquet; key l_orderkey-l_linenumber, partition l_shipmode.",
+        "* Hudi runs with its own defaults, metadata table and column statistics among them: hoodie has neither yet.",
+        "",
+    ]
+    for title, rows in _sections(results):
+        text += [f"## {title}", "", "| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+        text += ["| " + " | ".join(row) + " |" for row in rows[1:]] + [""]
+    return "\n".join(text)
+
+
+def _sections(results: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
+    peers = list(results["peers"])
+    titles = [results["peers"][peer]["title"] for peer in peers]
+    steps = [step for step in STEPS if any(seconds(results, peer, step) for peer in peers)]
+    times = [["seconds", *titles]]
+    times += [[STEPS[step], *(_number(seconds(results, peer, step)) for peer in peers)] for step in steps]
+    sections = [("Seconds (median)", times)]
+    others = [peer for peer in peers if peer not in {"ours", "plain"}]
+    if "ours" in peers and others:
+        ratios = [["times the seconds of hoodie", *(results["peers"][peer]["title"] for peer in others)]]
+        for step in steps:
+            ours = seconds(results, "ours", step)
+            if ours and step not in {"empty_job", "scan_plain"}:
+                theirs = [seconds(results, peer, step) for peer in others]
+                ratios.append([STEPS[step], *(f"{value / ours:.2f}x" if value else "–" for value in theirs)])
+        sections.append(("Ratios", ratios))
+    peaks = [["peak resident MiB: all (largest Python worker)", *titles]]
+    for step in steps:
+        if step != "empty_job":
+            peaks.append([STEPS[step], *(_peak(results, peer, step) for peer in peers)])
+    sections.append(("Memory", peaks))
+    reached = [["what must be reached", "wanted", "measured", "reached"]]
+    reached += [[what, wanted, measured, "yes" if ok else "NO"] for what, wanted, measured, ok in verdicts(results)]
+    fixed, empty = seconds(results, "ours", "small_upserts"), seconds(results, "ours", "empty_job")
+    if fixed and empty:
+        reached.append(["fixed cost of a commit, in empty Spark jobs", "", f"{fixed / empty:.1f}", ""])
+    if len(reached) > 1:
+        sections.append(("Targets", reached))
+    return sections
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _peak(results: dict[str, Any], peer: str, step: str) -> str:
+    total = memory(results, peer, step)
+    worker = memory(results, peer, step, "largest_worker")
+    return "–" if total is None else f"{total} ({worker})" if worker else str(total)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(markdown_report(json.loads(Path(sys.argv[1]).read_text())))

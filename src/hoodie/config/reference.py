@@ -1,0 +1,86 @@
+"""The reference pages of the option keys, as Markdown text made from the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from hoodie.config.registry import ConfigKey, Kind, all_keys, differences
+from hoodie.config.values import accepted
+
+_KIND_WORDS: dict[Kind, str] = {"implemented": "yes", "no_meaning_here": "no effect", "not_yet": "not yet"}
+
+_INTRODUCTION = """\
+# Configuration reference
+
+Made by `hoodie config --markdown > docs/config.md` from the registry in `src/hoodie/config/registry.tsv`; a test fails
+when it is out of date. `hoodie config KEY` explains one key.
+
+The keys are Apache Hudi's (1.2.0, and those of 0.15 that scripts still pass), plus a few of `hoodie` under
+`hoodie.engine.`. An unknown `hoodie.*` key is an error that names the nearest known key. The column *here* says
+
+* **yes**: it does what it says; values listed as *not yet* are refused.
+* **no effect**: it steers the JVM (tasks, memory, servers, Java classes) or is always on; accepted, one log line.
+* **not yet**: it would change what is stored or promised. A value that asks for it is refused, or warned about where
+  only upkeep is missing (cleaning, archiving, compaction, metrics). A default, an "off" value or a detail of a feature
+  that is off is accepted.
+
+Older and stored spellings of one setting are honoured; two of them with different values are an error.
+"""
+
+
+def reference_markdown() -> str:
+    """All keys by topic, then the deliberate differences from Hudi's defaults."""
+    parts = [_INTRODUCTION, "## Defaults that differ from Hudi's on purpose\n", differences_markdown()]
+    for group, entries in groupby(all_keys(), key=lambda entry: entry.group):
+        parts.append(f"## {group}\n")
+        parts.append(_table(("key", "default", "here", "since", "meaning"), _reference_rows(entries)))
+    return "\n".join(parts)
+
+
+def differences_markdown() -> str:
+    """Table of the defaults that differ from Hudi's on purpose."""
+    rows = (
+        (f"`{entry.key}`", _code(entry.hudi_default), _code(entry.our_default), entry.difference or "")
+        for entry in differences()
+    )
+    return _table(("key", "Hudi 1.2.0", "hoodie", "why"), rows)
+
+
+def _reference_rows(entries: Iterable[ConfigKey]) -> Iterator[tuple[str, ...]]:
+    for entry in entries:
+        yield (
+            f"`{entry.key}`",
+            "" if entry.alias_of else _code(entry.default),
+            _KIND_WORDS[entry.kind],
+            entry.since or "",
+            _meaning(entry),
+        )
+
+
+def _meaning(entry: ConfigKey) -> str:
+    sentences = [entry.meaning]
+    if entry.alias_of:
+        sentences.append(f"Same as `{entry.alias_of}`")
+    elif entry.values and (entry.type != "flag" or entry.later):
+        sentences.append(f"Accepts {accepted(entry)}")
+    if entry.later and "*" not in entry.later and not entry.alias_of:
+        sentences.append(f"Not yet: {', '.join(entry.later)}")
+    if entry.aliases:
+        sentences.append("Also " + ", ".join(f"`{alias}`" for alias in entry.aliases))
+    if entry.deprecated:
+        sentences.append(f"Deprecated since {entry.deprecated}")
+    if entry.removed:
+        sentences.append(f"Gone from Hudi in {entry.removed}")
+    return ". ".join(sentences).replace("|", "\\|") + "."
+
+
+def _code(value: str | None) -> str:
+    if value is None:
+        return "–"
+    return f"`{value}`" if value else "(empty)"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -1,0 +1,173 @@
+"""The keys `hoodie` knows: every key of Apache Hudi 1.2.0, those of 0.15 that scripts still pass, and our own.
+
+1. The data is `registry.tsv`, one line per key, maintained by hand. Nothing here is generated when the program runs.
+2. It is read once per process, when the first key is looked up (a few milliseconds). Spark workers never need it.
+3. A key that is another spelling of one concept has `alias_of`; options are kept under the canonical key only.
+4. A key ending in `.*` stands for all keys that start so.
+
+It does not know what any option does: packages read options from a `Config`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from hoodie.errors import Invalid
+
+Kind = Literal["implemented", "no_meaning_here", "not_yet"]
+ValueType = Literal["flag", "integer", "number", "text", "list", "enum", "class"]
+Scope = Literal["read", "write", "both"]
+
+_FAMILY = ".*"
+_NEAR = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One configuration key.
+
+    `values` are the values accepted now (or conditions like `>0` for numbers), `later` those Hudi accepts and `hoodie`
+    does not yet; `*` in `later` means every value not in `values`. Both empty: every value of the type is accepted.
+    A value in `later` is refused, or only warned about when `warns`; it asks for nothing while `switch`, another key,
+    is explicitly off.
+    """
+
+    key: str
+    kind: Kind
+    type: ValueType
+    hudi_default: str | None
+    our_default: str | None
+    difference: str | None
+    values: tuple[str, ...]
+    later: tuple[str, ...]
+    synonyms: Mapping[str, str]
+    warns: bool
+    scope: Scope
+    switch: str | None
+    alias_of: str | None
+    aliases: tuple[str, ...]
+    since: str | None
+    deprecated: str | None
+    removed: str | None
+    group: str
+    meaning: str
+
+    @property
+    def default(self) -> str | None:
+        """The value in effect when nobody sets the key; None when there is none."""
+        return self.hudi_default if self.our_default is None else self.our_default
+
+    @property
+    def canonical(self) -> str:
+        """The key options are kept under."""
+        return self.alias_of or self.key
+
+    @property
+    def is_family(self) -> bool:
+        """Whether this entry stands for all keys with its prefix."""
+        return self.key.endswith(_FAMILY)
+
+
+def all_keys() -> tuple[ConfigKey, ...]:
+    """Every known key, by topic."""
+    return _registry().entries
+
+
+def find(name: str) -> ConfigKey | None:
+    """The entry of `name`, of the key it is an older name of, or of its family; None when there is none.
+
+    Case does not matter: Spark's own option maps fold it.
+    """
+    registry = _registry()
+    entry = registry.by_name.get(name) or registry.by_folded_name.get(name.lower())
+    if entry is not None:
+        return entry
+    return next((family for prefix, family in registry.families if name.startswith(prefix)), None)
+
+
+def lookup(name: str) -> ConfigKey:
+    """The entry of `name` (see `find`).
+
+    Raises:
+        Invalid: no such key; names the nearest one.
+    """
+    entry = find(name)
+    if entry is None:
+        raise unknown_key(name)
+    return entry
+
+
+def nearest(name: str) -> str | None:
+    """The known key most like `name`, if any is like it."""
+    names = [known for known in _registry().by_name if not known.endswith(_FAMILY)]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=_NEAR)
+    return close[0] if close else None
+
+
+def unknown_key(name: str) -> Invalid:
+    """The error for a key nobody knows."""
+    near = nearest(name)
+    hint = f"Did you mean {near}?" if near else "`hoodie config` lists all keys"
+    return Invalid(f"Unknown option {name}", remedy=hint, key=name, nearest=near)
+
+
+def differences() -> tuple[ConfigKey, ...]:
+    """Keys whose default deliberately differs from Hudi's."""
+    return tuple(entry for entry in all_keys() if entry.our_default is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    entries: tuple[ConfigKey, ...]
+    by_name: Mapping[str, ConfigKey]
+    by_folded_name: Mapping[str, ConfigKey]
+    families: tuple[tuple[str, ConfigKey], ...]
+
+
+@functools.cache
+def _registry() -> _Registry:
+    data = pkgutil.get_data("hoodie.config", "registry.tsv")
+    assert data is not None, "registry.tsv is part of the package"
+    head, *lines = data.decode("utf-8").splitlines()
+    columns = head.split("\t")
+    entries = tuple(_parse_entry(dict(zip(columns, line.split("\t"), strict=True))) for line in lines)
+    by_name = {entry.key: entry for entry in entries}
+    for entry in entries:
+        for alias in entry.aliases:
+            by_name.setdefault(alias, entry)
+    families = tuple((entry.key.removesuffix("*"), entry) for entry in entries if entry.is_family)
+    return _Registry(entries, by_name, {name.lower(): entry for name, entry in by_name.items()}, families)
+
+
+def _parse_entry(cells: dict[str, str]) -> ConfigKey:
+    default = cells["default"]
+    return ConfigKey(
+        key=cells["key"],
+        kind=cast(Kind, cells["kind"]),
+        type=cast(ValueType, cells["type"]),
+        hudi_default=None if default == "(none)" else default,
+        our_default=cells["ours"] or None,
+        difference=cells["why"] or None,
+        values=_split(cells["values"]),
+        later=_split(cells["later"]),
+        synonyms=dict(pair.split("=", 1) for pair in _split(cells["synonyms"])),
+        warns=cells["asked"] == "warn",
+        scope=cast(Scope, cells["scope"]),
+        switch=cells["switch"] or None,
+        alias_of=cells["alias_of"] or None,
+        aliases=_split(cells["aliases"]),
+        since=cells["since"] or None,
+        deprecated=cells["deprecated"] or None,
+        removed=cells["removed"] or None,
+        group=cells["group"],
+        meaning=cells["meaning"],
+    )
+
+
+def _split(cell: str) -> tuple[str, ...]:
+    return tuple(cell.split("|")) if cell else ()

@@ -1,0 +1,130 @@
+"""Which incoming rows already live in a base file, and at which row of it.
+
+1. One task looks at one base file and one set of keys. It reads the key column only, and for the bloom kinds not even
+   that unless the footer's key range and bloom filter let a key through.
+2. A key that stands several times in a file is found at each of its rows.
+3. The answer is exact: a bloom hit is confirmed on the key column.
+
+Log files are not looked at: keys of an index of these kinds are never in log files only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import TaskId
+from hoodie.records import KeyGenerator, read_columns, read_footer
+from hoodie.storage import Storage
+
+KEY = "_hoodie_record_key"
+
+Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class IndexKind(Enum):
+    """Hudi's names (`hoodie.index.type`) of the indexes that need nothing beside the base files."""
+
+    SIMPLE = "SIMPLE"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BLOOM = "BLOOM"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+
+    @property
+    def is_global(self) -> bool:
+        """True when a key is unique in the table, not only in its partition."""
+        return self in (IndexKind.GLOBAL_SIMPLE, IndexKind.GLOBAL_BLOOM)
+
+    @property
+    def uses_bloom(self) -> bool:
+        return self in (IndexKind.BLOOM, IndexKind.GLOBAL_BLOOM)
+
+
+class KeySet(Protocol):
+    """Incoming keys, loadable where the task runs."""
+
+    def load(self) -> tuple[pa.Array, Positions]:
+        """Distinct keys (string) and, aligned with them, the position of the incoming row of each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTask:
+    """One base file to look into.
+
+    `generator` makes the keys when the file has no key column (`hoodie.populate.meta.fields=false`).
+    `also` names columns whose stored values the caller needs for each hit.
+    """
+
+    storage: Storage
+    path: str
+    keys: KeySet
+    kind: IndexKind
+    prune_by_ranges: bool = True
+    generator: KeyGenerator | None = None
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileHits:
+    """Hits in one base file, ordered by file row: `rows[i]` of the file holds the key of incoming `positions[i]`.
+
+    `stored` has the columns `also` of those rows, or None when none were asked for.
+    """
+
+    path: str
+    rows: Positions
+    positions: Positions
+    stored: pa.Table | None
+
+
+def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
+    """Hits of the task's keys in its base file.
+
+    Raises:
+        Corrupt: the base file cannot be read; names it.
+    """
+    keys, positions = task.keys.load()
+    if task.kind.uses_bloom and task.generator is None:
+        keys, positions = _candidates(task, keys, positions)
+    if not len(keys):
+        return _hits(task, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
+    stored = _stored_keys(task)
+    found = pc.index_in(stored, value_set=keys)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
+    at = found.drop_null().to_numpy(zero_copy_only=False)
+    columns = read_columns(task.storage, task.path, list(task.also)) if task.also and len(rows) else None
+    return _hits(task, rows, positions[at], columns)
+
+
+def _candidates(task: LookupTask, keys: pa.Array, positions: Positions) -> tuple[pa.Array, Positions]:
+    footer = read_footer(task.storage, task.path)
+    keep = np.ones(len(keys), dtype=bool)
+    if task.prune_by_ranges and footer.min_key is not None and footer.max_key is not None:
+        inside = pc.and_(pc.greater_equal(keys, footer.min_key), pc.less_equal(keys, footer.max_key))
+        keep = inside.to_numpy(zero_copy_only=False).copy()
+    bloom = footer.bloom()
+    if bloom is not None and keep.any():
+        at = np.flatnonzero(keep)
+        keep[at] = bloom.contains(keys.take(pa.array(at)))
+    return keys.filter(pa.array(keep)), positions[keep]
+
+
+def _stored_keys(task: LookupTask) -> Any:
+    if task.generator is None:
+        return read_columns(task.storage, task.path, [KEY]).column(KEY)
+    table = read_columns(task.storage, task.path, list(task.generator.source_columns))
+    chunks = [task.generator.record_keys(batch) for batch in table.to_batches()]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _hits(task: LookupTask, rows: Positions, positions: Positions, columns: pa.Table | None) -> FileHits:
+    stored = columns.take(pa.array(rows)) if columns is not None else None
+    return FileHits(task.path, rows, positions, stored)

@@ -1,0 +1,41 @@
+"""Reading a table: options, plan (pure), rows."""
+
+from hoodie.read.filter_sql import parse_filter, parse_row_filter
+from hoodie.read.incremental import CommitTimes, Window
+from hoodie.read.read_options import ReadOptions
+from hoodie.read.read_plan import (
+    FileRead,
+    ReadFacts,
+    ReadPlan,
+    RowPlan,
+    load_read_facts,
+    load_read_plan,
+    plan_read,
+)
+from hoodie.read.read_rows import read_rows
+from hoodie.read.result_schema import ResultSchema, result_schema
+from hoodie.read.row_filter import RowFilter, filter_of
+from hoodie.read.run_read import run_read
+from hoodie.read.table_schema import load_table_schema
+
+__all__ = [
+    "CommitTimes",
+    "FileRead",
+    "ReadFacts",
+    "ReadOptions",
+    "ReadPlan",
+    "ResultSchema",
+    "RowFilter",
+    "RowPlan",
+    "Window",
+    "filter_of",
+    "load_read_facts",
+    "load_read_plan",
+    "load_table_schema",
+    "parse_filter",
+    "parse_row_filter",
+    "plan_read",
+    "read_rows",
+    "result_schema",
+    "run_read",
+]

@@ -1,0 +1,177 @@
+"""Which commits an incremental query selects, which files hold what they wrote, and which rows of these count.
+
+1. The range is (begin, end]. Its clock is the requested time in tables without completion times (version 6) and the
+   completion time in later ones. So a late finisher of a version 8+ table is never skipped by someone who remembers
+   where the last pull ended.
+2. The result is the state at the end of the range, reduced to the rows the selected commits wrote: of each file group
+   the newest file that a selected commit made, unless a selected commit replaced the group. Of these files the rows
+   whose `_hoodie_commit_time` is a selected commit count.
+3. Compaction and clustering keep commit times, so they only move rows; deletes leave nothing to see.
+4. If one of these files is gone (cleaned), or the range begins in archived history, the newest snapshot is read instead
+   and filtered by the same times: rows that changed again after `end` are missing then. `full_scan_fallback=False`
+   makes it an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.records import COMMIT_TIME_FIELD
+from hoodie.spec import CommitMetadata, Instant, InstantTime, parse_log_file_name
+from hoodie.timeline import Timeline
+from hoodie.view import BaseFile, GroupId, View, replaced_groups
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """Which values of `_hoodie_commit_time` count: the given ones, and where `below` is set those in (`above`,
+    `below`), commits that are archived and not known one by one.
+    """
+
+    times: frozenset[InstantTime]
+    above: InstantTime = ""
+    below: InstantTime | None = None
+
+    @property
+    def expression(self) -> pc.Expression:
+        """The rows that count."""
+        column = pc.field(COMMIT_TIME_FIELD)
+        listed = column.isin(pa.array(sorted(self.times), pa.string()))
+        if self.below is None:
+            return listed
+        return listed | ((column > self.above) & (column < self.below))
+
+    @property
+    def sql(self) -> str:
+        """The same as a Spark SQL condition."""
+        column = f"`{COMMIT_TIME_FIELD}`"
+        listed = f"{column} IN ({', '.join(repr(time) for time in sorted(self.times))})" if self.times else "false"
+        if self.below is None:
+            return listed
+        return f"({listed} OR ({column} > '{self.above}' AND {column} < '{self.below}'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The selected completed writes, oldest requested first. `reaches_back`: it begins before the active timeline does,
+    so archived commits are meant too. `by_completion` says which clock `begin` and `end` are on.
+    """
+
+    begin: InstantTime
+    end: InstantTime | None
+    instants: tuple[Instant, ...]
+    by_completion: bool
+    reaches_back: bool = False
+
+    @property
+    def requested(self) -> frozenset[InstantTime]:
+        """Requested times of the selected instants: what rows carry as their commit time."""
+        return frozenset(instant.requested for instant in self.instants)
+
+
+def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, *, by_completion: bool) -> Window:
+    """The completed writes of the active timeline in (begin, end]."""
+    writes = timeline.completed_writes()
+    clock = {one: (one.completed or one.requested) if by_completion else one.requested for one in writes}
+    instants = tuple(one for one in writes if begin < clock[one] and (end is None or clock[one] <= end))
+    active = [clock[one] for one in writes if not timeline.is_before_start(one.requested)]
+    reaches_back = bool(active) and begin < min(active)
+    return Window(begin, end, instants, by_completion, reaches_back)
+
+
+def without_hollow(window: Window, first_incomplete: InstantTime | None, *, block: bool) -> Window:
+    """The window without commits that are later than a write that is not complete; `block` cuts it there, else it is an
+    error.
+
+    Only where the clock is the requested time: whoever continues behind such a commit would never see the earlier one.
+
+    Raises:
+        Invalid: there are such commits and `block` is false.
+    """
+    late = [one for one in window.instants if first_incomplete is not None and one.requested > first_incomplete]
+    if not late:
+        return window
+    if not block:
+        raise Invalid(
+            f"The write of {first_incomplete} is not complete, but commits after it are in the range "
+            f"(the last is {late[-1].requested}): whoever continues from there would never see it",
+            remedy=f"Set the end before {first_incomplete}, or stop there with "
+            "hoodie.read.timeline.holes.resolution.policy=BLOCK",
+            incomplete=first_incomplete,
+        )
+    kept = tuple(one for one in window.instants if one not in late)
+    return Window(window.begin, window.end, kept, window.by_completion, window.reaches_back)
+
+
+def newest_files(
+    window: Window, commits: Mapping[InstantTime, CommitMetadata], view: View
+) -> tuple[dict[GroupId, BaseFile], tuple[str, ...]]:
+    """Of every group that a selected commit wrote and none replaced, the newest written file; and paths that are no
+    longer there.
+
+    Raises:
+        Unsupported: a selected commit wrote log files.
+    """
+    written = [(instant.requested, commits[instant.requested]) for instant in window.instants]
+    replaced = replaced_groups(written)
+    newest: dict[GroupId, str] = {}
+    for requested, metadata in written:
+        for partition, stat in metadata.write_stats():
+            group = (partition, stat.file_id or "")
+            if stat.path is None or group in replaced:
+                continue
+            if stat.is_log or parse_log_file_name(stat.path.rpartition("/")[2]) is not None:
+                raise Unsupported(
+                    f"Incremental queries over log files are not there yet: {requested} wrote {stat.path}",
+                    remedy="Compact the table and query the range of the compaction, or read a snapshot",
+                    path=stat.path,
+                )
+            newest[group] = stat.path
+    listed = {base.path: base for found in view.files for base in found.bases}
+    there = {group: listed[path] for group, path in newest.items() if path in listed}
+    return there, tuple(sorted(path for path in newest.values() if path not in listed))
+
+
+def commit_times(window: Window, timeline: Timeline, *, has_history: bool) -> CommitTimes:
+    """The commit times that count for a window.
+
+    Raises:
+        Unsupported: the range begins in archived history, and the clock is the completion time.
+    """
+    first = timeline.first_write_instant
+    if first is None or not (window.reaches_back and has_history):
+        return CommitTimes(window.requested)
+    start = first.requested
+    if not window.by_completion:
+        # Of 17-digit times exactly those up to `end` are smaller than `end` with a digit behind it.
+        return CommitTimes(
+            window.requested, window.begin, start if window.end is None else min(start, window.end + "0")
+        )
+    if window.begin.strip("0") == "" and window.instants:
+        return CommitTimes(window.requested, "", start)
+    raise Unsupported(
+        f"The incremental query begins at {window.begin}, before the active timeline, "
+        "and archived commits are not read yet",
+        remedy=f"Begin at 000 to have everything, or not before {start}, the first commit that is not archived",
+        begin=window.begin,
+    )
+
+
+def ensure_fallback_allowed(gone: tuple[str, ...], *, allowed: bool) -> None:
+    """Nothing, when the newest snapshot may be read in place of files that are gone.
+
+    Raises:
+        Invalid: it may not; names a file.
+    """
+    if gone and not allowed:
+        raise Invalid(
+            f"{len(gone)} files of the range are gone, cleaned since: {gone[0]}",
+            remedy="Begin later, or filter the newest snapshot instead with "
+            "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true",
+            path=gone[0],
+        )

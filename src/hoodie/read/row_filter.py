@@ -1,0 +1,96 @@
+"""The condition rows must meet, cut into the parts that can be decided early.
+
+1. A filter is a conjunction. Each conjunct knows the columns it looks at, so a part of it can be decided from partition
+   values alone, another from the statistics of a file, and the rest from rows.
+2. Whatever was decided early is decided again on rows: pruning may only leave out what cannot match, never let through
+   less.
+3. Rows for which the condition is NULL do not match, as in SQL.
+
+It does not know SQL (see `filter_sql`) or files.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conjunct:
+    """One condition and the top-level columns it looks at."""
+
+    expression: pc.Expression
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFilter:
+    """All conjuncts must hold. `text` is how the user wrote it."""
+
+    conjuncts: tuple[Conjunct, ...]
+    text: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns that must be read to decide the whole filter."""
+        return frozenset().union(*(part.columns for part in self.conjuncts))
+
+    @property
+    def expression(self) -> pc.Expression:
+        """The whole condition."""
+        return all_of(part.expression for part in self.conjuncts)
+
+    def decidable_with(self, columns: Collection[str]) -> pc.Expression | None:
+        """The conjuncts that look at nothing but `columns` (and at least at one of them); None when there are none."""
+        known = frozenset(columns)
+        parts = [part.expression for part in self.conjuncts if part.columns and part.columns <= known]
+        return all_of(parts) if parts else None
+
+
+def filter_of(expression: pc.Expression, schema: pa.Schema) -> RowFilter:
+    """The filter of an Arrow expression over the columns of `schema`, as one conjunct.
+
+    Raises:
+        Invalid: the expression does not fit the schema or does not give a boolean.
+    """
+    empty = schema.empty_table()
+    matching(empty, expression)
+    return RowFilter((Conjunct(expression, _columns_of(expression, empty)),), str(expression))
+
+
+def all_of(expressions: Iterable[pc.Expression]) -> pc.Expression:
+    """The conjunction of at least one expression."""
+    return functools.reduce(operator.and_, expressions)
+
+
+def matching(rows: pa.Table, expression: pc.Expression) -> pa.Table:
+    """The rows for which the condition is true.
+
+    Raises:
+        Invalid: the condition cannot be computed over these rows.
+    """
+    try:
+        return rows.filter(expression)
+    except (pa.ArrowException, TypeError) as error:
+        raise Invalid(
+            f"The filter {expression} cannot be applied: {str(error).splitlines()[0]}",
+            remedy="Compare columns with values of their own type, or cast one side",
+        ) from error
+
+
+def _columns_of(expression: pc.Expression, empty: pa.Table) -> frozenset[str]:
+    """Columns an expression needs: those without which it cannot be computed. Arrow has no way to ask."""
+    needed = set()
+    for name in empty.column_names:
+        try:
+            empty.drop_columns([name]).filter(expression)
+        except pa.ArrowException:
+            needed.add(name)
+    return frozenset(needed)

@@ -1,0 +1,94 @@
+"""Whether the table still knows how it was at some time.
+
+1. A time names the state made of everything *requested* until then, also where completion times exist.
+2. What a clean has taken away is gone: times before the last clean's earliest retained commit are refused.
+3. A state that a running write may still change is not a state of the past: times from the first incomplete write on
+   are refused. Pending compactions and clusterings change no rows and do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.errors import Invalid
+from hoodie.spec import (
+    CLEAN,
+    COMPLETED_WRITE_ACTIONS,
+    REPLACE_COMMIT,
+    Instant,
+    InstantTime,
+    parse_container,
+    parse_requested_replace,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, instant_path, load_requested
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPast:
+    """From when until when the past is known: `earliest_retained` inclusive, `first_incomplete` exclusive; None is
+    unlimited.
+    """
+
+    earliest_retained: InstantTime | None = None
+    first_incomplete: InstantTime | None = None
+
+
+def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
+    """Nothing, when the state at `as_of` can be read.
+
+    Raises:
+        Invalid: it was cleaned away, or a write before it is not complete.
+    """
+    if past.earliest_retained is not None and as_of < past.earliest_retained:
+        raise Invalid(
+            f"The state of the table at {as_of} was cleaned up: the last clean kept what is needed from "
+            f"{past.earliest_retained} on",
+            remedy=f"Ask for {past.earliest_retained} or later; let cleaning retain more commits",
+            as_of=as_of,
+            earliest_retained=past.earliest_retained,
+        )
+    if past.first_incomplete is not None and as_of >= past.first_incomplete:
+        raise Invalid(
+            f"The state of the table at {as_of} is not settled: the write of {past.first_incomplete} is not complete",
+            remedy=f"Ask for a time before {past.first_incomplete}, or leave the time out to read the newest state",
+            as_of=as_of,
+            first_incomplete=past.first_incomplete,
+        )
+
+
+def load_known_past(storage: Storage, timeline: Timeline) -> KnownPast:
+    """What the timeline and the last clean say. Reads the last clean's metadata and plans of pending replacecommits.
+
+    Raises:
+        Corrupt: the clean's metadata cannot be read.
+    """
+    cleans = [instant for instant in timeline.completed() if instant.action == CLEAN]
+    retained = _earliest_retained(storage, timeline, max(cleans)) if cleans else None
+    return KnownPast(retained, first_incomplete_write(storage, timeline))
+
+
+def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime | None:
+    """Requested time of the first pending write that may add, change or remove rows."""
+    pending = [
+        instant.requested
+        for instant in timeline.pending()
+        if instant.action in COMPLETED_WRITE_ACTIONS and not _is_clustering(storage, timeline, instant)
+    ]
+    return min(pending, default=None)
+
+
+def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> InstantTime | None:
+    path = instant_path(timeline.profile, clean)
+    data = storage.read(path)
+    if not data:  # a clean that died while it wrote its result; it is done again
+        return None
+    return parse_container(data, path)[1].get("earliestCommitToRetain") or None
+
+
+def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending replacecommit is a clustering, which has the same name in version 6."""
+    if instant.action != REPLACE_COMMIT or timeline.profile.capabilities.clustering_action:
+        return False
+    data = load_requested(storage, timeline.profile, instant)
+    return bool(data) and parse_requested_replace(data, instant.requested).is_clustering

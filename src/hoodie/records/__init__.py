@@ -1,0 +1,76 @@
+"""What a row is: schemas, base files, keys, partition values, ordering."""
+
+from hoodie.records.align import align, align_array
+from hoodie.records.avro import from_avro, to_avro, with_meta_avro, without_meta_avro
+from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer
+from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
+from hoodie.records.bloom import BloomFilter, BloomOptions
+from hoodie.records.footer import BaseFooter
+from hoodie.records.key_range import KeyRange, key_range
+from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions
+from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
+from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle
+from hoodie.records.record_keys import RowOrigin
+from hoodie.records.schema import (
+    COMMENT_KEY,
+    COMMIT_TIME_FIELD,
+    FILE_NAME_FIELD,
+    KEY_FIELD,
+    META_FIELDS,
+    META_SCHEMA,
+    OPERATION_FIELD,
+    PARTITION_PATH_FIELD,
+    SEQNO_FIELD,
+    has_meta,
+    is_meta,
+    storable,
+    with_meta,
+    without_meta,
+)
+
+__all__ = [
+    "COMMENT_KEY",
+    "COMMIT_TIME",
+    "COMMIT_TIME_FIELD",
+    "DEFAULT_PARTITION",
+    "EVENT_TIME",
+    "FILE_NAME_FIELD",
+    "KEY_FIELD",
+    "META_FIELDS",
+    "META_SCHEMA",
+    "OPERATION_FIELD",
+    "OVERWRITE_WITH_LATEST",
+    "PARTITION_PATH_FIELD",
+    "SEQNO_FIELD",
+    "BaseFileOptions",
+    "BaseFileStats",
+    "BaseFileWriter",
+    "BaseFooter",
+    "BloomFilter",
+    "BloomOptions",
+    "KeyGenerator",
+    "KeyKind",
+    "KeyOptions",
+    "KeyRange",
+    "MergeRule",
+    "PathStyle",
+    "RowOrigin",
+    "align",
+    "align_array",
+    "from_avro",
+    "has_meta",
+    "is_meta",
+    "iter_batches",
+    "key_range",
+    "newer_wins",
+    "newest",
+    "parse_codec",
+    "read_columns",
+    "read_footer",
+    "storable",
+    "to_avro",
+    "with_meta",
+    "with_meta_avro",
+    "without_meta",
+    "without_meta_avro",
+]

@@ -1,0 +1,265 @@
+"""A table's schema as Avro JSON, letter for letter as Spark's Hudi writes it, and back.
+
+Hudi keeps the schema of a table in each commit (`schema` of the extra metadata, without meta columns) and in each base file
+(`parquet.avro.schema`, with them). Readers compare these texts and parse them, so:
+
+1. `to_avro` writes compact JSON with Avro's own member order: type, name, namespace, doc, fields | size, logicalType ...
+2. A nullable column is the union [null, T] with default null; a required one is T with no default.
+3. A nested record is named after its field; its namespace is the full name of the record around it, and a namespace is written
+   only where it differs from the one around. List items and map values do not add a level.
+4. A decimal is a `fixed` of the fewest bytes, in the namespace of its own field.
+5. Meta columns carry an empty `doc`; other columns a `doc` only when they have a comment.
+
+`from_avro` also takes what other writers produce: bytes decimals, enums, named references, [T, null] order, other logical types.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hoodie.errors import Corrupt, Invalid
+from hoodie.records.schema import COMMENT_KEY, comment_of, is_list, is_meta, list_type, map_type
+
+_LEAF_TO_AVRO: Final[dict[pa.DataType, Any]] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.timestamp("us", tz="UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("ms", tz="UTC"): {"type": "long", "logicalType": "timestamp-millis"},
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+    pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
+}
+
+_PRIMITIVES: Final[dict[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+    "null": pa.null(),
+}
+
+_LOGICAL: Final[dict[tuple[str, str], pa.DataType]] = {
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+}
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def to_avro(schema: pa.Schema, table_name: str) -> str:
+    """Avro JSON of a storable schema (`schema.storable`), as Hudi writes it for the table.
+
+    Meta columns appear when `schema` has them: with them the text is the one of base file footers, without them that of commits.
+
+    Raises:
+        Invalid: a column name is not an Avro name (letters, digits, underscore, not starting with a digit).
+    """
+    name = avro_name(table_name)
+    record = _record(list(schema), f"{name}_record", f"hoodie.{name}", around="", path="")
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def with_meta_avro(text: str, *, operation: bool = False) -> str:
+    """The schema text of a commit with the meta columns put in front: the text for the footer of a base file."""
+    record = _parsed(text)
+    names = [*_META_NAMES, "_hoodie_operation"] if operation else _META_NAMES
+    own = [field for field in record["fields"] if not is_meta(field["name"])]
+    record["fields"] = [_meta_field(name) for name in names] + own
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def without_meta_avro(text: str) -> str:
+    """The schema text of a base file without the meta columns: the text for commits."""
+    record = _parsed(text)
+    record["fields"] = [field for field in record["fields"] if not is_meta(field["name"])]
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def from_avro(text: str) -> pa.Schema:
+    """Arrow schema of an Avro record schema, meta columns included if it has them.
+
+    Types become what Spark reads them as: enums strings, `time` logical types their numbers, a union of int and long long.
+    A `doc` becomes the column comment.
+
+    Raises:
+        Corrupt: the text is not an Avro record schema.
+    """
+    record = _parsed(text)
+    try:
+        names: dict[str, pa.DataType] = {}
+        data_type, _ = _from_type(record, "", names)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Corrupt(f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]) from error
+    return pa.schema(list(data_type))
+
+
+def avro_name(table_name: str) -> str:
+    """`table_name` with every character Avro does not allow in names replaced by two underscores, as Hudi does."""
+    masked = re.sub(r"\A[^A-Za-z_]", "__", table_name)
+    return re.sub(r"[^A-Za-z0-9_]", "__", masked)
+
+
+def decimal_bytes(precision: int) -> int:
+    """Fewest bytes whose two's complement holds every decimal of `precision` digits."""
+    return ((10**precision - 1).bit_length() + 8) // 8
+
+
+_META_NAMES: Final = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+
+def _meta_field(name: str) -> dict[str, Any]:
+    return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
+
+
+def _record(fields: list[pa.Field], name: str, namespace: str, *, around: str, path: str) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": "record", "name": name}
+    if namespace != around:
+        out["namespace"] = namespace
+    inner = f"{namespace}.{name}" if namespace else name
+    out["fields"] = [_field(field, inner, namespace, f"{path}{field.name}") for field in fields]
+    return out
+
+
+def _field(field: pa.Field, namespace: str, around: str, path: str) -> dict[str, Any]:
+    if _NAME.match(field.name) is None:
+        raise Invalid(
+            f"Column `{path}` has a name that Hudi's schemas do not allow",
+            remedy="Rename it: letters, digits and underscore, not starting with a digit",
+            column=path,
+        )
+    if is_meta(path):
+        return _meta_field(field.name)
+    out: dict[str, Any] = {"name": field.name, "type": _optional(field, field.name, namespace, around, path)}
+    comment = comment_of(field)
+    if comment is not None:
+        out["doc"] = comment
+    if field.nullable:
+        out["default"] = None
+    return out
+
+
+def _optional(field: pa.Field, name: str, namespace: str, around: str, path: str) -> Any:
+    avro = _type(field.type, name, namespace, around, path)
+    return ["null", avro] if field.nullable else avro
+
+
+def _type(data_type: pa.DataType, name: str, namespace: str, around: str, path: str) -> Any:
+    """`name` and `namespace` are those a record would get here; `around` is the namespace the reader already knows."""
+    leaf = _LEAF_TO_AVRO.get(data_type)
+    if leaf is not None:
+        return leaf
+    types = pa.types
+    if types.is_decimal128(data_type):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{namespace}.{name}",
+            "size": decimal_bytes(data_type.precision),
+            "logicalType": "decimal",
+            "precision": data_type.precision,
+            "scale": data_type.scale,
+        }
+    if types.is_struct(data_type):
+        return _record(list(data_type), name, namespace, around=around, path=f"{path}.")
+    if types.is_map(data_type):
+        return {"type": "map", "values": _optional(data_type.item_field, name, namespace, around, f"{path}.value")}
+    if is_list(data_type):
+        return {"type": "array", "items": _optional(data_type.value_field, name, namespace, around, f"{path}.element")}
+    raise Invalid(f"Column `{path}` has the type {data_type}, which is not a stored type", remedy="Apply `storable` first", column=path)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise Corrupt(f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]) from error
+    if not isinstance(record, dict) or record.get("type") != "record" or not isinstance(record.get("fields"), list):
+        raise Corrupt("Not an Avro record schema", remedy="The schema text in the table is damaged", schema=text[:200])
+    return record
+
+
+def _from_type(avro: Any, namespace: str, names: dict[str, pa.DataType]) -> tuple[pa.DataType, bool]:
+    """Arrow type and whether null is allowed."""
+    if isinstance(avro, list):
+        return _from_union(avro, namespace, names)
+    if isinstance(avro, str):
+        found = _PRIMITIVES.get(avro)
+        return (names[_full_name(avro, namespace)] if found is None else found), avro == "null"
+    kind = avro["type"]
+    if isinstance(kind, dict | list):
+        return _from_type(kind, namespace, names)
+    if kind == "array":
+        element, nullable = _from_type(avro["items"], namespace, names)
+        return list_type(pa.field("element", element, nullable=nullable)), False
+    if kind == "map":
+        value, nullable = _from_type(avro["values"], namespace, names)
+        return map_type(pa.field("value", value, nullable=nullable)), False
+    if kind == "record":
+        return _from_record(avro, namespace, names), False
+    data_type = _from_leaf(kind, avro, namespace, names)
+    if "name" in avro:
+        names[_full_name(avro["name"], avro.get("namespace", namespace))] = data_type
+    return data_type, False
+
+
+def _from_leaf(kind: str, avro: dict[str, Any], namespace: str, names: dict[str, pa.DataType]) -> pa.DataType:
+    logical = avro.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return pa.decimal128(avro["precision"], avro.get("scale", 0))
+    if logical is not None and (kind, logical) in _LOGICAL:
+        return _LOGICAL[kind, logical]
+    return _PRIMITIVES[kind] if kind in _PRIMITIVES else names[_full_name(kind, namespace)]
+
+
+def _from_record(avro: dict[str, Any], namespace: str, names: dict[str, pa.DataType]) -> pa.DataType:
+    full = _full_name(avro["name"], avro.get("namespace", namespace))
+    inner = full.rpartition(".")[0]
+    fields = []
+    for field in avro["fields"]:
+        data_type, nullable = _from_type(field["type"], inner, names)
+        doc = field.get("doc")
+        metadata = None if doc is None or is_meta(field["name"]) else {COMMENT_KEY: doc.encode()}
+        fields.append(pa.field(field["name"], data_type, nullable=nullable, metadata=metadata))
+    names[full] = pa.struct(fields)
+    return names[full]
+
+
+def _from_union(avro: list[Any], namespace: str, names: dict[str, pa.DataType]) -> tuple[pa.DataType, bool]:
+    nullable = "null" in avro
+    branches = [_from_type(branch, namespace, names)[0] for branch in avro if branch != "null"]
+    if not branches:
+        return pa.null(), True
+    if len(branches) == 1:
+        return branches[0], nullable
+    if set(branches) == {pa.int32(), pa.int64()}:
+        return pa.int64(), nullable
+    if set(branches) == {pa.float32(), pa.float64()}:
+        return pa.float64(), nullable
+    return pa.struct([pa.field(f"member{at}", branch) for at, branch in enumerate(branches)]), nullable
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"

@@ -1,0 +1,276 @@
+"""Reads parquet and ORC base files of any Hudi version: footer, whole columns, or a stream of batches in bounded memory.
+
+1. Rows come in the storable types of `schema.py`, whatever the file used: two-level `array` lists, `bag.array`, INT96.
+2. With a target schema, rows come in exactly that schema: columns by name, missing ones null, types promoted (`align.py`).
+3. A row group is skipped only when its statistics prove that the filter keeps none of its rows; rows that the filter drops in
+   other groups are dropped after reading.
+4. Streams hold one row group's compressed columns (object stores) or a few buffers (local files), and one batch.
+5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file.
+
+It does not know partitions, slices or commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from hoodie.errors import Corrupt, Invalid
+from hoodie.records.align import align
+from hoodie.records.failures import reading
+from hoodie.records.footer import BaseFooter, file_schema, footer_facts
+from hoodie.records.schema import is_list
+
+DEFAULT_BATCH_ROWS: Final = 64 * 1024
+_LOCAL_BUFFER_BYTES: Final = 1024 * 1024
+
+
+class InputStorage(Protocol):
+    """What the reader needs of a storage."""
+
+    @property
+    def scheme(self) -> str: ...
+
+    def open_input(self, path: str) -> Any: ...
+
+
+def read_footer(storage: InputStorage, path: str) -> BaseFooter:
+    """The footer of a base file: one or two small reads at its end.
+
+    Raises:
+        Corrupt: not a parquet (or, by name, ORC) file, or cut short; `facts["path"]` names it.
+        Missing: no such file.
+    """
+    if _is_orc(path):
+        with _orc(storage, path) as (source, file):
+            return _orc_footer(path, int(source.size()), file)
+    with _parquet(storage, path, None) as (source, file):
+        return _parquet_footer(path, int(source.size()), file)
+
+
+def read_columns(
+    storage: InputStorage, path: str, columns: Sequence[str] | None = None, *, footer: BaseFooter | None = None
+) -> pa.Table:
+    """The named top-level columns of all rows, in the order asked for; None means all columns.
+
+    Only these columns are read from storage. A `footer` read before saves parsing it again.
+
+    Raises:
+        Invalid: the file has no such column.
+        Corrupt: the file is damaged.
+    """
+    with _opened(storage, path, footer) as file:
+        wanted = _selected(file.schema, columns, path)
+        return align(file.read(wanted.names), wanted)
+
+
+def iter_batches(
+    storage: InputStorage,
+    path: str,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    *,
+    schema: pa.Schema | None = None,
+    footer: BaseFooter | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the file in file order, at most `batch_rows` at a time.
+
+    `schema`: give rows in this schema, with nulls for columns the file lacks (default: the file's own). `columns`: of these, give
+    only the named ones. `filter`: drop rows for which the expression is not true, and skip row groups that have no such
+    row; it may use any column of `schema`, but columns used only by it cost reading all of them unless they are in `columns`.
+
+    Raises:
+        Invalid: no such column, or the filter does not fit the schema.
+        Corrupt: the file is damaged; batches given before the damage are good.
+    """
+    with _opened(storage, path, footer) as file:
+        full = file.schema if schema is None else schema
+        wanted = _selected(full, columns, path)
+        read = wanted if filter is None or _binds(filter, wanted) else full
+        groups = list(range(file.group_count)) if filter is None else file.groups_matching(filter, full)
+        present = [name for name in read.names if name in file.schema.names]
+        for batch in file.stream(present, groups, batch_rows):
+            rows = align(batch, read)
+            if filter is not None:
+                rows = _filtered(rows, filter, path)
+            if rows.num_rows:
+                yield rows if read is wanted else rows.select(wanted.names)
+
+
+class _ParquetRows:
+    """An open parquet file as the functions above use it."""
+
+    def __init__(self, source: Any, file: Any, *, local: bool) -> None:
+        self._source = source
+        self._file = file
+        self._local = local
+        self.schema: pa.Schema = file_schema(file.schema_arrow, _int96_leaves(file))
+        self.group_count: int = file.num_row_groups
+
+    def read(self, names: list[str]) -> pa.Table:
+        return self._file.read(columns=names, use_threads=False)
+
+    def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # One row group per call: with pre_buffer Arrow keeps the compressed bytes of all groups of the call.
+        for group in groups:
+            yield from self._file.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=False)
+
+    def groups_matching(self, expression: pc.Expression, schema: pa.Schema) -> list[int]:
+        """Row groups whose statistics do not rule the expression out; all of them where statistics cannot be asked."""
+        alike = pa.schema([field for field in schema if _has_alike(self._file.schema_arrow, field)])
+        every = list(range(self.group_count))
+        if not _binds(expression, alike):
+            return every
+        try:
+            fragment = pads.ParquetFileFormat().make_fragment(self._source)
+            return [group.id for group in fragment.subset(expression, schema=alike).row_groups]
+        except (pa.ArrowException, TypeError, ValueError):
+            return every
+
+
+class _OrcRows:
+    """An open ORC file likewise. Its stripes take the place of row groups."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.schema: pa.Schema = file_schema(file.schema)
+        self.group_count: int = file.nstripes
+
+    def read(self, names: list[str]) -> pa.Table:
+        return self._file.read(columns=names)
+
+    def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for group in groups:
+            stripe = self._file.read_stripe(group, columns=names)
+            for at in range(0, stripe.num_rows, batch_rows):
+                yield stripe.slice(at, batch_rows)
+
+    def groups_matching(self, expression: pc.Expression, schema: pa.Schema) -> list[int]:
+        del expression, schema
+        return list(range(self.group_count))
+
+
+@contextmanager
+def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[_ParquetRows | _OrcRows]:
+    if _is_orc(path):
+        with _orc(storage, path) as (_, file):
+            yield _OrcRows(file)
+        return
+    with _parquet(storage, path, footer) as (source, parquet):
+        yield _ParquetRows(source, parquet, local=storage.scheme in ("file", "memory"))
+
+
+@contextmanager
+def _parquet(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[tuple[Any, Any]]:
+    local = storage.scheme in ("file", "memory")
+    with reading(path), storage.open_input(path) as source:
+        _ensure_not_empty(source, path)
+        yield (
+            source,
+            pq.ParquetFile(
+                source,
+                metadata=None if footer is None else footer.native,
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not local,
+                buffer_size=_LOCAL_BUFFER_BYTES if local else 0,
+                arrow_extensions_enabled=False,
+            ),
+        )
+
+
+@contextmanager
+def _orc(storage: InputStorage, path: str) -> Iterator[tuple[Any, Any]]:
+    import pyarrow.orc as orc
+
+    with reading(path), storage.open_input(path) as source:
+        _ensure_not_empty(source, path)
+        yield source, orc.ORCFile(source)
+
+
+def _parquet_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:
+    meta = file.metadata
+    groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
+    return BaseFooter(
+        path=path,
+        size_bytes=size_bytes,
+        rows=meta.num_rows,
+        schema=file_schema(file.schema_arrow, _int96_leaves(file)),
+        rows_per_group=tuple(group.num_rows for group in groups),
+        bytes_per_group=tuple(group.total_byte_size for group in groups),
+        native=meta,
+        **footer_facts(meta.metadata),
+    )
+
+
+def _orc_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:
+    return BaseFooter(
+        path=path,
+        size_bytes=size_bytes,
+        rows=file.nrows,
+        schema=file_schema(file.schema),
+        rows_per_group=(file.nrows,),
+        bytes_per_group=(file.content_length,),
+        **footer_facts(file.metadata),
+    )
+
+
+def _is_orc(path: str) -> bool:
+    return path.endswith(".orc")
+
+
+def _ensure_not_empty(source: Any, path: str) -> None:
+    if source.size() == 0:
+        raise Corrupt(
+            f"Base file {path} cannot be read: it is empty",
+            remedy="Its writer died: roll back the commit that wrote it",
+            path=path,
+            offset=0,
+        )
+
+
+def _int96_leaves(file: Any) -> frozenset[int]:
+    columns = (file.schema.column(at) for at in range(len(file.schema)))
+    return frozenset(at for at, column in enumerate(columns) if column.physical_type == "INT96")
+
+
+def _selected(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+    if columns is None:
+        return schema
+    missing = [name for name in columns if schema.get_field_index(name) < 0]
+    if missing:
+        raise Invalid(
+            f"{path} has no column {', '.join(f'`{name}`' for name in missing)}",
+            remedy=f"Columns are {', '.join(schema.names)}",
+            columns=tuple(missing),
+            path=path,
+        )
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def _has_alike(schema: pa.Schema, field: pa.Field) -> bool:
+    """Whether the file's own column has the target's type, so that its statistics speak of the target's values."""
+    at = schema.get_field_index(field.name)
+    return at >= 0 and not is_list(field.type) and schema.field(at).type.equals(field.type)
+
+
+def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
+    """Whether all columns of the expression are in `schema`: Arrow tells only by trying."""
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, KeyError, TypeError):
+        return False
+    return True
+
+
+def _filtered(rows: pa.RecordBatch, expression: pc.Expression, path: str) -> pa.RecordBatch:
+    try:
+        return rows.filter(expression)
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise Invalid(f"The filter {expression} does not fit {path}: {error}", remedy="Correct the filter", path=path) from error

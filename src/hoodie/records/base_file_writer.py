@@ -1,0 +1,365 @@
+"""Writes one parquet base file the way Hudi's readers expect it, row group by row group.
+
+1. Memory holds one row group of Arrow data plus the columns being encoded, however many rows the file gets.
+2. The footer carries Hudi's keys: bloom filter and key range of the record keys, the Avro schema with meta columns, the model name.
+   No Arrow schema is stored: the file says nothing Hudi's own files do not say.
+3. Keys enter the filter in row order. With `inherit`, rows marked `inherited` are taken to be covered by the footer they come from:
+   their keys are not looked at, and a rewrite without new keys copies that footer's filter text as it is.
+4. Lists have three levels (`list.element`), decimals are fixed arrays of the fewest bytes, timestamps micros.
+5. On an exception the file is aborted: storage keeps nothing of it.
+
+It does not know where files go, what rows mean, or commits. Format page: docs/format/base-file.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, Self, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.records.avro import to_avro
+from hoodie.records.bloom import SIMPLE, BloomFilter, BloomOptions
+from hoodie.records.failures import writing
+from hoodie.records.footer import (
+    AVRO_SCHEMA_FOOTER_KEY,
+    BLOOM_FOOTER_KEY,
+    BLOOM_TYPE_FOOTER_KEY,
+    MAX_KEY_FOOTER_KEY,
+    MIN_KEY_FOOTER_KEY,
+    MODEL_FOOTER_KEY,
+    BaseFooter,
+)
+from hoodie.records.key_range import KeyRange, key_range
+from hoodie.records.schema import KEY_FIELD, SEQNO_FIELD, is_list, is_nested
+
+MIB: Final = 1024 * 1024
+
+_SAMPLE_FROM_ROWS: Final = 20_000
+_SAMPLE_ROWS: Final = 16_000
+
+Codec = Literal["zstd", "gzip", "snappy", "lz4", "brotli", "none"]
+
+_DEFAULT_LEVELS: Final[dict[Codec, int | None]] = {"zstd": 1, "gzip": 1, "brotli": 1}
+_HUDI_CODECS: Final[dict[str, Codec]] = {
+    "": "none",
+    "uncompressed": "none",
+    "none": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileOptions:
+    """How base files are written.
+
+    Behaviour. `bloom`: kind of filter in the footer, None for no filter and no key range (`hoodie.parquet.bloom.filter.enabled`,
+    or tables without meta columns).
+
+    Performance. `codec`, `level`: compression; level None is the level measured best for the codec. `row_group_bytes`: Arrow bytes
+    of a row group, which bounds the writer's memory; larger groups compress little better. `page_bytes`: size of a data page.
+    `dictionary`: use dictionary encoding on columns whose values repeat (`hoodie.parquet.dictionary.enabled`).
+    """
+
+    bloom: BloomOptions | None = field(default_factory=BloomOptions)
+    codec: Codec = "zstd"
+    level: int | None = None
+    row_group_bytes: int = 32 * MIB
+    page_bytes: int = MIB
+    dictionary: bool = True
+
+    def __post_init__(self) -> None:
+        if self.codec not in get_args(Codec):
+            raise Invalid(f"Codec {self.codec!r} is not known", remedy=f"Use one of {', '.join(get_args(Codec))}")
+        if self.row_group_bytes < 1 or self.page_bytes < 1:
+            raise Invalid("Row groups and pages need a positive size", remedy="Set hoodie.parquet.block.size and page.size above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileStats:
+    """What was written: bytes of the file, rows, and the key range of the footer (None without rows or filter)."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    min_key: str | None
+    max_key: str | None
+
+
+class OutputStorage(Protocol):
+    """What the writer needs of a storage."""
+
+    def open_output(self, path: str) -> Any: ...
+
+
+def parse_codec(name: str) -> Codec:
+    """The codec for a value of `hoodie.parquet.compression.codec`.
+
+    Raises:
+        Unsupported: LZO, which needs a native Hadoop library.
+        Invalid: no such codec.
+    """
+    key = name.strip().lower()
+    if key == "lzo":
+        raise Unsupported("The codec LZO is not available here", remedy="Use zstd, gzip or snappy")
+    if key not in _HUDI_CODECS:
+        raise Invalid(f"Codec {name!r} is not known", remedy=f"Use one of {', '.join(filter(None, _HUDI_CODECS))}")
+    return _HUDI_CODECS[key]
+
+
+class BaseFileWriter:
+    """One base file being written. Use as a context manager: leaving it normally closes, an exception aborts."""
+
+    def __init__(
+        self,
+        storage: OutputStorage,
+        path: str,
+        schema: pa.Schema,
+        options: BaseFileOptions | None = None,
+        *,
+        table_name: str = "table",
+        avro_schema: str | None = None,
+        inherit: BaseFooter | None = None,
+    ) -> None:
+        """Open `path` for rows of `schema` (storable, with meta columns unless the table has none).
+
+        `avro_schema` is the footer's schema text when the table has one; otherwise it is made from `schema` and `table_name`.
+        `inherit` is the footer of the file being rewritten.
+        """
+        options = options or BaseFileOptions()
+        self._path = path
+        self._schema = pa.schema([column.remove_metadata() for column in schema])
+        self._avro_schema = to_avro(schema, table_name) if avro_schema is None else avro_schema
+        self._keys = _Keys(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
+        self._options = options
+        self._parquet: Any = None
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+        self._rows = 0
+        self._stats: BaseFileStats | None = None
+        self._sink = storage.open_output(path)
+
+    def write(self, rows: pa.Table | pa.RecordBatch, *, inherited: bool = False) -> None:
+        """Append rows in the writer's schema. `inherited`: their keys are all in the file whose footer is inherited.
+
+        Raises:
+            Invalid: another schema, or nulls in a required column.
+            Unavailable: the storage failed.
+        """
+        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        if not table.schema.equals(self._schema, check_metadata=False):
+            raise Invalid(_schema_difference(self._schema, table.schema), remedy="Align the rows to the table's schema first", path=self._path)
+        if table.num_rows == 0:
+            return
+        if self._keys is not None:
+            self._keys.add(table.column(KEY_FIELD), inherited=inherited)
+        self._rows += table.num_rows
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= self._options.row_group_bytes:
+            self._write_full_groups()
+
+    @property
+    def rows(self) -> int:
+        """Rows taken so far."""
+        return self._rows
+
+    def size_estimate(self) -> int:
+        """Bytes the file would have if it ended here, roughly: what is written plus a guess for what waits."""
+        written = int(self._sink.tell())
+        done = self._rows - sum(table.num_rows for table in self._waiting)
+        return written + (self._waiting_bytes // 3 if done == 0 else written * (self._rows - done) // done)
+
+    def close(self) -> BaseFileStats:
+        """Finish the file and make it durable; what was written. Closing twice gives the same answer."""
+        if self._stats is None:
+            try:
+                self._stats = self._finish()
+            except BaseException:
+                self.abort()
+                raise
+        return self._stats
+
+    def abort(self) -> None:
+        """Drop the file. Nothing happens after `close`."""
+        if self._stats is None:
+            self._waiting.clear()
+            if self._parquet is not None:
+                # The parquet writer must not try to finish the file when it is collected.
+                self._parquet.is_open = False
+            self._sink.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _write_full_groups(self) -> None:
+        """Write what waits in groups of about the wanted size; the rows of an unfinished group go on waiting."""
+        table = pa.concat_tables(self._waiting)
+        rows = max(1, table.num_rows * self._options.row_group_bytes // self._waiting_bytes)
+        full = table.num_rows - table.num_rows % rows
+        for at in range(0, full, rows):
+            self._write_group(table.slice(at, rows))
+        rest = table.slice(full)
+        self._waiting = [rest] if rest.num_rows else []
+        self._waiting_bytes = rest.nbytes
+
+    def _write_group(self, table: pa.Table) -> None:
+        """Write one row group. The encodings of the whole file are chosen at the first one."""
+        with writing(self._path):
+            if self._parquet is None:
+                leaves = _repeating_leaves(table) if self._options.dictionary else []
+                self._parquet = pq.ParquetWriter(self._sink, self._schema, **_parquet_options(self._options, leaves))
+            if table.num_rows:
+                self._parquet.write_table(table, row_group_size=table.num_rows)
+
+    def _finish(self) -> BaseFileStats:
+        if self._waiting or self._parquet is None:
+            self._write_group(pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table())
+        self._waiting.clear()
+        found = None if self._keys is None else self._keys.range
+        with writing(self._path):
+            self._parquet.add_key_value_metadata(self._footer())
+            self._parquet.close()
+            size_bytes = int(self._sink.tell())
+            self._sink.close()
+        low, high = (None, None) if found is None else (found.low, found.high)
+        return BaseFileStats(self._path, size_bytes, self._rows, low, high)
+
+    def _footer(self) -> dict[str, str]:
+        values = {AVRO_SCHEMA_FOOTER_KEY: self._avro_schema, MODEL_FOOTER_KEY: "avro"}
+        return values if self._keys is None else values | self._keys.footer()
+
+
+class _Keys:
+    """Filter and range of the record keys seen, on top of those inherited."""
+
+    def __init__(self, options: BloomOptions, inherit: BaseFooter | None) -> None:
+        self._options = options
+        self._inherited = inherit if inherit is not None and _is_inheritable(inherit, options) else None
+        self._filter: BloomFilter | None = None if self._inherited else options.new_filter()
+        self.range: KeyRange | None = None
+        if self._inherited is not None and self._inherited.min_key is not None and self._inherited.max_key is not None:
+            self.range = KeyRange(self._inherited.min_key, self._inherited.max_key)
+
+    def add(self, keys: pa.ChunkedArray, *, inherited: bool) -> None:
+        if inherited and self._inherited is not None:
+            return
+        if self._filter is None and self._inherited is not None:
+            self._filter = self._inherited.bloom(self._options.max_entries)
+        assert self._filter is not None
+        self._filter.add(keys)
+        added = key_range(keys)
+        if added is not None:
+            self.range = added.union(self.range)
+
+    def footer(self) -> dict[str, str]:
+        values = {}
+        if self._filter is not None:
+            values[BLOOM_FOOTER_KEY] = self._filter.to_text()
+        elif self._inherited is not None and self._inherited.bloom_text is not None:
+            values[BLOOM_FOOTER_KEY] = self._inherited.bloom_text
+        if self._options.filter_type != SIMPLE:
+            values[BLOOM_TYPE_FOOTER_KEY] = self._options.filter_type
+        if self.range is not None:
+            values |= {MIN_KEY_FOOTER_KEY: self.range.low, MAX_KEY_FOOTER_KEY: self.range.high}
+        return values
+
+
+def _is_inheritable(footer: BaseFooter, options: BloomOptions) -> bool:
+    """Whether the footer has all a rewrite needs: filter of the wanted kind and, if there are rows, a key range."""
+    if footer.bloom_text is None or (footer.bloom_type or SIMPLE) != options.filter_type:
+        return False
+    if footer.rows > 0 and (footer.min_key is None or footer.max_key is None):
+        return False
+    return options.is_made_like(footer.bloom_text)
+
+
+def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> dict[str, Any]:
+    return {
+        "version": "2.6",
+        "compression": options.codec,
+        "compression_level": _DEFAULT_LEVELS.get(options.codec) if options.level is None else options.level,
+        "use_dictionary": dictionary_leaves if dictionary_leaves else False,
+        "data_page_size": options.page_bytes,
+        "write_statistics": True,
+        "write_page_index": True,
+        "store_schema": False,
+    }
+
+
+def _repeating_leaves(rows: pa.Table) -> list[str]:
+    """Leaf columns worth a dictionary, judged by the first row group.
+
+    Where nearly every value is new, a dictionary costs time to build, is given up half-way by the encoder, and leaves a
+    larger file. Record keys and sequence numbers never repeat; other flat columns are sampled in groups large enough to care.
+    """
+    plain = {KEY_FIELD, SEQNO_FIELD}
+    if rows.num_rows >= _SAMPLE_FROM_ROWS:
+        sample = _sample(rows)
+        # A column of D distinct values shows about D * (1 - exp(-n / D)) of them in n rows. The limit is D = rows / 3.
+        ratio = sample.num_rows * 3 / rows.num_rows
+        limit = -math.expm1(-ratio) / ratio * sample.num_rows
+        plain |= {name for name in rows.column_names if _distinct(sample.column(name)) > limit}
+    return [leaf for leaf in _leaves(rows.schema) if leaf not in plain]
+
+
+def _sample(rows: pa.Table) -> pa.Table:
+    """Rows at even distances: neighbours of a sorted column repeat, which compression sees as well as a dictionary."""
+    return rows.take(pa.array(np.linspace(0, rows.num_rows - 1, _SAMPLE_ROWS).astype(np.int64)))
+
+
+def _distinct(values: pa.ChunkedArray) -> int:
+    if is_nested(values.type) or pa.types.is_boolean(values.type):
+        return 0
+    return int(pc.count_distinct(values, mode="only_valid").as_py())
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """Dotted parquet paths of all leaf columns."""
+    found: list[str] = []
+    for column in schema:
+        _add_leaves(column.type, column.name, found)
+    return found
+
+
+def _add_leaves(data_type: pa.DataType, path: str, found: list[str]) -> None:
+    if pa.types.is_struct(data_type):
+        for child in data_type:
+            _add_leaves(child.type, f"{path}.{child.name}", found)
+    elif pa.types.is_map(data_type):
+        found.append(f"{path}.key_value.key")
+        _add_leaves(data_type.item_type, f"{path}.key_value.value", found)
+    elif is_list(data_type):
+        _add_leaves(data_type.value_type, f"{path}.list.element", found)
+    else:
+        found.append(path)
+
+
+def _schema_difference(wanted: pa.Schema, given: pa.Schema) -> str:
+    for field_wanted in wanted:
+        at = given.get_field_index(field_wanted.name)
+        if at < 0:
+            return f"Rows lack the column `{field_wanted.name}` ({field_wanted.type})"
+        if not given.field(at).equals(field_wanted):
+            return f"Column `{field_wanted.name}` is {given.field(at).type}, the file has {field_wanted.type}"
+    extra = [name for name in given.names if name not in wanted.names]
+    return f"Rows have columns the file does not: {', '.join(extra)}" if extra else "Rows have the file's columns in another order"

@@ -1,0 +1,5 @@
+from __future__ import annotations
+def enable(spark):
+    from hoodie.spark import failures
+    failures.install()
+    return spark

@@ -1,0 +1,127 @@
+"""Errors of `hoodie` on their way through the JVM.
+
+A Python error that is raised in a worker or in a callback reaches the caller as a Java exception with text. `hoodie`
+errors take their kind, cause and facts along in that text, and come out as what they were:
+
+1. What travels is JSON, never a pickle: the text of an exception may hold anybody's data.
+2. Errors that were not raised on purpose stay what Spark makes of them, except where `translated` is asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import hoodie.errors as kinds
+from hoodie.errors import HudiError, Unavailable
+
+_MARK = re.compile(r"hoodie-error\[([A-Za-z0-9_=-]+)\]")
+_WORKER_LOST = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
+
+
+class ErrorInTransit(RuntimeError):
+    """Carries a `HudiError` through the JVM as text."""
+
+
+def raise_through_jvm(error: HudiError) -> NoReturn:
+    """Raises something whose text survives the JVM and is turned back by `installed` or `translated`."""
+    raise ErrorInTransit(f"{error} {to_text(error)}") from error
+
+
+def to_text(error: HudiError) -> str:
+    """`error` as a token without spaces; facts become text."""
+    facts = {name: str(fact) for name, fact in error.facts.items()}
+    record = [type(error).__name__, error.cause, error.remedy, facts]
+    return f"hoodie-error[{base64.urlsafe_b64encode(json.dumps(record).encode()).decode()}]"
+
+
+def from_text(text: str) -> HudiError | None:
+    """The error whose token stands in `text`, if there is one."""
+    found = _MARK.search(text)
+    if found is None:
+        return None
+    try:
+        name, cause, remedy, facts = json.loads(base64.urlsafe_b64decode(found.group(1)))
+        kind = getattr(kinds, name, HudiError)
+        if not (isinstance(kind, type) and issubclass(kind, HudiError)):
+            return None
+        return kind(str(cause), remedy=None if remedy is None else str(remedy), **facts)
+    except (ValueError, TypeError):
+        return None
+
+
+def install() -> None:
+    """Makes PySpark raise our errors instead of its wrappers around them. Process-wide, idempotent.
+
+    `convert_exception` is where PySpark itself turns Java exceptions into Python ones. Where a version has no such
+    function our errors stay wrapped, with their text in the message.
+    """
+    try:
+        from pyspark.errors.exceptions import captured  # noqa: PLC0415
+    except ImportError:
+        return
+    original = getattr(captured, "convert_exception", None)
+    if original is None or hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def convert(exception: Any) -> Any:
+        return _of_java(exception) or original(exception)
+
+    captured.convert_exception = convert
+
+
+@contextmanager
+def translated(step: str) -> Iterator[None]:
+    """Inside, whatever a Spark job raises comes out as a `HudiError`; other Python errors pass."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        ours = from_text(text)
+        if ours is not None:
+            raise ours from None
+        if any(sign in text for sign in _WORKER_LOST):
+            raise Unavailable(
+                f"Spark lost a Python worker in step '{step}'",
+                remedy="Its memory may not have sufficed: give workers more, or lower spark.executor.cores",
+                step=step,
+            ) from error
+        raise HudiError(f"Spark failed in step '{step}': {_essence(text)}", step=step) from error
+
+
+def _of_java(exception: Any) -> HudiError | None:
+    try:
+        return from_text(str(exception.toString())) or _of_causes(exception)
+    except Exception:  # the JVM may be gone: let PySpark say so
+        return None
+
+
+def _of_causes(exception: Any) -> HudiError | None:
+    for _ in range(10):
+        exception = exception.getCause()
+        if exception is None:
+            return None
+        ours = from_text(str(exception.toString()))
+        if ours is not None:
+            return ours
+    return None
+
+
+def _essence(text: str) -> str:
+    """The line of a long Spark message that names the error: the last of a Python traceback, else the first."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    start = next((n for n, line in enumerate(lines) if line.lstrip().startswith("Traceback")), None)
+    if start is not None:
+        for line in lines[start + 1 :]:
+            if not line.startswith(" "):
+                return line.strip()
+    return lines[0].strip() if lines else "no message"

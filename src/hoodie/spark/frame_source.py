@@ -1,0 +1,175 @@
+"""`FrameSource`: a Spark DataFrame as the input of a write.
+
+1. The frame is evaluated once, by the one job that `consume` or `small` starts. (A global sort first samples its input
+   to find ranges, as Spark's sort does; the rows that are written still come from one evaluation.)
+2. Maps are fused into the Python function of that job: rows go from Spark to Python once, unless a shuffle lies between.
+3. Timestamps with a zone are UTC in the schema, whatever the session's time zone.
+
+Works with classic sessions; writing over Spark Connect is refused where the writer is wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from hoodie.engine import BATCH_ROWS, Arrangement, BatchMap, BatchWork
+from hoodie.errors import Unsupported
+from hoodie.spark.engine import described, is_classic, pickled
+from hoodie.spark.failures import translated
+from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+R = TypeVar("R")
+
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+class FrameSource:
+    """Rows of a DataFrame on their way into a table."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self._frame_schema = arrow_schema(frame)
+        self._maps: tuple[BatchMap, ...] = ()
+        self._schema = self._frame_schema
+        self._held: pa.Table | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def small(self, limit_bytes: int) -> pa.Table | None:
+        """All rows by one job, when Catalyst's statistics say that they are at most `limit_bytes`."""
+        if self._maps:
+            return None
+        if self._held is None:
+            if _size_bytes(self._frame) > limit_bytes:
+                return None
+            with translated("read input"), _large_batches(self._frame.sparkSession), self._described("read input"):
+                table = self._frame.toArrow()
+            batches = with_schema(table.to_batches(), self._frame_schema)
+            self._held = pa.Table.from_batches(batches, self._frame_schema)
+        return self._held
+
+    def mapped(self, work: BatchMap, schema: pa.Schema) -> FrameSource:
+        made = FrameSource.__new__(FrameSource)
+        made._frame, made._frame_schema = self._frame, self._frame_schema
+        made._maps, made._schema, made._held = (*self._maps, work), schema, None
+        return made
+
+    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> FrameSource:
+        if arrangement is Arrangement.NONE:
+            return self
+        frame = self._applied()
+        match arrangement:
+            case Arrangement.GLOBAL_SORT:
+                frame = frame.sort(_quoted(partition_column), _quoted(key_column))
+            case Arrangement.PARTITION_SORT:
+                frame = frame.sortWithinPartitions(_quoted(partition_column), _quoted(key_column))
+            case Arrangement.PARTITION_PATH_REPARTITION:
+                frame = frame.repartition(_quoted(partition_column))
+            case Arrangement.PARTITION_PATH_REPARTITION_AND_SORT:
+                frame = frame.repartition(_quoted(partition_column))
+                frame = frame.sortWithinPartitions(_quoted(partition_column), _quoted(key_column))
+        made = FrameSource.__new__(FrameSource)
+        made._frame, made._frame_schema = frame, self._schema
+        made._maps, made._schema, made._held = (), self._schema, None
+        return made
+
+    def consume(self, work: BatchWork[R], label: str) -> list[R]:
+        consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema)
+        with translated(label), _large_batches(self._frame.sparkSession), self._described(label):
+            table = self._frame.mapInArrow(consumer, OUTCOME_DDL).toArrow()
+        return outcomes(table)
+
+    def _applied(self) -> DataFrame:
+        """The frame after the maps, still lazy."""
+        if not self._maps:
+            return self._frame
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415
+
+        told = from_arrow_schema(self._schema)
+        mapper = _mapper(pickled(self._maps), self._frame_schema, to_arrow_schema(told, timezone="UTC"))
+        return self._frame.mapInArrow(mapper, told)
+
+    def _described(self, label: str) -> Any:
+        return described(self._frame.sparkSession, label)
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """Arrow schema of a frame's rows: no metadata, timestamps with a zone in UTC.
+
+    Raises:
+        Unsupported: a column has a type that Spark cannot hand over, or that means nothing outside Spark.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
+
+    fields = []
+    for field in frame.schema.fields:
+        try:
+            kind = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException as error:
+            raise _unstorable(field.name, field.dataType.simpleString()) from error
+        if any(sign in field.dataType.simpleString() for sign in ("variant", "interval", "geometry", "geography")):
+            raise _unstorable(field.name, field.dataType.simpleString())
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return pa.schema(fields)
+
+
+def _unstorable(column: str, kind: str) -> Unsupported:
+    return Unsupported(
+        f"Column {column!r} has type {kind}, which a Hudi table cannot hold",
+        remedy="Cast it, for example to string, before writing",
+        column=column,
+    )
+
+
+def _size_bytes(frame: DataFrame) -> int:
+    """Catalyst's estimate of the size of the result; more than any limit where there is none."""
+    if not is_classic(frame.sparkSession):
+        return 1 << 62
+    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+    return int(str(size))
+
+
+@contextmanager
+def _large_batches(spark: SparkSession) -> Iterator[None]:
+    """Arrow batches of a size that suits parquet, for the jobs started inside; a larger setting stays."""
+    before = spark.conf.get(_BATCH_ROWS, "10000") or "10000"
+    if int(before) >= BATCH_ROWS or int(before) <= 0:
+        yield
+        return
+    spark.conf.set(_BATCH_ROWS, str(BATCH_ROWS))
+    try:
+        yield
+    finally:
+        spark.conf.set(_BATCH_ROWS, before)
+
+
+def _consumer(work: bytes, maps: bytes, schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def consume(batches: Iterator[Any]) -> Iterator[Any]:
+        from hoodie.spark.worker import consume_batches  # noqa: PLC0415
+
+        yield from consume_batches(work, maps, schema, batches)
+
+    return consume
+
+
+def _mapper(maps: bytes, schema: pa.Schema, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def apply(batches: Iterator[Any]) -> Iterator[Any]:
+        from hoodie.spark.worker import map_batches  # noqa: PLC0415
+
+        yield from map_batches(maps, schema, made, batches)
+
+    return apply
+
+
+def _quoted(column: str) -> str:
+    return f"`{column.replace('`', '``')}`"

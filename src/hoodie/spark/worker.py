@@ -1,0 +1,127 @@
+"""What runs in Spark's Python workers: tasks and batches in, pickled outcomes out.
+
+1. An error of the work is an outcome like any other. The Spark job succeeds, so when the driver hears of the error all
+   tasks have ended and none still writes files that are about to be rolled back.
+2. Rows are seen as the caller's schema says, whatever Spark does to them on the way: time zone and metadata are undone.
+3. A worker imports this module, pyarrow and what the work itself needs. Nothing of PySpark but the task's context.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.engine import BatchMap, BatchWork, TaskId
+
+OUTCOME_SCHEMA = pa.schema([pa.field("done", pa.bool_()), pa.field("outcome", pa.binary())])
+OUTCOME_DDL = "done boolean, outcome binary"
+
+
+class RemoteError(Exception):
+    """The traceback of an error in a worker, as text: the cause of the error that is raised in the driver."""
+
+
+def run_tasks(work: bytes, tasks: Sequence[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One outcome for each task whose number stands in the first column of `batches`."""
+    task_id = start()
+    run = pickle.loads(work)
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield _outcome(lambda n=number: run(task_id, pickle.loads(tasks[n])))  # type: ignore[misc]
+
+
+def consume_batches(
+    work: bytes, maps: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """One outcome for everything the work yields over `batches`, after `maps`; the first error is the last outcome."""
+    task_id = start()
+    run: BatchWork[Any] = pickle.loads(work)
+    steps: tuple[BatchMap, ...] = pickle.loads(maps)
+    results = run(task_id, _mapped(task_id, steps, with_schema(batches, schema)))
+    try:
+        for result in results:
+            yield _outcome(lambda one=result: one)  # type: ignore[misc]
+    except Exception as error:
+        yield _failure(error)
+
+
+def map_batches(
+    maps: bytes, schema: pa.Schema, made: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """`batches` after `maps`, in the types of `made`, which Spark was told. Errors end the job: their text says what."""
+    from hoodie.errors import HudiError  # noqa: PLC0415
+    from hoodie.spark.failures import raise_through_jvm  # noqa: PLC0415
+
+    task_id = start()
+    steps: tuple[BatchMap, ...] = pickle.loads(maps)
+    try:
+        yield from with_schema(_mapped(task_id, steps, with_schema(batches, schema)), made)
+    except HudiError as error:
+        raise_through_jvm(error)
+
+
+def start() -> TaskId:
+    """Prepares this worker for its task and says which it is."""
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    pa.set_cpu_count(1)  # Spark runs one task per core already
+    context = TaskContext.get()
+    if context is None:
+        return TaskId(0, 0, 0)
+    return TaskId(context.partitionId(), context.stageId(), int(context.taskAttemptId()))
+
+
+def outcomes(table: pa.Table) -> list[Any]:
+    """Results in a table of `OUTCOME_SCHEMA`, in order.
+
+    Raises:
+        the first error among them, with the worker's traceback as its cause.
+    """
+    results = []
+    for done, data in zip(table.column("done").to_pylist(), table.column("outcome"), strict=True):
+        if not done:
+            error, trace = pickle.loads(data.as_buffer())
+            raise error from RemoteError(f"\n{trace}")
+        results.append(pickle.loads(data.as_buffer()))
+    return results
+
+
+def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """`batches` with exactly the names, types and metadata of `schema`; columns go by position."""
+    for batch in batches:
+        columns = [
+            column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _mapped(task_id: TaskId, steps: Iterable[BatchMap], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for step in steps:
+        batches = step(task_id, batches)
+    return batches
+
+
+def _outcome(work: Callable[[], object]) -> pa.RecordBatch:
+    try:
+        return _row(True, pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> pa.RecordBatch:
+    trace = traceback.format_exc()
+    try:
+        data = pickle.dumps((error, trace))
+        pickle.loads(data)
+    except Exception:  # an exception that does not survive pickling is told by its text
+        data = pickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), trace))
+    return _row(False, data)
+
+
+def _row(done: bool, data: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([done]), pa.array([data], pa.binary())], schema=OUTCOME_SCHEMA)

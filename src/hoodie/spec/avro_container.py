@@ -1,0 +1,99 @@
+"""Avro object container files with one record, in the exact form Hudi gives them.
+
+1. The header has one metadata entry, `avro.schema`. Hudi writes no `avro.codec`, so none is written here.
+2. One block with one record, uncompressed, then the sync marker. The marker is the MD5 of the record, so equal
+   values give equal bytes.
+3. Reading takes any codec fastavro knows and goes by the schema in the file.
+
+It does not know which schema an action uses. A worked example with offsets: `docs/format/commit-metadata.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import fastavro
+
+from hoodie.errors import Corrupt, Invalid
+from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema
+
+MAGIC = b"Obj\x01"
+
+
+def is_container(data: bytes) -> bool:
+    """Whether the bytes start like an Avro object container file."""
+    return data[: len(MAGIC)] == MAGIC
+
+
+def encode_container(name: str, record: Mapping[str, Any], dialect: Dialect = "1.x") -> bytes:
+    """A container file holding `record` under the schema `name`. Absent optional fields take their defaults.
+
+    Raises:
+        Invalid: the record does not fit the schema.
+    """
+    wanted = schema(name, dialect)
+    body = encode_record(wanted, record)
+    header = io.BytesIO()
+    for part in (b"avro.schema", wanted.text.encode()):
+        header.write(encode_long(len(part)) + part)
+    sync = hashlib.md5(body, usedforsecurity=False).digest()
+    block = encode_long(1) + encode_long(len(body)) + body
+    return MAGIC + encode_long(1) + header.getvalue() + encode_long(0) + sync + block + sync
+
+
+def encode_record(wanted: AvroSchema, record: Mapping[str, Any]) -> bytes:
+    """The bare Avro binary of `record`, without a container.
+
+    Raises:
+        Invalid: the record does not fit the schema.
+    """
+    buffer = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(buffer, _parsed(wanted.text), record)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise Invalid(f"Record does not fit the Avro schema {wanted.name}: {error}", schema=wanted.name) from error
+    return buffer.getvalue()
+
+
+def parse_container(data: bytes, path: str) -> tuple[str, dict[str, Any]]:
+    """Bare record name and the one record of a container file.
+
+    Raises:
+        Corrupt: not a container file, cut off, damaged, or without exactly one record.
+    """
+    if not is_container(data):
+        raise Corrupt(f"{path} is not an Avro container file", remedy=_REMEDY, path=path, offset=0)
+    try:
+        reader = fastavro.reader(io.BytesIO(data))
+        records = list(reader)
+        writer_schema: Any = reader.writer_schema
+        name = str(writer_schema["name"]).rpartition(".")[2]
+    except Exception as error:  # fastavro raises many kinds on damaged bytes
+        raise Corrupt(f"{path} is a damaged Avro file: {error}", remedy=_REMEDY, path=path) from error
+    if len(records) != 1 or not isinstance(records[0], dict):
+        raise Corrupt(f"{path} holds {len(records)} records instead of one", remedy=_REMEDY, path=path)
+    return name, records[0]
+
+
+def encode_long(number: int) -> bytes:
+    """Avro's variable-length zig-zag form of an integer."""
+    rest = (number << 1) ^ (number >> 63)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+_REMEDY = "Restore the file from a copy, or roll the instant back"
+
+
+@cache
+def _parsed(text: str) -> Any:
+    return fastavro.parse_schema(json.loads(text))

@@ -1,0 +1,141 @@
+"""How commit metadata maps to named values: the one table that the JSON and the Avro form share.
+
+1. `STAT_FIELDS` names every value of a write stat as Hudi spells it, beside ours.
+2. Parsing is lenient about what is missing (Hudi's defaults) and unknown (dropped), strict about types.
+
+It does not know bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hoodie.errors import Corrupt
+from hoodie.spec.commit_metadata import CommitMetadata
+from hoodie.spec.write_stat import RuntimeStats, WriteStat
+
+TEXT_FIELDS = {
+    "fileId": "file_id",
+    "path": "path",
+    "prevCommit": "prev_commit",
+    "partitionPath": "partition_path",
+    "prevBaseFile": "prev_base_file",
+    "tempPath": "temp_path",
+    "baseFile": "base_file",
+}
+COUNT_FIELDS = {
+    "numWrites": "num_writes",
+    "numDeletes": "num_deletes",
+    "numUpdateWrites": "num_update_writes",
+    "numInserts": "num_inserts",
+    "numUpdates": "num_updates",
+    "totalWriteBytes": "total_write_bytes",
+    "totalWriteErrors": "total_write_errors",
+    "fileSizeInBytes": "file_size_bytes",
+    "totalLogRecords": "total_log_records",
+    "totalLogFilesCompacted": "total_log_files_compacted",
+    "totalLogSizeCompacted": "total_log_size_compacted",
+    "totalLogReadTimeMs": "total_log_read_time_ms",
+    "totalUpdatedRecordsCompacted": "total_updated_records_compacted",
+    "totalLogBlocks": "total_log_blocks",
+    "totalCorruptLogBlock": "total_corrupt_log_blocks",
+    "totalRollbackBlocks": "total_rollback_blocks",
+}
+NUMBER_FIELDS = {
+    "minEventTime": "min_event_time",
+    "maxEventTime": "max_event_time",
+    "logVersion": "log_version",
+    "logOffset": "log_offset",
+}
+RUNTIME_FIELDS = {
+    "totalScanTime": "total_scan_time_ms",
+    "totalUpsertTime": "total_upsert_time_ms",
+    "totalCreateTime": "total_create_time_ms",
+}
+
+
+def stat_values(stat: WriteStat) -> dict[str, Any]:
+    """All values of a write stat under Hudi's names."""
+    values: dict[str, Any] = {
+        name: getattr(stat, attribute)
+        for fields in (TEXT_FIELDS, COUNT_FIELDS, NUMBER_FIELDS)
+        for name, attribute in fields.items()
+    }
+    values["cdcStats"] = None if stat.cdc_stats is None else dict(stat.cdc_stats)
+    values["logFiles"] = None if stat.log_files is None else list(stat.log_files)
+    values["runtimeStats"] = stat.runtime and {
+        name: getattr(stat.runtime, attribute) for name, attribute in RUNTIME_FIELDS.items()
+    }
+    return values
+
+
+def parse_metadata(values: Mapping[str, Any], path: str) -> CommitMetadata:
+    """Commit metadata from the values under Hudi's names.
+
+    Raises:
+        Corrupt: a value has the wrong type.
+    """
+    stats = _typed(values, "partitionToWriteStats", dict, path) or {}
+    replaced = _typed(values, "partitionToReplaceFileIds", dict, path)
+    extra = _typed(values, "extraMetadata", dict, path) or {}
+    return CommitMetadata(
+        partition_to_write_stats={
+            partition: tuple(_parse_stat(stat, path) for stat in stats_here or ())
+            for partition, stats_here in stats.items()
+        },
+        compacted=bool(_typed(values, "compacted", bool, path)),
+        extra_metadata={key: "" if value is None else str(value) for key, value in extra.items()},
+        operation_type=_typed(values, "operationType", str, path),
+        partition_to_replace_file_ids=None
+        if replaced is None
+        else {partition: tuple(ids or ()) for partition, ids in replaced.items()},
+    )
+
+
+def _parse_stat(values: object, path: str) -> WriteStat:
+    if not isinstance(values, dict):
+        raise _wrong("write stat", values, path)
+    fields: dict[str, Any] = {}
+    for name, attribute in TEXT_FIELDS.items():
+        fields[attribute] = _typed(values, name, str, path)
+    for name, attribute in COUNT_FIELDS.items():
+        fields[attribute] = _typed(values, name, int, path) or 0
+    for name, attribute in NUMBER_FIELDS.items():
+        fields[attribute] = _typed(values, name, int, path)
+    fields["file_id"] = fields["file_id"] or ""
+    fields["cdc_stats"] = _cdc_stats(values.get("cdcStats"), path)
+    log_files = _typed(values, "logFiles", list, path)
+    fields["log_files"] = None if log_files is None else tuple(log_files)
+    fields["runtime"] = _parse_runtime(values, path)
+    return WriteStat(**fields)
+
+
+def _cdc_stats(value: object, path: str) -> Mapping[str, int] | None:
+    if value is None or isinstance(value, dict):
+        return value
+    raise _wrong("cdcStats", value, path)
+
+
+def _parse_runtime(values: Mapping[str, Any], path: str) -> RuntimeStats | None:
+    found = _typed(values, "runtimeStats", dict, path)
+    if found is None:
+        return None
+    return RuntimeStats(
+        **{attribute: _typed(found, name, int, path) or 0 for name, attribute in RUNTIME_FIELDS.items()}
+    )
+
+
+def _typed(values: Mapping[str, Any], name: str, kind: type, path: str) -> Any:
+    value = values.get(name)
+    if value is None or (isinstance(value, kind) and not (kind is int and isinstance(value, bool))):
+        return value
+    raise _wrong(name, value, path)
+
+
+def _wrong(name: str, value: object, path: str) -> Corrupt:
+    return Corrupt(
+        f"{path}: {name} has the unexpected value {str(value)[:80]!r}",
+        remedy="Restore the file from a copy, or roll the instant back",
+        path=path,
+    )

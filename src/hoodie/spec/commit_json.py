@@ -1,0 +1,114 @@
+"""Commit metadata as pretty-printed JSON: how tables of version 6 store it.
+
+1. Written key by key and space by space as Hudi 0.15 does: two spaces of indentation per object, `" : "`, arrays in
+   line, `{ }` and `[ ]` when empty, no newline at the end.
+2. Read in any order and layout; unknown keys are dropped. Zero bytes (the inflight of a bulk insert) are an empty
+   `CommitMetadata`.
+
+It does not know files. Examples: `docs/format/commit-metadata.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hoodie.errors import Corrupt
+from hoodie.spec.commit_fields import parse_metadata, stat_values
+from hoodie.spec.commit_metadata import CommitMetadata
+from hoodie.spec.write_stat import WriteStat
+
+_STAT_KEYS = (
+    "fileId",
+    "path",
+    "cdcStats",
+    "prevCommit",
+    "numWrites",
+    "numDeletes",
+    "numUpdateWrites",
+    "numInserts",
+    "totalWriteBytes",
+    "totalWriteErrors",
+    "tempPath",
+    "partitionPath",
+    "totalLogRecords",
+    "totalLogFilesCompacted",
+    "totalLogSizeCompacted",
+    "totalUpdatedRecordsCompacted",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+    "fileSizeInBytes",
+    "minEventTime",
+    "maxEventTime",
+    "runtimeStats",
+)
+_LOG_STAT_KEYS = ("logVersion", "logOffset", "baseFile", "logFiles")
+_LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
+
+
+def encode_commit_json(metadata: CommitMetadata) -> bytes:
+    """The bytes of a completed or inflight instant of a version 6 table."""
+    values: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [_stat_object(stat) for stat in stats]
+            for partition, stats in metadata.partition_to_write_stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.partition_to_replace_file_ids is not None:
+        values["partitionToReplaceFileIds"] = {
+            partition: list(ids) for partition, ids in metadata.partition_to_replace_file_ids.items()
+        }
+    return pretty_json(values).encode()
+
+
+def parse_commit_json(data: bytes, path: str) -> CommitMetadata:
+    """Commit metadata from JSON of any layout.
+
+    Raises:
+        Corrupt: not a JSON object, or values of unexpected types.
+    """
+    if not data:
+        return CommitMetadata()
+    try:
+        values = json.loads(data)
+    except ValueError as error:
+        raise Corrupt(
+            f"{path} is not valid JSON: {error}",
+            remedy="Restore the file from a copy, or roll the instant back",
+            path=path,
+            offset=getattr(error, "pos", None),
+        ) from error
+    if not isinstance(values, dict):
+        raise Corrupt(f"{path} holds no JSON object", remedy="Restore the file from a copy", path=path)
+    return parse_metadata(values, path)
+
+
+def pretty_json(value: object, depth: int = 0) -> str:
+    """JSON text as Jackson's default pretty printer lays it out."""
+    if isinstance(value, dict):
+        if not value:
+            return "{ }"
+        indent = "  " * (depth + 1)
+        entries = (f"{indent}{_text(str(key))} : {pretty_json(item, depth + 1)}" for key, item in value.items())
+        return "{\n" + ",\n".join(entries) + "\n" + "  " * depth + "}"
+    if isinstance(value, list):
+        return f"[ {', '.join(pretty_json(item, depth) for item in value)} ]" if value else "[ ]"
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _stat_object(stat: WriteStat) -> dict[str, Any]:
+    values = stat_values(stat)
+    keys = _STAT_KEYS + _LOG_STAT_KEYS if stat.is_log else _STAT_KEYS
+    chosen = {key: values[key] for key in keys}
+    # 0.15 prints an (always empty here) optional of column statistics after a log stat.
+    return chosen | {"recordsStats": {"val": None}} if stat.is_log else chosen
+
+
+def _text(value: str) -> str:
+    """A JSON string. Jackson spells control characters with upper-case hexadecimal digits."""
+    return _LOWER_ESCAPE.sub(lambda m: f"{m[1]}\\u{m[2].upper()}", json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,83 @@
+"""Markers: files that announce a data file before it is written, so that it can be removed when the write dies.
+
+1. A direct marker is an empty file `.hoodie/.temp/<instant>/<partition>/<data file>.marker.<kind>`.
+2. Hudi's timeline server writes lists instead: `MARKERS0`, `MARKERS1`, ... with one relative marker path per line,
+   beside `MARKERS.type`. The union of all lines counts.
+3. The kind says what the writer was about to do: create a base file (in version 8+ also a log file), rewrite one
+   (merge), or append a log file (version 6).
+
+It does not know storage. Grammar and examples: `docs/format/markers.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hoodie.errors import Corrupt
+from hoodie.spec.instant import InstantTime
+from hoodie.spec.keys import TEMP_DIR
+
+MARKER_TYPE_FILE = "MARKERS.type"
+MARKER_LIST_PREFIX = "MARKERS"
+
+_INFIX = ".marker."
+
+
+class MarkerKind(Enum):
+    """What the writer was about to do to the data file."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A data file (path relative to the table's base path) that a write announced."""
+
+    data_path: str
+    kind: MarkerKind
+
+
+def marker_dir(instant: InstantTime) -> str:
+    """The folder of all markers of one instant."""
+    return f"{TEMP_DIR}/{instant}"
+
+
+def marker_path(instant: InstantTime, data_path: str, kind: MarkerKind) -> str:
+    """Where the direct marker of a data file stands."""
+    return f"{marker_dir(instant)}/{data_path}{_INFIX}{kind.value}"
+
+
+def parse_marker(path: str, instant: InstantTime | None = None) -> Marker | None:
+    """The marker a path names, None for any other file.
+
+    `path` is relative to the base path when `instant` is given, else relative to the marker folder.
+    """
+    relative = path if instant is None else path.removeprefix(marker_dir(instant) + "/")
+    data_path, infix, kind = relative.rpartition(_INFIX)
+    if not infix or not data_path or kind not in MarkerKind.__members__:
+        return None
+    return Marker(data_path, MarkerKind[kind])
+
+
+def is_marker_list(name: str) -> bool:
+    """Whether a file name in a marker folder is one of the timeline server's lists."""
+    return name.startswith(MARKER_LIST_PREFIX) and name[len(MARKER_LIST_PREFIX) :].isdigit()
+
+
+def parse_marker_list(data: bytes, path: str) -> tuple[Marker, ...]:
+    """The markers of one list file, which may be empty.
+
+    Raises:
+        Corrupt: a line is not a marker path. The last line may be cut off: its write never began.
+    """
+    text = data.decode("utf-8", "replace")
+    *lines, rest = text.split("\n")
+    markers = [(line, parse_marker(line)) for line in lines if line]
+    for line, marker in markers:
+        if marker is None:
+            raise Corrupt(f"{path} has a line that is no marker: {line[:80]!r}", path=path)
+    last = parse_marker(rest) if rest else None
+    return tuple(m for _, m in markers if m is not None) + ((last,) if last is not None else ())

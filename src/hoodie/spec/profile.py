@@ -1,0 +1,143 @@
+"""The format's versions as values: what differs between tables of version 6, 8 and 9, in small parts.
+
+1. A profile is picked once, when a table is opened; nobody else looks at the version number.
+2. A difference between versions is a part or a capability here, never an `if` elsewhere.
+
+It does not know any particular table; `table_config.profile_of` joins it with a table's own folder names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hoodie.errors import Unsupported
+from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec
+from hoodie.spec.instant_names import InstantNames, LayoutOneNames, LayoutTwoNames
+from hoodie.spec.keys import HOODIE_DIR
+from hoodie.spec.markers import MarkerKind
+
+Slicing = Literal["base_instant", "completion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the version's bytes can say or promise.
+
+    `clustering_action`: pending clusterings have an action of their own.
+    `rollback_command_blocks`: rolled-back log blocks stay and get a command block; otherwise log files are deleted.
+    `plan_paths_with_scheme`: log file paths in rollback metadata keep `file:` (Hudi 0.15); otherwise it is stripped.
+    `complex_single_key_named`: a COMPLEX key of one field is written `field:value`; otherwise the bare value.
+    `typed_partition_fields`: partition fields of the CUSTOM generator keep `:simple` and `:timestamp`.
+    `prev_base_file`: write stats name the previous base file.
+    `clean_inflight_repeats_plan`: `clean.inflight` is a copy of the plan instead of empty.
+    """
+
+    clustering_action: bool
+    rollback_command_blocks: bool
+    plan_paths_with_scheme: bool
+    complex_single_key_named: bool
+    typed_partition_fields: bool
+    prev_base_file: bool
+    clean_inflight_repeats_plan: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FormatProfile:
+    """One version of the format.
+
+    `timeline_dir` and `history_dir` are folders relative to the base path. `slicing` says how log files find their
+    slice, `incremental_by` which time of an instant incremental reads go by, `log_marker` how a log file is announced.
+    """
+
+    table_version: int
+    layout_version: int
+    timeline_dir: str
+    history_dir: str
+    instant_names: InstantNames
+    commit_codec: CommitCodec
+    dialect: Dialect
+    slicing: Slicing
+    stores_completion_time: bool
+    incremental_by: Literal["requested", "completed"]
+    log_marker: MarkerKind
+    capabilities: Capabilities
+
+
+V6 = FormatProfile(
+    table_version=6,
+    layout_version=1,
+    timeline_dir=HOODIE_DIR,
+    history_dir=f"{HOODIE_DIR}/archived",
+    instant_names=LayoutOneNames(),
+    commit_codec=JsonCommitCodec(),
+    dialect="0.15",
+    slicing="base_instant",
+    stores_completion_time=False,
+    incremental_by="requested",
+    log_marker=MarkerKind.APPEND,
+    capabilities=Capabilities(
+        clustering_action=False,
+        rollback_command_blocks=True,
+        plan_paths_with_scheme=True,
+        complex_single_key_named=False,
+        typed_partition_fields=False,
+        prev_base_file=False,
+        clean_inflight_repeats_plan=True,
+    ),
+)
+
+_SINCE_8 = Capabilities(
+    clustering_action=True,
+    rollback_command_blocks=False,
+    plan_paths_with_scheme=False,
+    complex_single_key_named=True,
+    typed_partition_fields=True,
+    prev_base_file=True,
+    clean_inflight_repeats_plan=False,
+)
+
+
+def _since_8(table_version: int) -> FormatProfile:
+    return FormatProfile(
+        table_version=table_version,
+        layout_version=2,
+        timeline_dir=f"{HOODIE_DIR}/timeline",
+        history_dir=f"{HOODIE_DIR}/timeline/history",
+        instant_names=LayoutTwoNames(),
+        commit_codec=AvroCommitCodec(),
+        dialect="1.x",
+        slicing="completion",
+        stores_completion_time=True,
+        incremental_by="completed",
+        log_marker=MarkerKind.CREATE,
+        capabilities=_SINCE_8,
+    )
+
+
+V8 = _since_8(8)
+V9 = _since_8(9)
+
+PROFILES: dict[int, FormatProfile] = {profile.table_version: profile for profile in (V6, V8, V9)}
+CURRENT = V9
+
+_READ = "Table versions 6, 8 and 9 are read and written"
+
+
+def profile_for(table_version: int) -> FormatProfile:
+    """The profile of a table version.
+
+    Raises:
+        Unsupported: any other version than 6, 8 and 9.
+    """
+    profile = PROFILES.get(table_version)
+    if profile is not None:
+        return profile
+    if table_version > CURRENT.table_version:
+        remedy = f"{_READ}; use a newer release of hoodie for this table"
+    elif table_version < V6.table_version:
+        remedy = f"{_READ}; upgrade the table to version 6 with Apache Hudi 0.15 first"
+    else:
+        remedy = f"{_READ}; version {table_version} is an upgrade left half-way, finish it with Apache Hudi 1.x"
+    raise Unsupported(f"The table has version {table_version}", remedy=remedy, table_version=table_version)

@@ -1,0 +1,76 @@
+"""What a replacing commit intends: content of `replacecommit.requested` (and of `clustering.requested`).
+
+1. Insert-overwrite writes a record with nothing in it; version 8+ names the operation for a partition delete.
+2. A clustering carries its plan, kept here as the raw Avro record until a clustering service gives it a type.
+
+It does not know storage. Grammar and an example: `docs/format/commit-metadata.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.errors import Corrupt
+from hoodie.spec.avro_container import encode_container, parse_container
+from hoodie.spec.avro_schemas import Dialect
+
+_RECORD = "HoodieRequestedReplaceMetadata"
+
+CLUSTER = "CLUSTER"
+DELETE_PARTITION = "DELETE_PARTITION"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedReplace:
+    """The requested content of a replacecommit. All None is what Hudi writes for insert-overwrite."""
+
+    operation_type: str | None = None
+    clustering_plan: Mapping[str, Any] | None = None
+    extra_metadata: Mapping[str, str] | None = None
+    version: int | None = None
+
+    @property
+    def is_clustering(self) -> bool:
+        return self.operation_type == CLUSTER or self.clustering_plan is not None
+
+
+EMPTY_REPLACE = RequestedReplace()
+
+
+def delete_partition_request(dialect: Dialect) -> RequestedReplace:
+    """What is requested for a partition delete: nothing in Hudi 0.15, the operation's name in 1.x."""
+    if dialect == "0.15":
+        return EMPTY_REPLACE
+    return RequestedReplace(DELETE_PARTITION, extra_metadata={}, version=1)
+
+
+def encode_requested_replace(request: RequestedReplace, dialect: Dialect = "1.x") -> bytes:
+    """The bytes of `replacecommit.requested`."""
+    return encode_container(
+        _RECORD,
+        {
+            "operationType": request.operation_type,
+            "clusteringPlan": request.clustering_plan,
+            "extraMetadata": None if request.extra_metadata is None else dict(request.extra_metadata),
+            "version": request.version,
+        },
+        dialect,
+    )
+
+
+def parse_requested_replace(data: bytes, path: str) -> RequestedReplace:
+    """The requested content of a replacecommit; zero bytes (some old writers) mean nothing was said.
+
+    Raises:
+        Corrupt: damaged, or another kind of record.
+    """
+    if not data:
+        return EMPTY_REPLACE
+    name, record = parse_container(data, path)
+    if "clusteringPlan" not in record:
+        raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
+    return RequestedReplace(
+        record.get("operationType"), record["clusteringPlan"], record.get("extraMetadata"), record.get("version")
+    )

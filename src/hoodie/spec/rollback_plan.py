@@ -1,0 +1,196 @@
+"""What a rollback will remove and what it has removed: content of `rollback.requested` and of completed rollbacks.
+
+1. Paths are as the profile's dialect writes them: absolute (`/base/...`; with a scheme on object stores).
+2. `log_blocks_to_delete` is for version 6 only: log files that stay and get a command block appended.
+
+It does not decide what to remove. Grammar and a worked example: `docs/format/rollback.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hoodie.errors import Corrupt
+from hoodie.spec.avro_container import encode_container, parse_container
+from hoodie.spec.instant import InstantTime
+
+_PLAN = "HoodieRollbackPlan"
+_METADATA = "HoodieRollbackMetadata"
+_REMEDY = "Restore the file from a copy, or delete the rollback's files and let it be planned again"
+
+
+@dataclass(frozen=True, slots=True)
+class InstantInfo:
+    """An instant by its requested time and action."""
+
+    commit_time: InstantTime
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """What to undo in one file group, or for one file. `file_id` and `latest_base_instant` may be empty text."""
+
+    partition_path: str
+    file_id: str | None = ""
+    latest_base_instant: str | None = ""
+    files_to_delete: tuple[str, ...] = ()
+    log_blocks_to_delete: Mapping[str, int] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """Which instant is rolled back, and all requests. An instant that had only been requested has none."""
+
+    instant_to_rollback: InstantInfo
+    requests: tuple[RollbackRequest, ...] = ()
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPartition:
+    """What happened in one partition. The maps go from log file path to size and are empty in version 8+."""
+
+    partition_path: str
+    success_delete_files: tuple[str, ...] = ()
+    failed_delete_files: tuple[str, ...] = ()
+    rollback_log_files: Mapping[str, int] | None = field(default_factory=dict)
+    log_files_from_failed_commit: Mapping[str, int] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """What a rollback has done. `start_time` is the rollback's own requested time."""
+
+    start_time: InstantTime
+    time_taken_ms: int
+    total_files_deleted: int
+    commits: tuple[InstantTime, ...]
+    partitions: Mapping[str, RollbackPartition]
+    instants: tuple[InstantInfo, ...] = ()
+    version: int | None = 1
+
+
+def encode_rollback_plan(plan: RollbackPlan) -> bytes:
+    """The bytes of `rollback.requested`."""
+    return encode_container(
+        _PLAN,
+        {
+            "instantToRollback": _info_values(plan.instant_to_rollback),
+            "RollbackRequests": [
+                {
+                    "partitionPath": request.partition_path,
+                    "fileId": request.file_id,
+                    "latestBaseInstant": request.latest_base_instant,
+                    "filesToBeDeleted": list(request.files_to_delete),
+                    "logBlocksToBeDeleted": _plain(request.log_blocks_to_delete),
+                }
+                for request in plan.requests
+            ],
+            "version": plan.version,
+        },
+    )
+
+
+def parse_rollback_plan(data: bytes, path: str) -> RollbackPlan:
+    """The plan of a rollback.
+
+    Raises:
+        Corrupt: damaged, empty, or not a rollback plan.
+    """
+    record = _parse(data, path, _PLAN, "instantToRollback")
+    if record["instantToRollback"] is None:
+        raise Corrupt(f"{path} does not say which instant to roll back", remedy=_REMEDY, path=path)
+    return RollbackPlan(
+        _parse_info(record["instantToRollback"]),
+        tuple(
+            RollbackRequest(
+                request["partitionPath"],
+                request.get("fileId"),
+                request.get("latestBaseInstant"),
+                tuple(request.get("filesToBeDeleted") or ()),
+                request.get("logBlocksToBeDeleted"),
+            )
+            for request in record.get("RollbackRequests") or ()
+        ),
+        record.get("version"),
+    )
+
+
+def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
+    """The bytes of a completed rollback."""
+    return encode_container(_METADATA, rollback_metadata_values(metadata))
+
+
+def rollback_metadata_values(metadata: RollbackMetadata) -> dict[str, Any]:
+    """The Avro record of a completed rollback; restores hold several of them."""
+    return {
+        "startRollbackTime": metadata.start_time,
+        "timeTakenInMillis": metadata.time_taken_ms,
+        "totalFilesDeleted": metadata.total_files_deleted,
+        "commitsRollback": list(metadata.commits),
+        "partitionMetadata": {
+            partition: {
+                "partitionPath": done.partition_path,
+                "successDeleteFiles": list(done.success_delete_files),
+                "failedDeleteFiles": list(done.failed_delete_files),
+                "rollbackLogFiles": _plain(done.rollback_log_files),
+                "logFilesFromFailedCommit": _plain(done.log_files_from_failed_commit),
+            }
+            for partition, done in metadata.partitions.items()
+        },
+        "version": metadata.version,
+        "instantsRollback": [_info_values(info) for info in metadata.instants],
+    }
+
+
+def parse_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
+    """What a completed rollback did.
+
+    Raises:
+        Corrupt: damaged, empty, or not rollback metadata.
+    """
+    return parse_rollback_values(_parse(data, path, _METADATA, "startRollbackTime"))
+
+
+def parse_rollback_values(record: Mapping[str, Any]) -> RollbackMetadata:
+    """Rollback metadata from its Avro record."""
+    return RollbackMetadata(
+        start_time=record["startRollbackTime"],
+        time_taken_ms=record["timeTakenInMillis"],
+        total_files_deleted=record["totalFilesDeleted"],
+        commits=tuple(record["commitsRollback"]),
+        partitions={
+            partition: RollbackPartition(
+                done["partitionPath"],
+                tuple(done["successDeleteFiles"]),
+                tuple(done["failedDeleteFiles"]),
+                done.get("rollbackLogFiles"),
+                done.get("logFilesFromFailedCommit"),
+            )
+            for partition, done in record["partitionMetadata"].items()
+        },
+        instants=tuple(_parse_info(info) for info in record.get("instantsRollback") or ()),
+        version=record.get("version"),
+    )
+
+
+def _parse(data: bytes, path: str, name: str, must_have: str) -> dict[str, Any]:
+    found, record = parse_container(data, path)
+    if must_have not in record:
+        raise Corrupt(f"{path} holds a {found}, not a {name}", remedy=_REMEDY, path=path)
+    return record
+
+
+def _info_values(info: InstantInfo) -> dict[str, str]:
+    return {"commitTime": info.commit_time, "action": info.action}
+
+
+def _parse_info(record: Mapping[str, Any]) -> InstantInfo:
+    return InstantInfo(record["commitTime"], record["action"])
+
+
+def _plain(values: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if values is None else dict(values)

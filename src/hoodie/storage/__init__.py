@@ -1,0 +1,19 @@
+"""Where bytes live: one contract, and the storages that keep it. See docs/design/0003-storage.md."""
+
+from hoodie.storage.contract import FileInfo, Listing, OutputFile, Storage, checked_path
+from hoodie.storage.failures import translated
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+from hoodie.storage.open import open_storage
+
+__all__ = [
+    "FileInfo",
+    "Listing",
+    "LocalStorage",
+    "MemoryStorage",
+    "OutputFile",
+    "Storage",
+    "checked_path",
+    "open_storage",
+    "translated",
+]

@@ -1,0 +1,166 @@
+"""Mutual exclusion on an object store: a lease object that is only ever replaced conditionally.
+
+The object and its rules are those of Hudi's storage-based lock provider, so that such a Hudi writer and we exclude each
+other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"owner":"<uuid>"}`.
+
+1. Free means: no object, `expired` is true, or `validUntil` has passed by more than the tolerated clock difference.
+2. It is taken by create-if-absent, or by replacing exactly the free version that was read.
+3. The holder extends it every `RENEW_SECONDS`; it is given back by writing `expired`. A dead holder blocks others for
+   at most `VALIDITY_SECONDS`.
+4. A holder that cannot extend loses it without being stopped. This is why the commit itself does not rest on the lease:
+   it is protected by `create`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from hoodie.env import Env
+from hoodie.errors import Conflict, Corrupt, HudiError, Missing
+
+LEASE_PATH = ".hoodie/.locks/table_lock.json"
+VALIDITY_SECONDS = 300.0
+RENEW_SECONDS = 30.0
+CLOCK_DIFFERENCE_MS = 500
+
+_LOG = logging.getLogger("hoodie.storage")
+
+Version = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who may write until when (milliseconds since 1970, UTC); `expired` when given back."""
+
+    valid_until_ms: int
+    expired: bool
+    owner: str
+
+    def is_held(self, now_ms: int) -> bool:
+        return not self.expired and now_ms <= self.valid_until_ms + CLOCK_DIFFERENCE_MS
+
+
+class VersionedStorage(Protocol):
+    """What a lease needs of a storage."""
+
+    def absolute(self, path: str) -> str: ...
+    def create(self, path: str, data: bytes) -> None: ...
+    def read_version(self, path: str) -> tuple[bytes, Version]: ...
+    def replace_version(self, path: str, data: bytes, version: Version) -> Version: ...
+
+
+def encode_lease(lease: Lease) -> bytes:
+    fields = {"validUntil": lease.valid_until_ms, "expired": lease.expired, "owner": lease.owner}
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def parse_lease(data: bytes, path: str) -> Lease:
+    """The lease in `data`.
+
+    Raises:
+        Corrupt: it is none.
+    """
+    try:
+        fields = json.loads(data)
+        return Lease(int(fields["validUntil"]), bool(fields["expired"]), str(fields["owner"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise Corrupt(
+            f"{path} is not a lock file", remedy="Make sure that nobody writes to the table, then delete it", path=path
+        ) from error
+
+
+@contextmanager
+def held_lease(
+    storage: VersionedStorage,
+    what: str,
+    env: Env,
+    *,
+    validity_seconds: float = VALIDITY_SECONDS,
+    renew_seconds: float = RENEW_SECONDS,
+) -> Iterator[None]:
+    """Hold the lease of a table inside the block.
+
+    Raises:
+        Conflict: another holds it.
+    """
+    holder = _Holder(storage, env, env.uuid(), round(validity_seconds * 1000))
+    holder.take(what)
+    stop = threading.Event()
+    keeper = threading.Thread(target=holder.keep, args=(stop, renew_seconds), name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        keeper.join()
+        holder.give_back()
+
+
+@dataclass(slots=True)
+class _Holder:
+    storage: VersionedStorage
+    env: Env
+    owner: str
+    validity_ms: int
+    version: Version | None = field(default=None)
+
+    def take(self, what: str) -> None:
+        path = self.storage.absolute(LEASE_PATH)
+        try:
+            data, version = self.storage.read_version(LEASE_PATH)
+        except Missing:
+            self.storage.create(LEASE_PATH, encode_lease(self._lease()))
+            data, version = self.storage.read_version(LEASE_PATH)
+            if parse_lease(data, path).owner == self.owner:
+                self.version = version
+                return
+        found = parse_lease(data, path)
+        if found.is_held(self._now_ms()):
+            raise Conflict(
+                f"Another writer ({found.owner}) holds {path}, so {what} cannot start",
+                remedy=f"Retry when it has finished; if it died, in {found.valid_until_ms - self._now_ms()} ms",
+                path=path,
+                owner=found.owner,
+            )
+        self.version = self._stored(self._lease(), version)
+
+    def keep(self, stop: threading.Event, renew_seconds: float) -> None:
+        """Extend until told to stop. Waits on the event, not on `Env`: giving back must not wait for a nap to end."""
+        while self.version is not None and not stop.wait(renew_seconds):
+            try:
+                self.version = self._stored(self._lease(), self.version)
+            except Conflict:
+                _LOG.warning("the lease %s was taken by another writer", self.storage.absolute(LEASE_PATH))
+                self.version = None
+            except HudiError as error:
+                _LOG.warning("the lease %s was not extended: %s", self.storage.absolute(LEASE_PATH), error.cause)
+
+    def give_back(self) -> None:
+        if self.version is None:
+            return
+        try:
+            self._stored(replace(self._lease(), expired=True), self.version)
+        except HudiError as error:
+            _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(LEASE_PATH), error.cause)
+
+    def _stored(self, lease: Lease, version: Version) -> Version:
+        try:
+            return self.storage.replace_version(LEASE_PATH, encode_lease(lease), version)
+        except Conflict:
+            # The store may have repeated a request that had succeeded: then what is there is what we wrote.
+            data, now = self.storage.read_version(LEASE_PATH)
+            if data != encode_lease(lease):
+                raise
+            return now
+
+    def _lease(self) -> Lease:
+        return Lease(self._now_ms() + self.validity_ms, False, self.owner)
+
+    def _now_ms(self) -> int:
+        return int(self.env.now().timestamp() * 1000)

@@ -1,0 +1,487 @@
+"""Bytes in a local or mounted POSIX file system.
+
+1. A small file is written to a temporary name in its folder, synced, and then given its name in one step that cannot
+   replace anything (`create`: hard link) or replaces atomically (`put`: rename). Then the folder is synced.
+2. Temporary names start with `.hoodie-tmp-`: hidden, no digits in front, no data-file extension, so no reader of Hudi
+   tables takes them for an instant, a base file or a log file. A crash can leave one behind; listings omit them.
+3. A data file is written in place under its final name and synced, with its folder, at `close`.
+4. `.<name>.crc`, Hadoop's checksum of an earlier file of that name, goes *before* the new bytes appear: a file without
+   checksum is read unchecked, a file with a foreign checksum is refused.
+5. A deletion is not synced on its own; it is safe after the next `create` or `put` in the same folder.
+6. Native readers (`open_input`) use `pread`, not `mmap`: mapped pages count as the process's own memory and a
+   truncated file would end the process with SIGBUS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from hoodie.env import SystemEnv
+from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unsupported
+from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
+from hoodie.storage.failures import translated
+
+TEMP_PREFIX = ".hoodie-tmp-"
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_HELD = (errno.EWOULDBLOCK, errno.EACCES)
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_ENV = SystemEnv()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """Storage below one folder, given as `/path`, `relative/path`, `file:/path` or `file:///path`."""
+
+    uri: str
+    base: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        prefix, path = _split_uri(self.uri)
+        if "\0" in path:
+            raise Invalid(f"Path {path!r} contains a NUL character")
+        base = os.path.abspath(path)
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "uri", prefix + base)
+
+    @property
+    def scheme(self) -> str:
+        return "file"
+
+    def absolute(self, path: str) -> str:
+        return os.path.join(self.base, checked_path(path)) if path else self.base
+
+    def list_dir(self, path: str) -> Listing:
+        found = self._children(checked_path(path, root_allowed=True))
+        return Listing(
+            tuple(info for _, info in found if info is not None),
+            tuple(sorted(name.rstrip("/") for name, info in found if info is None)),
+        )
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[FileInfo]:
+        return self._walk(checked_path(prefix, root_allowed=True), start_after or "")
+
+    def head(self, path: str) -> FileInfo:
+        full = self.absolute(checked_path(path))
+        with translated("look at", full):
+            facts = os.stat(full)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Missing(f"{full} is not a file", path=full)
+        return _info(path, facts)
+
+    def read(self, path: str) -> bytes:
+        full = self.absolute(checked_path(path))
+        with translated("read", full), open(full, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        checked_range(path, start, length)
+        full = self.absolute(checked_path(path))
+        with translated("read", full), open(full, "rb", buffering=0) as file:
+            file.seek(start)
+            return _read_up_to(file, length)
+
+    def create(self, path: str, data: bytes) -> None:
+        full = self.absolute(checked_path(path))
+        with translated("create", full, writes=True):
+            if os.path.lexists(full):
+                raise Conflict(f"{full} exists already", path=full)
+            temp = _write_temp(os.path.dirname(full), data)
+            try:
+                _remove(crc_sibling(full))
+                _name_if_absent(temp, full)
+            finally:
+                _remove(temp)
+        _sync_named(full)
+
+    def put(self, path: str, data: bytes) -> None:
+        full = self.absolute(checked_path(path))
+        with translated("write", full, writes=True):
+            temp = _write_temp(os.path.dirname(full), data)
+            try:
+                _remove(crc_sibling(full))
+                os.replace(temp, full)
+            except BaseException:
+                _remove(temp)
+                raise
+            _sync_folder(os.path.dirname(full))
+
+    def delete(self, path: str) -> bool:
+        full = self.absolute(checked_path(path))
+        with translated("delete", full, writes=True):
+            if os.path.isdir(full) and not os.path.islink(full):
+                return False
+            _remove(crc_sibling(full))
+            return _remove(full)
+
+    def delete_dir(self, path: str) -> int:
+        full = self.absolute(checked_path(path, root_allowed=True))
+        removed = 0
+        with translated("delete", full, writes=True):
+            for folder, dirs, names in os.walk(full, topdown=False, onerror=_raise_unless_missing):
+                for name in names:
+                    removed += _remove(os.path.join(folder, name)) and not name.startswith(TEMP_PREFIX)
+                for name in dirs:
+                    _remove_folder(os.path.join(folder, name))
+            if path or not os.path.islink(full):  # a link to the base is the user's own
+                _remove_folder(full)
+        return removed
+
+    def open_input(self, path: str) -> Any:
+        full = self.absolute(checked_path(path))
+        with translated("open", full):
+            if os.path.isdir(full):
+                raise Missing(f"{full} is not a file", path=full)
+            return pa.OSFile(full, "rb")
+
+    def open_output(self, path: str) -> LocalOutput:
+        return LocalOutput(self.absolute(checked_path(path)))
+
+    @contextmanager
+    def exclusive(self, what: str) -> Iterator[None]:
+        """`flock` on the folder `.hoodie`, which is made if need be; ends with the process, leaves no file.
+
+        Where folders cannot be locked (NFS), the file `.hoodie/.locks/writer.flock` is locked instead, and stays.
+        """
+        folder = os.path.join(self.base, ".hoodie")
+        with translated("lock", folder, writes=True):
+            lock = self._lock(folder, what)
+        try:
+            yield
+        finally:
+            # Unlock first: a forked child may still hold a copy of the descriptor.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    def _lock(self, folder: str, what: str) -> int:
+        while True:
+            _make_folder(folder)
+            lock = os.open(folder, _FOLDER)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_same_file(lock, folder):
+                    return lock
+                # The folder was dropped and made anew while we opened it: what we hold, nobody else looks at.
+                os.close(lock)
+            except OSError as error:
+                os.close(lock)
+                if error.errno in _NO_LOCKS:
+                    return self._lock_file(os.path.join(folder, ".locks"), what)
+                raise self._held(error, what) from error
+
+    def _lock_file(self, folder: str, what: str) -> int:
+        _make_folder(folder)
+        lock = os.open(os.path.join(folder, "writer.flock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            raise self._held(error, what) from error
+        return lock
+
+    def _held(self, error: OSError, what: str) -> Exception:
+        if error.errno not in _HELD:
+            return error
+        return Conflict(
+            f"Another writer holds {self.base}, so {what} cannot start",
+            remedy="Retry when it has finished",
+            path=self.base,
+        )
+
+    def _walk(self, folder: str, after: str) -> Iterator[FileInfo]:
+        for name, info in self._children(folder):
+            if info is None:
+                if name > after or after.startswith(name):
+                    yield from self._walk(name.rstrip("/"), after)
+            elif name > after:
+                yield info
+
+    def _children(self, folder: str) -> Sequence[tuple[str, FileInfo | None]]:
+        """Children in path order: files with their facts, folders with None and a slash at the end of the name."""
+        full = self.absolute(folder)
+        prefix = f"{folder}/" if folder else ""
+        found: list[tuple[str, FileInfo | None]] = []
+        with translated("list", full):
+            try:
+                entries = os.scandir(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return found
+            with entries:
+                for entry in entries:
+                    if entry.name.startswith(TEMP_PREFIX):
+                        continue
+                    path = prefix + entry.name
+                    with suppress(FileNotFoundError):  # removed since it was listed
+                        if entry.is_dir():
+                            found.append((path + "/", None))
+                        elif entry.is_file():
+                            found.append((path, _info(path, entry.stat())))
+        return sorted(found, key=lambda child: child[0])
+
+
+class LocalOutput:
+    """A data file written in place. An earlier file of the same name is unlinked, so its readers keep their bytes."""
+
+    def __init__(self, full: str) -> None:
+        self._full = full
+        self._file = -1
+        self._size_bytes = 0
+        with translated("create", full, writes=True):
+            _make_folder(os.path.dirname(full))
+            _remove(full)
+            _remove(crc_sibling(full))
+            self._file = os.open(full, _NEW_FILE, 0o666)
+
+    @property
+    def closed(self) -> bool:
+        return self._file < 0
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, data: Any, /) -> int:
+        if self._file < 0:
+            raise ValueError("write to a closed file")
+        with translated("write", self._full, writes=True):
+            size = _write_all(self._file, data)
+        self._size_bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self._size_bytes
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        if self._file < 0:
+            return
+        try:
+            with translated("write", self._full, writes=True):
+                os.fsync(self._file)
+                _sync_folder(os.path.dirname(self._full))
+        except BaseException:
+            self.abort()
+            raise
+        self._release()
+
+    def abort(self) -> None:
+        if self._file >= 0:
+            self._release()
+            with translated("delete", self._full, writes=True):
+                _remove(self._full)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        # Not `abort`: in a forked child this is a copy of a file its parent is still writing.
+        self._release()
+
+    def _release(self) -> None:
+        file, self._file = getattr(self, "_file", -1), -1
+        if file >= 0:
+            os.close(file)
+
+
+def _split_uri(uri: str) -> tuple[str, str]:
+    """What to print before the absolute path, and the path. Names are literal: nothing is percent-decoded."""
+    if not uri.startswith("file:"):
+        if not uri:
+            raise Invalid("The base path is empty", remedy="Name the table's folder")
+        return "", uri
+    rest = uri.removeprefix("file:")
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise Invalid(f"{uri!r} names another host", remedy="Use file:///path or /path", uri=uri)
+        rest = slash + path
+    if not rest.startswith("/"):
+        raise Invalid(f"{uri!r} is not an absolute file URI", remedy="Use file:///path or /path", uri=uri)
+    return "file://", rest
+
+
+def _info(path: str, facts: os.stat_result) -> FileInfo:
+    return FileInfo(path, facts.st_size, facts.st_mtime_ns // 1_000_000)
+
+
+def _read_up_to(file: Any, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length > 0 and (part := file.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(file: int, data: Any) -> int:
+    rest = memoryview(data).cast("B")
+    size = len(rest)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    return size
+
+
+def _write_temp(folder: str, data: bytes) -> str:
+    """Path of a new, synced temporary file in `folder`, which is made if need be."""
+    temp = os.path.join(folder, TEMP_PREFIX + _ENV.uuid())
+    try:
+        file = os.open(temp, _NEW_FILE, 0o666)
+    except FileNotFoundError:
+        _make_folder(folder)
+        file = os.open(temp, _NEW_FILE, 0o666)
+    try:
+        try:
+            _write_all(file, data)
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except BaseException:
+        _remove(temp)
+        raise
+    return temp
+
+
+def _name_if_absent(temp: str, full: str) -> None:
+    """Give the file `temp` the name `full` too, unless that exists.
+
+    Raises:
+        Conflict: `full` exists and is another file.
+        Unsupported: the file system has neither hard links nor a rename that refuses to replace.
+    """
+    try:
+        os.link(temp, full)
+    except FileExistsError as error:
+        # A network mount may repeat a request whose answer was lost: then `full` is our own file.
+        if not _is_same_file(temp, full):
+            raise Conflict(f"{full} exists already", path=full) from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_if_absent(temp, full, error)
+
+
+def _rename_if_absent(temp: str, full: str, no_link: OSError) -> None:
+    code = _renameat2(temp, full)
+    if code == errno.EEXIST:
+        raise Conflict(f"{full} exists already", path=full)
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        raise Unsupported(
+            f"The file system of {full} has neither hard links nor an exclusive rename, so a commit cannot be atomic",
+            remedy="Keep the table on another file system, or use the object store's own URL",
+            path=full,
+        ) from no_link
+    if code:
+        raise OSError(code, os.strerror(code), full)
+
+
+def _renameat2(temp: str, full: str) -> int:
+    """Zero, or the error number, of a rename that refuses to replace (Linux)."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return errno.ENOSYS
+    if call(_AT_FDCWD, os.fsencode(temp), _AT_FDCWD, os.fsencode(full), _RENAME_NOREPLACE) == 0:
+        return 0
+    return ctypes.get_errno()
+
+
+def _sync_named(full: str) -> None:
+    """Sync the folder of a file that has just got its name.
+
+    Raises:
+        CommitUnknown: readers see the file, but a crash of the machine might undo it.
+    """
+    try:
+        _sync_folder(os.path.dirname(full))
+    except OSError as error:
+        raise CommitUnknown(
+            f"{full} was created, but its folder could not be synced: {os.strerror(error.errno or 0)}",
+            remedy="Check the disk, then look whether the file is there",
+            path=full,
+        ) from error
+
+
+def _sync_folder(folder: str) -> None:
+    file = os.open(folder, _FOLDER)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # some mounts cannot sync a folder
+            raise
+    finally:
+        os.close(file)
+
+
+def _make_folder(folder: str) -> None:
+    """Make `folder` and what is above it; each new name is synced."""
+    if os.path.isdir(folder):
+        return
+    try:
+        os.mkdir(folder)
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(folder))
+        _make_folder(folder)
+        return
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
+    _sync_folder(os.path.dirname(folder))
+
+
+def _remove(full: str) -> bool:
+    try:
+        os.unlink(full)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _remove_folder(full: str) -> None:
+    try:
+        os.rmdir(full)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        if os.path.islink(full):
+            os.unlink(full)
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+def _is_same_file(one: str | int, other: str) -> bool:
+    try:
+        return os.path.samestat(os.stat(one), os.stat(other))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,246 @@
+"""Large objects as files: ranged reading with read-ahead, and writing in parts.
+
+1. Reading: opening fetches the end of the object (a parquet footer) together with its size, in one request. A small
+   read fetches a whole block; a large one is split into parts fetched side by side.
+2. Writing: a file below `PART_BYTES` is one PUT at `close`. A larger one is uploaded in parts by a thread of its own
+   while it is being written; at most about `PARTS_AHEAD` + `PARTS_AT_ONCE` parts are in memory. Nothing is visible
+   before `close` has returned; `abort` tells the store to drop the parts.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+import obstore
+from obstore import exceptions as foreign
+
+TAIL_BYTES = 64 << 10
+BLOCK_BYTES = 1 << 20
+PART_BYTES = 8 << 20
+PARTS_AT_ONCE = 4
+PARTS_AHEAD = 2
+
+Calling = Callable[[str], AbstractContextManager[None]]
+
+
+class ObjectInput(io.RawIOBase):
+    """Random access to one object; wrapped in `pa.PythonFile`, which serialises calls."""
+
+    def __init__(self, store: Any, path: str, calling: Calling) -> None:
+        super().__init__()
+        self._store = store
+        self._path = path
+        self._calling = calling
+        self._position = 0
+        self._block = (0, b"")
+        with calling("open"):
+            self._size, self._tail = self._open()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._position + size, self._size)
+        start = min(self._position, end)
+        data = self._range(start, end)
+        self._position = start + len(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _open(self) -> tuple[int, tuple[int, bytes]]:
+        try:
+            found = obstore.get(self._store, self._path, options={"range": {"suffix": TAIL_BYTES}})
+            return found.meta["size"], (found.range[0], bytes(found.bytes()))
+        except (foreign.GenericError, foreign.NotSupportedError):
+            # Azure has no suffix ranges, and no store has the end of an empty object.
+            size = obstore.head(self._store, self._path)["size"]
+            start = max(0, size - TAIL_BYTES)
+            return size, (
+                start,
+                bytes(obstore.get_range(self._store, self._path, start=start, end=size)) if size else b"",
+            )
+
+    def _range(self, start: int, end: int) -> bytes:
+        if start >= end:
+            return b""
+        for first, data in (self._tail, self._block):
+            if first <= start and end <= first + len(data):
+                return data[start - first : end - first]
+        with self._calling("read"):
+            if end - start >= BLOCK_BYTES:
+                return self._large(start, end)
+            block = self._get(start, min(start + BLOCK_BYTES, self._size))
+        self._block = (start, block)
+        return block[: end - start]
+
+    def _large(self, start: int, end: int) -> bytes:
+        edges = [*range(start, end, PART_BYTES), end]
+        if len(edges) == 2:
+            return self._get(start, end)
+        with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
+            return b"".join(pool.map(self._get, edges[:-1], edges[1:]))
+
+    def _get(self, start: int, end: int) -> bytes:
+        return bytes(obstore.get_range(self._store, self._path, start=start, end=end))
+
+
+class _Aborted(Exception):
+    """Ends an upload from inside its source of parts."""
+
+
+class ObjectOutput:
+    """One object being written."""
+
+    def __init__(self, store: Any, path: str, calling: Calling) -> None:
+        self._store = store
+        self._path = path
+        self._calling = calling
+        self._buffer = bytearray()
+        self._size_bytes = 0
+        self._upload: _Upload | None = None
+        self.closed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("write to a closed file")
+        part = memoryview(data).cast("B")
+        self._buffer += part
+        self._size_bytes += len(part)
+        if len(self._buffer) >= PART_BYTES:
+            self._send()
+        return len(part)
+
+    def tell(self) -> int:
+        return self._size_bytes
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        with self._calling("write"):
+            if self._upload is None:
+                obstore.put(self._store, self._path, bytes(self._buffer), use_multipart=False)
+            else:
+                self._upload.add(bytes(self._buffer))
+                self._upload.finish()
+
+    def abort(self) -> None:
+        self.closed = True
+        if self._upload is not None:
+            self._upload.drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            self.abort()
+
+    def _send(self) -> None:
+        with self._calling("write"):
+            if self._upload is None:
+                self._upload = _Upload(self._store, self._path)
+            self._upload.add(bytes(self._buffer))
+        self._buffer.clear()
+
+
+class _Upload:
+    """A thread that feeds parts to the store as they come."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        self._parts: queue.Queue[bytes | None] = queue.Queue(PARTS_AHEAD)
+        self._failure: BaseException | None = None
+        self._is_dropped = False
+        self._thread = threading.Thread(target=self._run, args=(store, path), name=f"upload {path}", daemon=True)
+        self._thread.start()
+
+    def add(self, part: bytes) -> None:
+        """Hand over a part; waits while too many are ahead. Raises what ended the upload, if it has ended."""
+        while self._thread.is_alive():
+            try:
+                if part:
+                    self._parts.put(part, timeout=0.2)
+                return
+            except queue.Full:
+                continue
+        self._ensure_sound()
+
+    def finish(self) -> None:
+        """Complete the upload and wait for the store's answer."""
+        self._end()
+        self._ensure_sound()
+
+    def drop(self) -> None:
+        """Have the store forget the parts; errors do not matter any more."""
+        self._is_dropped = True
+        self._end()
+
+    def _end(self) -> None:
+        while self._thread.is_alive():
+            try:
+                self._parts.put(None, timeout=0.2)
+                break
+            except queue.Full:
+                continue
+        self._thread.join()
+
+    def _ensure_sound(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self, store: Any, path: str) -> None:
+        try:
+            obstore.put(
+                store, path, self._source(), use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+            )
+        except BaseException as failure:
+            self._failure = failure
+
+    def _source(self) -> Iterator[bytes]:
+        while (part := self._parts.get()) is not None:
+            yield part
+        if self._is_dropped:
+            raise _Aborted

@@ -1,0 +1,36 @@
+"""What happened to a table, in order, and the table's own config: loading, and moving instants from state to state."""
+
+from hoodie.timeline.as_of import parse_as_of
+from hoodie.timeline.clock import new_instant_time
+from hoodie.timeline.config_store import is_table, load_table_config, store_table_config
+from hoodie.timeline.load import (
+    instant_path,
+    list_instants,
+    load_commit_metadata,
+    load_instant,
+    load_requested,
+    load_timeline,
+)
+from hoodie.timeline.markers import load_markers
+from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
+
+__all__ = [
+    "Timeline",
+    "complete",
+    "create_requested",
+    "delete_instant_files",
+    "instant_path",
+    "is_table",
+    "list_instants",
+    "load_commit_metadata",
+    "load_instant",
+    "load_markers",
+    "load_requested",
+    "load_table_config",
+    "load_timeline",
+    "new_instant_time",
+    "parse_as_of",
+    "store_table_config",
+    "to_inflight",
+]

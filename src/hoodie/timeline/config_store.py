@@ -1,0 +1,132 @@
+"""Keeping `hoodie.properties`: read it through its backup, replace it without a moment in which both are gone.
+
+1. Reading takes the main file if it is whole, else the backup; a damaged pair is tried a few times, because a writer
+   may be between two steps. A table that is not there is reported at once.
+2. Replacing follows Hudi's order, so that Hudi's readers and its recovery understand every state in between: backup the
+   old, replace the main file, read it back, drop the backup. The main file is replaced in one step here, where Hudi
+   deletes and creates it.
+3. The caller holds the table: two updates at once are not safe, in Hudi neither.
+
+States and what each reader makes of them: `docs/format/properties.md`.
+"""
+
+from __future__ import annotations
+
+from hoodie.env import Env, SystemEnv
+from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing
+from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
+from hoodie.spec.keys import CHECKSUM, HOODIE_DIR, PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
+from hoodie.storage import Storage
+
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2
+
+
+def is_table(storage: Storage) -> bool:
+    """Whether a table's properties (or their backup) are there, readable or not."""
+    return any(_exists(storage, path) for path in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE))
+
+
+def load_table_config(storage: Storage, env: Env | None = None) -> TableConfig:
+    """The table's config, of a version that is read.
+
+    Raises:
+        Invalid: there is no table, or the folder is something else.
+        Corrupt: the properties are damaged and there is no whole backup.
+        Unsupported: the table has another version.
+    """
+    clock = env or SystemEnv()
+    for attempt in range(_ATTEMPTS):
+        config, damage = _read_once(storage)
+        if config is not None:
+            profile_of(config)
+            return config
+        if damage is None:
+            _ensure_initialised(storage)
+        if attempt + 1 < _ATTEMPTS:
+            clock.sleep(_PAUSE_SECONDS)
+    raise damage or Corrupt(
+        f"{PROPERTIES_FILE} is missing at {storage.uri}, though the folder {HOODIE_DIR} is there",
+        remedy=f"Restore {PROPERTIES_FILE} from a copy; if no table was ever finished here, delete {HOODIE_DIR}",
+        path=PROPERTIES_FILE,
+    )
+
+
+def store_table_config(storage: Storage, old: TableConfig | None, new: TableConfig, env: Env) -> TableConfig:
+    """The config as it now stands on storage. With `old` None the table is created, else its properties are replaced.
+
+    Raises:
+        Conflict: there is a table already, or the stored config is not `old` any more.
+    """
+    data = encode_table_config(new, env.now())
+    if old is None:
+        storage.create(PROPERTIES_FILE, data)
+        return parse_table_config(data, PROPERTIES_FILE)
+    _recover(storage)
+    before = storage.read(PROPERTIES_FILE)
+    if _without_checksum(parse_table_config(before, PROPERTIES_FILE)) != _without_checksum(old):
+        raise Conflict("The table's properties were changed by another", remedy="Open the table again and retry")
+    storage.create(PROPERTIES_BACKUP_FILE, before)
+    storage.put(PROPERTIES_FILE, data)
+    stored = parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
+    storage.delete(PROPERTIES_BACKUP_FILE)
+    return stored
+
+
+def _read_once(storage: Storage) -> tuple[TableConfig | None, HudiError | None]:
+    """The config of the main file or else of the backup, and what is wrong with the first damaged one."""
+    damage: HudiError | None = None
+    for path in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
+        try:
+            return parse_table_config(storage.read(path), path), damage
+        except Missing:
+            continue
+        except Corrupt as error:
+            damage = damage or error
+    return None, damage
+
+
+def _recover(storage: Storage) -> None:
+    """Undo what an update that died left: without a whole main file the backup is the truth, then it goes."""
+    try:
+        backup = storage.read(PROPERTIES_BACKUP_FILE)
+    except Missing:
+        return
+    try:
+        parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
+    except (Missing, Corrupt):
+        parse_table_config(backup, PROPERTIES_BACKUP_FILE)
+        storage.put(PROPERTIES_FILE, backup)
+    storage.delete(PROPERTIES_BACKUP_FILE)
+
+
+def _without_checksum(config: TableConfig) -> dict[str, str]:
+    return {key: value for key, value in config.raw.items() if key != CHECKSUM}
+
+
+def _ensure_initialised(storage: Storage) -> None:
+    inside = storage.list_dir(HOODIE_DIR)
+    if inside.files or inside.dirs:
+        return
+    base = storage.list_dir("")
+    if HOODIE_DIR in base.dirs:
+        return
+    if base.files or base.dirs:
+        raise Invalid(
+            f"{storage.uri} is not a Hudi table: it has no folder {HOODIE_DIR}",
+            remedy="Give the table's base path, the folder that holds the folder .hoodie",
+            path=storage.uri,
+        )
+    raise Invalid(
+        f"There is no table at {storage.uri}",
+        remedy="Check the path, or create the table by writing to it",
+        path=storage.uri,
+    )
+
+
+def _exists(storage: Storage, path: str) -> bool:
+    try:
+        storage.head(path)
+    except Missing:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""Reading the timeline from storage: which instants there are, and what their files say.
+
+1. Only names that are instants count; checksum side files, temporary files and folders are skipped.
+2. Where names carry no completion time (version 6, legacy names) the file's modification time stands for it, in the
+   table's time zone.
+3. One listing of one folder; contents are read only when asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hoodie.errors import Missing
+from hoodie.spec import CommitMetadata, FormatProfile, Instant, State, TimeZone, format_instant_millis, parse_commit
+from hoodie.storage import FileInfo, Storage
+from hoodie.timeline.timeline import Timeline, furthest
+
+
+def load_timeline(storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> Timeline:
+    """The active timeline as it is on storage now. `timezone` matters only where completion times come from files."""
+    return Timeline(profile, furthest(list_instants(storage, profile, timezone)))
+
+
+def list_instants(storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> tuple[Instant, ...]:
+    """Every state file of the active timeline as an instant, in path order; several per logical instant."""
+    files = storage.list_dir(profile.timeline_dir).files
+    found = (_instant(file, profile, timezone) for file in files)
+    return tuple(instant for instant in found if instant is not None)
+
+
+def instant_path(profile: FormatProfile, instant: Instant) -> str:
+    """Where the file of an instant in its state stands."""
+    return f"{profile.timeline_dir}/{profile.instant_names.file_name(instant)}"
+
+
+def load_instant(storage: Storage, profile: FormatProfile, instant: Instant) -> bytes:
+    """The content of an instant's file in its state.
+
+    Raises:
+        Missing: there is no such file (any more).
+    """
+    return storage.read(instant_path(profile, instant))
+
+
+def load_requested(storage: Storage, profile: FormatProfile, instant: Instant) -> bytes:
+    """The content of an instant's requested file, whatever state it has reached; empty when there is none."""
+    try:
+        return load_instant(storage, profile, replace(instant, state=State.REQUESTED, completed=None))
+    except Missing:
+        return b""
+
+
+def load_commit_metadata(storage: Storage, profile: FormatProfile, instant: Instant) -> CommitMetadata:
+    """What a commit did, or (inflight) is about to do. Requested instants have empty metadata.
+
+    Raises:
+        Missing: there is no such file (any more).
+        Corrupt: the file is damaged.
+    """
+    if instant.state is State.REQUESTED:
+        return CommitMetadata()
+    path = instant_path(profile, instant)
+    return parse_commit(storage.read(path), path)
+
+
+def _instant(file: FileInfo, profile: FormatProfile, timezone: TimeZone) -> Instant | None:
+    instant = profile.instant_names.parse(file.path.rpartition("/")[2])
+    if instant is None or not instant.is_completed or instant.completed is not None:
+        return instant
+    return replace(instant, completed=format_instant_millis(file.modified_ms, timezone))

@@ -1,0 +1,134 @@
+"""Moving an instant from state to state: each step is one new file, nothing is renamed or overwritten.
+
+1. A step is create-if-absent: of two writers one succeeds, the other gets Conflict.
+2. A step needs the file of the step before. If that is gone, someone rolled this instant back: Fenced.
+3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
+4. The completion time (version 8+) is greater than every time on the timeline at that moment.
+
+It does not roll anything back and holds no lock; callers write inside `Storage.exclusive`.
+Grammar of names and contents: `docs/format/timeline.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hoodie.env import Env
+from hoodie.errors import Conflict, Fenced, Missing
+from hoodie.spec import (
+    RESTORE,
+    ROLLBACK,
+    SAVEPOINT,
+    FormatProfile,
+    Instant,
+    InstantTime,
+    State,
+    TimeZone,
+    parse_rollback_plan,
+)
+from hoodie.storage import Storage
+from hoodie.timeline.clock import new_instant_time
+from hoodie.timeline.load import instant_path, list_instants, load_requested
+
+
+def create_requested(
+    storage: Storage, profile: FormatProfile, requested: InstantTime, action: str, payload: bytes = b""
+) -> Instant:
+    """The new instant in state REQUESTED, on storage. `payload` is the plan of actions that have one.
+
+    Raises:
+        Conflict: there is such an instant already.
+    """
+    instant = Instant(requested, action, State.REQUESTED)
+    storage.create(instant_path(profile, instant), payload)
+    return instant
+
+
+def to_inflight(storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"") -> Instant:
+    """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile.
+
+    Raises:
+        Fenced: its requested file is gone.
+        Conflict: it is inflight already.
+    """
+    if instant.action != SAVEPOINT:
+        _ensure_there(storage, profile, replace(instant, state=State.REQUESTED))
+    inflight = replace(instant, state=State.INFLIGHT)
+    storage.create(instant_path(profile, inflight), payload)
+    return inflight
+
+
+def complete(  # noqa: PLR0917
+    storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes, env: Env, timezone: TimeZone
+) -> Instant:
+    """The instant in state COMPLETED, on storage: from now on readers see what it did.
+
+    Where names carry no completion time (version 6) `completed` is close to what a later load takes from the file.
+
+    Raises:
+        Fenced: its inflight file is gone, or a later rollback or restore is aimed at it.
+        Conflict: it is completed already.
+        CommitUnknown: the storage's answer was lost.
+    """
+    known = list_instants(storage, profile, timezone)
+    _ensure_alive(storage, profile, instant, known)
+    newest = max(time for i in known for time in (i.requested, i.completed) if time)
+    completed = new_instant_time(env, timezone, newest)
+    done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
+    # The commit point. No call may follow: an error after it would say that nothing happened.
+    storage.create(instant_path(profile, done), payload)
+    return done
+
+
+def delete_instant_files(storage: Storage, profile: FormatProfile, instant: Instant) -> None:
+    """Remove an instant's files up to its state: completed first, then inflight, then requested. Missing ones are fine.
+
+    In this order a crash in between leaves an instant that readers ignore and the next rollback finds.
+    """
+    if instant.is_completed:
+        storage.delete(instant_path(profile, instant))
+    for state in (State.INFLIGHT, State.REQUESTED):
+        if not (state is State.REQUESTED and instant.action == SAVEPOINT):
+            storage.delete(instant_path(profile, replace(instant, state=state, completed=None)))
+
+
+def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> None:
+    states = {i.state for i in known if i.logical == instant.logical}
+    if State.COMPLETED in states:
+        raise Conflict(
+            f"The {instant.action} {instant.requested} is completed already",
+            remedy="Read the table again; if this write is not in it, repeat it",
+            instant=instant.requested,
+        )
+    if State.INFLIGHT not in states:
+        raise _fenced(instant, "its inflight file is gone")
+    for other in {i.logical: i for i in known}.values():
+        if other.requested <= instant.requested:
+            continue
+        if other.action == ROLLBACK and _target_of(storage, profile, other) == instant.requested:
+            raise _fenced(instant, f"rollback {other.requested} is aimed at it")
+        if other.action == RESTORE:
+            raise _fenced(instant, f"restore {other.requested} began after it")
+
+
+def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> InstantTime | None:
+    plan = load_requested(storage, profile, rollback)
+    if not plan:
+        return None
+    return parse_rollback_plan(plan, instant_path(profile, rollback)).instant_to_rollback.commit_time
+
+
+def _ensure_there(storage: Storage, profile: FormatProfile, instant: Instant) -> None:
+    try:
+        storage.head(instant_path(profile, instant))
+    except Missing as error:
+        raise _fenced(instant, f"its {instant.state.name.lower()} file is gone") from error
+
+
+def _fenced(instant: Instant, reason: str) -> Fenced:
+    return Fenced(
+        f"The {instant.action} {instant.requested} was taken from this writer: {reason}",
+        remedy="Nothing of it became visible; read the table again and repeat the write",
+        instant=instant.requested,
+    )

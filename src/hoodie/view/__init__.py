@@ -1,0 +1,26 @@
+"""Which files make the table at an instant: listing, file slices, replaced groups, and the view over them."""
+
+from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
+from hoodie.view.listing import PartitionFiles, list_files, list_partitions
+from hoodie.view.replaced import Replaced, replaced_groups
+from hoodie.view.slicing import SLICING_RULES
+from hoodie.view.view import View, load_pending_compactions, load_replaced, load_view, view_of
+
+__all__ = [
+    "SLICING_RULES",
+    "BaseFile",
+    "FileGroup",
+    "FileSlice",
+    "GroupId",
+    "LogFile",
+    "PartitionFiles",
+    "Replaced",
+    "View",
+    "list_files",
+    "list_partitions",
+    "load_pending_compactions",
+    "load_replaced",
+    "load_view",
+    "replaced_groups",
+    "view_of",
+]

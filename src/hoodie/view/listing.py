@@ -1,0 +1,98 @@
+"""What lies in the partitions of a table: files told apart by their names.
+
+1. A folder is a partition when it holds a partition metafile (`.hoodie_partition_metadata`, or the same with the
+   extension of a base file format). Partitions do not nest: below one, nothing is looked at.
+2. The root can be a partition, `""`: the table is not partitioned then. `.hoodie` is never looked into.
+3. One call lists each folder once: finding partitions and finding their files is the same walk.
+
+Files with other names (checksums, temporary files, strangers) are left out. Nothing here knows the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_log_file_name
+from hoodie.storage import Listing, Storage
+from hoodie.view.file_slice import BaseFile, LogFile
+
+LISTING_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """Data files of one partition in path order, whether committed or not. Change-data files (`.cdc`) are not part of
+    it.
+    """
+
+    partition: str
+    bases: tuple[BaseFile, ...]
+    logs: tuple[LogFile, ...]
+
+
+def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str, ...]:
+    """Paths of all partitions, sorted. Lists every folder of the table down to the partitions."""
+    return tuple(found.partition for found in list_files(storage, engine=engine))
+
+
+def list_files(
+    storage: Storage, partitions: Collection[str] | None = None, *, engine: Engine | None = None
+) -> tuple[PartitionFiles, ...]:
+    """Data files of the given partitions (None: of all there are), ordered by partition.
+
+    A given partition that does not exist comes back without files. Folders of one depth are listed at the same time.
+    """
+    engine = engine or LocalEngine(LISTING_THREADS)
+    if partitions is not None:
+        listed = _list_folders(storage, sorted(set(partitions)), engine)
+        return tuple(partition_files(folder, listing) for folder, listing in listed)
+    found: list[PartitionFiles] = []
+    folders = [""]
+    while folders:
+        deeper: list[str] = []
+        for folder, listing in _list_folders(storage, folders, engine):
+            if _is_partition(listing):
+                found.append(partition_files(folder, listing))
+            else:
+                deeper.extend(path for path in listing.dirs if path != keys.HOODIE_DIR)
+        folders = deeper
+    return tuple(sorted(found, key=lambda files: files.partition))
+
+
+def partition_files(partition: str, listing: Listing) -> PartitionFiles:
+    """The data files among the direct children of a partition's folder."""
+    bases: list[BaseFile] = []
+    logs: list[LogFile] = []
+    for file in listing.files:
+        name = file.path.rpartition("/")[2]
+        if is_partition_metafile(name):
+            continue
+        log = parse_log_file_name(name)
+        if log is not None:
+            if log.kind == "log" and not log.is_cdc:
+                logs.append(LogFile(file.path, log, file.size_bytes))
+            continue
+        base = parse_base_file_name(name)
+        if base is not None:
+            bases.append(BaseFile(file.path, base, file.size_bytes))
+    return PartitionFiles(partition, tuple(bases), tuple(logs))
+
+
+@dataclass(frozen=True, slots=True)
+class _ListTask:
+    storage: Storage
+    folder: str
+
+
+def _list_folders(storage: Storage, folders: Iterable[str], engine: Engine) -> list[tuple[str, Listing]]:
+    return engine.run(_list_folder, [_ListTask(storage, folder) for folder in folders], "list files")
+
+
+def _list_folder(_: TaskId, task: _ListTask) -> tuple[str, Listing]:
+    return task.folder, task.storage.list_dir(task.folder)
+
+
+def _is_partition(listing: Listing) -> bool:
+    return any(is_partition_metafile(file.path.rpartition("/")[2]) for file in listing.files)

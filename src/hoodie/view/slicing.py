@@ -1,0 +1,140 @@
+"""Which files belong together and which of them count: two rules, one per naming of log files.
+
+A file counts when the instant that wrote it is committed. Files of failed or running writes lie in the same folders
+under names of their own instants; nothing else keeps them out of a table.
+
+1. Base files count when the instant in their name is committed. Of two with the same file id and instant (a retried
+   task) the non-empty one wins, then the greater name.
+2. A pending compaction at C reserves the slice C of its groups: log files written after it was planned go there. A base
+   file at C is unfinished and does not count.
+3. *Base instant* rule (versions before 8): a log file's name carries the base instant of its slice. What a log file
+   *contains* may still be uncommitted: its reader decides block by block.
+4. *Completion* rule (8 and later): a log file's name carries its own delta commit d. It counts when d is committed and
+   belongs to the newest slice whose base instant is not after the completion of d. So a delta commit that was requested
+   before a compaction and completed after it lands in the new slice.
+5. Uncommitted files are left out *before* slices are built, so that no committed log file can get attached to a slice
+   nobody sees.
+
+Pure: takes names and facts, reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hoodie.spec import InstantTime
+from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
+from hoodie.view.listing import PartitionFiles
+
+
+class Commits(Protocol):
+    """What slicing asks the timeline."""
+
+    def is_committed(self, requested: InstantTime) -> bool:
+        """Whether the write requested then is completed, in the active timeline or before its start."""
+        ...
+
+    def completion_of(self, requested: InstantTime) -> InstantTime | None:
+        """When it completed; None when that is not known (not completed, or before the start)."""
+        ...
+
+
+PendingCompactions = Mapping[GroupId, InstantTime]
+SlicingRule = Callable[[PartitionFiles, Commits, PendingCompactions], tuple[FileGroup, ...]]
+
+
+def slices_by_base_instant(
+    files: PartitionFiles, commits: Commits, compactions: PendingCompactions
+) -> tuple[FileGroup, ...]:
+    """File groups of a partition by the base instant rule, ordered by file id; groups without a committed slice are
+    absent.
+    """
+    slots = _slots(files, commits, compactions)
+    for log in sorted(files.logs, key=_log_order):
+        slots[log.name.file_id][log.name.instant].logs.append(log)
+    return _groups(files.partition, slots, commits, compactions)
+
+
+def slices_by_completion(
+    files: PartitionFiles, commits: Commits, compactions: PendingCompactions
+) -> tuple[FileGroup, ...]:
+    """File groups of a partition by the completion rule, ordered by file id; groups without a committed slice are
+    absent.
+    """
+    slots = _slots(files, commits, compactions)
+    for log in sorted(files.logs, key=_log_order):
+        written = log.name.instant
+        if not commits.is_committed(written):
+            continue
+        group = slots[log.name.file_id]
+        # Instants of another length (initialising commits) have no comparable completion time; neither have archived
+        # ones whose completion nobody looked up. Both count as completed when they were requested.
+        completed = commits.completion_of(written) or written
+        if group and len(completed) != len(next(iter(group))):
+            completed = written
+        group[max((base for base in group if base <= completed), default=written)].logs.append(log)
+    return _groups(files.partition, slots, commits, compactions)
+
+
+SLICING_RULES: Mapping[str, SlicingRule] = {
+    "base_instant": slices_by_base_instant,
+    "completion": slices_by_completion,
+}
+"""Rules by the name a format profile has for them (`FormatProfile.slicing`)."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    base: BaseFile | None = None
+    logs: list[LogFile] = field(default_factory=list)
+
+
+_Slots = dict[str, defaultdict[InstantTime, _Slot]]
+
+
+def _slots(files: PartitionFiles, commits: Commits, compactions: PendingCompactions) -> _Slots:
+    """Per file id, what each base instant has before log files are placed."""
+    slots: _Slots = defaultdict(lambda: defaultdict(_Slot))
+    for base in sorted(files.bases, key=_preference):
+        pending = compactions.get((files.partition, base.name.file_id))
+        if base.name.instant != pending and commits.is_committed(base.name.instant):
+            slots[base.name.file_id][base.name.instant].base = base
+    for partition, file_id in compactions:
+        if partition == files.partition:
+            slots[file_id][compactions[partition, file_id]].base = None
+    return slots
+
+
+def _log_order(log: LogFile) -> tuple[str, int, str, str]:
+    return log.name.order
+
+
+def _preference(base: BaseFile) -> tuple[bool, str]:
+    return base.size_bytes > 0, base.path
+
+
+def _groups(partition: str, slots: _Slots, commits: Commits, compactions: PendingCompactions) -> tuple[FileGroup, ...]:
+    groups = (
+        FileGroup(partition, file_id, _visible(partition, file_id, slots[file_id], commits, pending), pending)
+        for file_id in sorted(slots)
+        for pending in (compactions.get((partition, file_id)),)
+    )
+    return tuple(group for group in groups if any(not part.is_empty for part in group.slices))
+
+
+def _visible(
+    partition: str,
+    file_id: str,
+    slots: Mapping[InstantTime, _Slot],
+    commits: Commits,
+    pending: InstantTime | None,
+) -> tuple[FileSlice, ...]:
+    instants: Iterable[InstantTime] = sorted(slots, reverse=True)
+    return tuple(
+        FileSlice(partition, file_id, instant, slots[instant].base, tuple(slots[instant].logs))
+        for instant in instants
+        if instant == pending or commits.is_committed(instant)
+    )

@@ -1,0 +1,30 @@
+"""From rows to a completed instant: options, plans and the tasks that write base files."""
+
+from hoodie.write.commit import Committed
+from hoodie.write.evolution import SchemaChange, evolve_schema
+from hoodie.write.keying_options import needs_stored_key
+from hoodie.write.operations import Engines, Write, delete_partitions, partitions_of, run_write
+from hoodie.write.options import Operation, WriteOptions, parse_operation, parse_write_options
+from hoodie.write.replace import match_partitions
+from hoodie.write.table_options import create_table, drop_metadata_table, ensure_compatible, ensure_writable
+
+__all__ = [
+    "Committed",
+    "Engines",
+    "Operation",
+    "SchemaChange",
+    "Write",
+    "WriteOptions",
+    "create_table",
+    "delete_partitions",
+    "drop_metadata_table",
+    "ensure_compatible",
+    "ensure_writable",
+    "evolve_schema",
+    "match_partitions",
+    "needs_stored_key",
+    "parse_operation",
+    "parse_write_options",
+    "partitions_of",
+    "run_write",
+]

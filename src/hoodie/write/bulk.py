@@ -1,0 +1,152 @@
+"""Bulk insert: every task of the input writes its own base files, no lookup, no small-file filling.
+
+1. A task holds one open file per partition path it meets and closes it when it reaches the size limit.
+2. Rows wait in memory until a partition has enough of them for an efficient write; past `HELD_BYTES` in one task the
+   partition with most waiting rows is written out, and past `OPEN_FILES` the file unused for longest is closed. Unsorted input over many partitions
+   therefore makes more files, never more memory.
+3. File ids of a task share one UUID and count up, as Hudi's row writer names them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hoodie.engine import Arrangement, Source, TaskId
+from hoodie.records import BaseFileWriter
+from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, new_file_id
+from hoodie.write.deletion import without_deleted
+from hoodie.write.file_task import Stamp, WriteTarget
+from hoodie.write.incoming import KEY, PARTITION, split_by_partition
+from hoodie.write.intake import Keying, key_rows
+
+HELD_BYTES = 128 * 1024 * 1024
+FLUSH_BYTES = 8 * 1024 * 1024
+OPEN_FILES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class BulkTask:
+    """What every task of a bulk insert needs to know."""
+
+    target: WriteTarget
+    keying: Keying
+    max_file_bytes: int
+
+
+def run_bulk_insert(source: Source, task: BulkTask, arrangement: Arrangement) -> list[WriteStat]:
+    """Write stats of all files, after the source was evaluated once."""
+    if arrangement is Arrangement.NONE:
+        return source.consume(partial(_key_and_write, task), "bulk_insert")
+    keyed = source.mapped(partial(key_rows, task.keying), task.keying.keyed_schema)
+    return keyed.arranged(arrangement, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
+
+
+def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WriteStat]:
+    return _write_keyed(task, task_id, key_rows(task.keying, task_id, batches))
+
+
+def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WriteStat]:
+    writers = _Writers(task, task_id)
+    try:
+        for batch in batches:
+            for partition, rows in split_by_partition(batch):
+                kept = without_deleted(pa.Table.from_batches([rows]), task.target.delete_marker)
+                if kept.num_rows:
+                    yield from writers.add(partition, kept)
+        yield from writers.close()
+    except BaseException:
+        writers.abort()
+        raise
+
+
+class _OpenFile:
+    """One base file being written."""
+
+    def __init__(self, task: BulkTask, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
+        target = task.target
+        name = BaseFileName(file_id, task_id.token, target.instant, "parquet")
+        self._partition = partition
+        self._file_id = file_id
+        self._path = f"{partition}/{name.text}" if partition else name.text
+        self._started = target.env.monotonic()
+        self._env = target.env
+        target.storage.create(marker_path(target.instant, self._path, MarkerKind.CREATE), b"")
+        self._stamp = Stamp(target, task_id, partition, name.text, first)
+        self._writer = BaseFileWriter(
+            target.storage, self._path, target.file_schema, target.options, table_name=target.table_name
+        )
+
+    def write(self, rows: pa.Table) -> int:
+        """Bytes of the file so far."""
+        self._writer.write(self._stamp.rows(rows))
+        return self._writer.size_estimate()
+
+    def close(self) -> WriteStat:
+        stats = self._writer.close()
+        return WriteStat(
+            file_id=self._file_id,
+            path=self._path,
+            prev_commit=NULL_COMMIT,
+            num_writes=stats.rows,
+            num_inserts=stats.rows,
+            total_write_bytes=stats.size_bytes,
+            file_size_bytes=stats.size_bytes,
+            partition_path=self._partition,
+            runtime=RuntimeStats(total_create_time_ms=int((self._env.monotonic() - self._started) * 1000)),
+        )
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+
+class _Writers:
+    """Waiting rows and open files of one task, by partition path; least recently used first."""
+
+    def __init__(self, task: BulkTask, task_id: TaskId) -> None:
+        self._task = task
+        self._task_id = task_id
+        self._prefix = task.target.env.uuid()
+        self._files = 0
+        self._rows = 0
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._waiting: dict[str, list[pa.Table]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
+        self._waiting.setdefault(partition, []).append(rows)
+        self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
+        if self._sizes[partition] >= FLUSH_BYTES:
+            yield from self._flush(partition)
+        elif sum(self._sizes.values()) > HELD_BYTES:
+            yield from self._flush(max(self._sizes, key=lambda name: self._sizes[name]))
+
+    def close(self) -> Iterator[WriteStat]:
+        for partition in list(self._waiting):
+            yield from self._flush(partition)
+        while self._open:
+            yield self._open.popitem(last=False)[1].close()
+
+    def abort(self) -> None:
+        for file in self._open.values():
+            file.abort()
+
+    def _flush(self, partition: str) -> Iterator[WriteStat]:
+        rows = pa.concat_tables(self._waiting.pop(partition))
+        del self._sizes[partition]
+        file = self._open.pop(partition, None)
+        if file is None:
+            if len(self._open) >= OPEN_FILES:
+                yield self._open.popitem(last=False)[1].close()
+            file_id = new_file_id(self._prefix, self._files)
+            file = _OpenFile(self._task, self._task_id, partition, file_id, self._rows)
+            self._files += 1
+        self._rows += rows.num_rows
+        if file.write(rows) >= self._task.max_file_bytes:
+            yield file.close()
+        else:
+            self._open[partition] = file

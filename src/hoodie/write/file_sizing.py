@@ -1,0 +1,76 @@
+"""Which file group a new row goes to: small files are filled up first, then new files are opened.
+
+1. A file is small when its base file is smaller than `hoodie.parquet.small.file.limit` (0 turns filling up off).
+2. Rows are counted, never measured: the average record size comes from earlier commits, or is
+   `hoodie.copyonwrite.record.size.estimate` when no commit says enough (Hudi's rule).
+3. Plans are pure: file sizes and counts in, numbers of rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie.spec import CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class SizingOptions:
+    """Limits in bytes and rows; names follow Hudi's keys."""
+
+    max_file_bytes: int = 120 * 1024 * 1024
+    small_file_bytes: int = 100 * 1024 * 1024
+    record_size_estimate: int = 1024
+    estimation_threshold: float = 1.0
+    split_rows: int = 500_000
+    auto_split: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A file group that can take more rows."""
+
+    file_id: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """`rows` new rows go to `file_id`, or to a new file group when that is None."""
+
+    file_id: str | None
+    rows: int
+
+
+def average_record_bytes(commits: Iterable[CommitMetadata], options: SizingOptions) -> int:
+    """Bytes of one record on storage, from the newest of `commits` (newest first) that wrote enough to tell.
+
+    Enough is more than `estimation_threshold` times the small file limit.
+    """
+    enough = options.estimation_threshold * options.small_file_bytes
+    for commit in commits:
+        stats = [stat for group in commit.partition_to_write_stats.values() for stat in group]
+        size = sum(stat.total_write_bytes for stat in stats)
+        rows = sum(stat.num_writes for stat in stats)
+        if rows and size > enough:
+            return max(1, size // rows)
+    return options.record_size_estimate
+
+
+def plan_fills(rows: int, small: Sequence[SmallFile], record_bytes: int, options: SizingOptions) -> tuple[Fill, ...]:
+    """Where `rows` new rows of one partition go, in order. The numbers add up to `rows`.
+
+    Small files are filled smallest first up to the size limit; what is left goes to new files of equal size limit.
+    """
+    fills: list[Fill] = []
+    left = rows
+    for file in sorted(small, key=lambda one: (one.size_bytes, one.file_id)):
+        room = (options.max_file_bytes - file.size_bytes) // record_bytes
+        if left and room > 0 and file.size_bytes < options.small_file_bytes:
+            fills.append(Fill(file.file_id, min(left, room)))
+            left -= fills[-1].rows
+    per_file = max(1, options.max_file_bytes // record_bytes) if options.auto_split else options.split_rows
+    while left:
+        fills.append(Fill(None, min(left, per_file)))
+        left -= fills[-1].rows
+    return tuple(fills)

@@ -1,0 +1,162 @@
+"""The one pass over the input of a write: give every row its key and partition path, keep it inline or spool it.
+
+1. A row is evaluated once. Nothing downstream asks the source again.
+2. A task keeps its rows inline while they are few; past `inline_bytes` it spools everything it sees, so memory in a
+   task stays below `inline_bytes` plus one batch.
+3. Data columns are cast to the write schema here, so that every later step deals with one schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hoodie.engine import Engine, Source, TaskId
+from hoodie.records import KeyGenerator, RowOrigin, align
+from hoodie.storage import Storage
+from hoodie.write.incoming import KEY, PARTITION, Incoming, MemoryRows, Part, SpooledRows, in_memory, split_by_partition
+
+_SPOOL_CODEC = "lz4"
+
+
+@dataclass(frozen=True, slots=True)
+class Keying:
+    """How rows get their key and partition path.
+
+    `schema` is the write schema: data columns only, types as stored. `instant` names the write (auto keys carry it).
+    """
+
+    generator: KeyGenerator
+    schema: pa.Schema
+    instant: str
+
+    @property
+    def keyed_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(KEY, pa.string()), pa.field(PARTITION, pa.string()), *self.schema])
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """Where rows go that are too many to stay inline."""
+
+    storage: Storage
+    folder: str
+    inline_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SpooledPart:
+    partition: str
+    rows: int
+    data: SpooledRows
+
+
+def key_rows(keying: Keying, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of `keying.keyed_schema`, one for each non-empty input batch."""
+    seen = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield key_batch(keying, task_id, seen, batch)
+            seen += batch.num_rows
+
+
+def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
+    rows = align(batch, keying.schema)
+    keys = keying.generator.record_keys(rows, RowOrigin(keying.instant, task_id.partition, first_row))
+    partitions = keying.generator.partition_paths(rows)
+    return pa.RecordBatch.from_arrays([keys, partitions, *rows.columns], schema=keying.keyed_schema)
+
+
+def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:
+    """All rows of `source`, keyed. Evaluates the source once.
+
+    Raises:
+        Invalid: a row has no key, or a partition path that would leave the table.
+    """
+    table = source.small(spool.inline_bytes)
+    if table is not None:
+        batches = key_rows(keying, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
+        return in_memory(pa.Table.from_batches(list(batches), keying.keyed_schema))
+    results = source.consume(partial(_spool_rows, keying, spool), "intake")
+    inline = [one for one in results if isinstance(one, pa.Table)]
+    spooled = [one for one in results if not isinstance(one, pa.Table)]
+    return _joined(keying.keyed_schema, inline, spooled)
+
+
+def _joined(schema: pa.Schema, inline: list[pa.Table], spooled: list[_SpooledPart]) -> Incoming:
+    if not spooled:
+        return in_memory(pa.concat_tables(inline) if inline else schema.empty_table())
+    found: list[tuple[str, int, MemoryRows | SpooledRows]] = [(one.partition, one.rows, one.data) for one in spooled]
+    for table in inline:
+        found.extend((name, rows.num_rows, MemoryRows(rows)) for name, rows in split_by_partition(table))
+    parts: list[Part] = []
+    offset = 0
+    for partition, rows, data in sorted(found, key=lambda one: one[0]):
+        parts.append(Part(partition, offset, rows, data))
+        offset += rows
+    return Incoming(tuple(parts), schema)
+
+
+def _spool_rows(
+    keying: Keying, spool: Spool, task_id: TaskId, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.Table | _SpooledPart]:
+    keyed = key_rows(keying, task_id, batches)
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in keyed:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes > spool.inline_bytes:
+            yield from _write_spool(keying, spool, task_id, held, keyed)
+            return
+    if held:
+        yield pa.Table.from_batches(held, keying.keyed_schema)
+
+
+def _write_spool(
+    keying: Keying, spool: Spool, task_id: TaskId, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+) -> Iterator[_SpooledPart]:
+    path = f"{spool.folder}/{task_id.token}.arrow"
+    where: dict[str, list[tuple[int, int]]] = {}
+    written = 0
+    with spool.storage.open_output(path) as sink:
+        options = pa.ipc.IpcWriteOptions(compression=_SPOOL_CODEC)
+        with pa.ipc.new_file(sink, keying.keyed_schema, options=options) as writer:
+            for chunk in _chunks(keying, held, rest, spool.inline_bytes):
+                for partition, rows in split_by_partition(chunk):
+                    for batch in rows.combine_chunks().to_batches():
+                        writer.write_batch(batch)
+                        where.setdefault(partition, []).append((written, batch.num_rows))
+                        written += 1
+    for partition, batches in where.items():
+        data = SpooledRows(spool.storage, path, tuple(number for number, _ in batches))
+        yield _SpooledPart(partition, sum(rows for _, rows in batches), data)
+
+
+def _chunks(
+    keying: Keying, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], limit_bytes: int
+) -> Iterator[pa.Table]:
+    """Tables of about `limit_bytes`, so that a partition's rows come in few, large batches."""
+    group, size = list(held), sum(batch.nbytes for batch in held)
+    held.clear()
+    for batch in rest:
+        if size > limit_bytes:
+            yield pa.Table.from_batches(group, keying.keyed_schema)
+            group, size = [], 0
+        group.append(batch)
+        size += batch.nbytes
+    if group:
+        yield pa.Table.from_batches(group, keying.keyed_schema)
+
+
+def local_job(incoming: Incoming, touched_bytes: int, limit_bytes: int, spread: Engine, local: Engine) -> Engine:
+    """The engine for the rest of a commit: the driver's own threads for a small job, else `spread`.
+
+    Small means: no row was spooled and input plus base files to rewrite stay within `hoodie.engine.local.max.bytes`.
+    """
+    held = sum(part.data.table.nbytes for part in incoming.parts if isinstance(part.data, MemoryRows))
+    return local if incoming.in_memory and held + touched_bytes <= limit_bytes else spread

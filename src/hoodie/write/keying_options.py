@@ -1,0 +1,51 @@
+"""The key generator of a table: its properties, plus what a write must say again.
+
+A COMPLEX key of one field is written `field:value` by some releases and bare by others (docs/format/record-keys.md). Version 9
+fixed it; for older tables a key that is already stored decides, then the option, then the version's habit.
+"""
+
+from __future__ import annotations
+
+from hoodie.config import Config
+from hoodie.records import KeyGenerator, key_options
+from hoodie.spec import FormatProfile, TableConfig
+
+_NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+_CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+
+
+def key_generator(
+    table: TableConfig, profile: FormatProfile, config: Config, stored_key: str | None = None
+) -> KeyGenerator:
+    """The generator for writes to `table`. `stored_key` is any record key the table already holds."""
+    return KeyGenerator(
+        key_options(
+            table.keygen_type,
+            record_fields=table.record_key_fields,
+            partition_fields=table.partition_fields,
+            partition_types=table.partition_field_types,
+            hive_style=table.hive_style,
+            url_encode=table.url_encode,
+            slash_dates=table.slash_dates,
+            timestamp_options={**table.timestamp_options, **dict(config.explicit)},
+            single_key_with_name=_single_key_with_name(table, profile, config, stored_key),
+            consistent_timestamps=config.flag(_CONSISTENT_TIMESTAMPS),
+        )
+    )
+
+
+def needs_stored_key(table: TableConfig, profile: FormatProfile) -> bool:
+    """Whether a stored key is worth looking up: only then can the encoding differ."""
+    return profile.table_version < 9 and table.keygen_type == "COMPLEX" and len(table.record_key_fields) == 1
+
+
+def _single_key_with_name(
+    table: TableConfig, profile: FormatProfile, config: Config, stored_key: str | None
+) -> bool:
+    if not needs_stored_key(table, profile):
+        return True
+    if stored_key is not None:
+        return stored_key.startswith(f"{table.record_key_fields[0]}:")
+    if config.is_set(_NEW_ENCODING):
+        return not config.flag(_NEW_ENCODING)
+    return profile.capabilities.complex_single_key_named

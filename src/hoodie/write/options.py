@@ -1,0 +1,214 @@
+"""What steers a write, parsed once from config keys and the table's own properties.
+
+Behaviour first, then performance. Keys and defaults are Hudi's (`hoodie config KEY` explains each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, get_args
+
+from hoodie.config import Config
+from hoodie.engine import Arrangement
+from hoodie.errors import Invalid, Unsupported
+from hoodie.index import IndexKind
+from hoodie.records import (
+    COMMIT_TIME,
+    EVENT_TIME,
+    OVERWRITE_WITH_LATEST,
+    BaseFileOptions,
+    BloomOptions,
+    KeyGenerator,
+    MergeRule,
+    parse_codec,
+)
+from hoodie.spec import FormatProfile, TableConfig
+from hoodie.spec.keys import DELETE_FIELD, DELETE_MARKER
+from hoodie.write.deletion import DeleteMarker
+from hoodie.write.file_sizing import SizingOptions
+from hoodie.write.keying_options import key_generator
+
+Operation = Literal[
+    "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
+]
+
+_OVERWRITING_PAYLOADS = {"OverwriteWithLatestAvroPayload"}
+_EVENT_TIME_PAYLOADS = {"DefaultHoodieRecordPayload", "EventTimeAvroPayload"}
+
+
+class DuplicatePolicy(Enum):
+    """What `insert` does with a key the table already holds (`hoodie.datasource.insert.dup.policy`)."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of one write operation on one table.
+
+    Behaviour: what is stored. Performance: `local_job_bytes` (largest input plus touched base files a commit handles in
+    the driver), `inline_bytes` (rows a task keeps in memory before it spools).
+    """
+
+    operation: Operation
+    keys: KeyGenerator
+    index: IndexKind
+    moves_partitions: bool
+    prune_by_ranges: bool
+    combine: bool
+    merge_rule: MergeRule
+    ordering: tuple[str, ...]
+    duplicate_policy: DuplicatePolicy
+    arrangement: Arrangement
+    sizing: SizingOptions
+    base_file: BaseFileOptions
+    populate_meta_fields: bool
+    dropped_columns: tuple[str, ...]
+    delete_marker: DeleteMarker | None
+    extra_metadata: Mapping[str, str]
+    local_job_bytes: int
+    inline_bytes: int
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether incoming keys are searched in the table."""
+        if self.operation in ("upsert", "delete"):
+            return True
+        return self.operation == "insert" and self.duplicate_policy is not DuplicatePolicy.NONE
+
+    @property
+    def is_overwrite(self) -> bool:
+        return self.operation in ("insert_overwrite", "insert_overwrite_table")
+
+    @property
+    def writes_while_reading(self) -> bool:
+        """A bulk insert that needs no look at other rows writes in its single pass over the input."""
+        return self.operation == "bulk_insert" and not self.combine
+
+
+def parse_operation(text: str) -> Operation:
+    """The operation named `text` (case does not matter).
+
+    Raises:
+        Invalid: no such operation.
+    """
+    lowered = text.lower()
+    for name in get_args(Operation):
+        if lowered == name:
+            return name  # type: ignore[no-any-return]
+    raise Invalid(
+        f"Unknown write operation {text!r}",
+        remedy="Use one of " + ", ".join(get_args(Operation)),
+        key="hoodie.datasource.write.operation",
+    )
+
+
+def parse_write_options(
+    operation: Operation, config: Config, table: TableConfig, profile: FormatProfile, stored_key: str | None = None
+) -> WriteOptions:
+    """Options for `operation` on the table described by `table`; `stored_key` is any record key it already holds.
+
+    Raises:
+        Invalid: a value outside its range. Unsupported: a value `hoodie` cannot honour.
+    """
+    index = IndexKind(config.text("hoodie.index.type").upper())
+    moves = {
+        IndexKind.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
+        IndexKind.GLOBAL_BLOOM: "hoodie.bloom.index.update.partition.path",
+    }
+    return WriteOptions(
+        operation=operation,
+        keys=key_generator(table, profile, config, stored_key),
+        index=index,
+        moves_partitions=index.is_global and config.flag(moves[index]),
+        prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
+        combine=_combines(operation, config),
+        merge_rule=_merge_rule(config, table),
+        ordering=table.ordering_fields,
+        duplicate_policy=_duplicate_policy(config),
+        arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode").upper()),
+        sizing=_sizing(config),
+        base_file=_base_file(config, table),
+        populate_meta_fields=table.populate_meta_fields,
+        dropped_columns=table.partition_fields if table.drop_partition_columns else (),
+        delete_marker=_delete_marker(config, table),
+        extra_metadata=config.commit_metadata(),
+        local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
+        inline_bytes=min(64 * 1024 * 1024, max(1, config.integer("hoodie.engine.local.max.bytes"))),
+    )
+
+
+def _combines(operation: Operation, config: Config) -> bool:
+    if operation == "upsert":
+        return config.flag("hoodie.combine.before.upsert")
+    if operation == "delete":
+        return config.flag("hoodie.combine.before.delete")
+    return config.flag("hoodie.combine.before.insert")
+
+
+def _merge_rule(config: Config, table: TableConfig) -> MergeRule:
+    """The rule of the stored merge mode; of the payload class where there is no mode (version 6).
+
+    A version 6 copy-on-write table stores no payload class: each write names it, and Hudi 0.15 overwrites without one.
+    """
+    if table.partial_update_mode is None:
+        if table.stored_merge_mode == "COMMIT_TIME_ORDERING":
+            return COMMIT_TIME
+        if table.stored_merge_mode == "EVENT_TIME_ORDERING":
+            return EVENT_TIME
+    if table.stored_merge_mode is None:
+        named = table.payload_class or config.explicit.get("hoodie.datasource.write.payload.class") or ""
+        payload = named.rsplit(".", 1)[-1]
+        if payload in _EVENT_TIME_PAYLOADS:
+            return EVENT_TIME
+        if not payload or payload in _OVERWRITING_PAYLOADS:
+            return OVERWRITE_WITH_LATEST
+    raise Unsupported(
+        f"Table {table.name} merges rows with {table.payload_class or table.merge_mode}, which hoodie cannot run yet",
+        remedy="Write it with Apache Hudi, or make a table with EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING",
+    )
+
+
+def _delete_marker(config: Config, table: TableConfig) -> DeleteMarker | None:
+    """Column and text that mark deletes: the table's merge properties, else the options; both or neither are set."""
+    given = {**config.explicit, **table.merge_properties}
+    field, marker = given.get(DELETE_FIELD), given.get(DELETE_MARKER)
+    if (field is None) != (marker is None):
+        raise Invalid(f"Only one of {DELETE_FIELD} and {DELETE_MARKER} is set", remedy="Set both or neither")
+    return None if field is None or marker is None else DeleteMarker(field, marker)
+
+
+def _duplicate_policy(config: Config) -> DuplicatePolicy:
+    if config.flag("hoodie.datasource.write.insert.drop.duplicates"):
+        return DuplicatePolicy.DROP
+    return DuplicatePolicy(config.text("hoodie.datasource.insert.dup.policy").lower())
+
+
+def _sizing(config: Config) -> SizingOptions:
+    return SizingOptions(
+        max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
+        small_file_bytes=config.integer("hoodie.parquet.small.file.limit"),
+        record_size_estimate=config.integer("hoodie.copyonwrite.record.size.estimate"),
+        estimation_threshold=config.number("hoodie.record.size.estimation.threshold"),
+        split_rows=config.integer("hoodie.copyonwrite.insert.split.size"),
+        auto_split=config.flag("hoodie.copyonwrite.insert.auto.split"),
+    )
+
+
+def _base_file(config: Config, table: TableConfig) -> BaseFileOptions:
+    bloom = BloomOptions(
+        filter_type=config.text("hoodie.bloom.index.filter.type").upper(),  # type: ignore[arg-type]
+        entries=config.integer("hoodie.index.bloom.num_entries"),
+        fpp=config.number("hoodie.index.bloom.fpp"),
+        max_entries=config.integer("hoodie.bloom.index.filter.dynamic.max.entries"),
+    )
+    wanted = table.populate_meta_fields and config.flag("hoodie.parquet.bloom.filter.enabled")
+    return BaseFileOptions(
+        bloom=bloom if wanted else None,
+        codec=parse_codec(config.text("hoodie.parquet.compression.codec")),
+        page_bytes=config.integer("hoodie.parquet.page.size"),
+    )

@@ -1,0 +1,159 @@
+"""What a write does to file groups: pure functions from positions, hits and sizes to the files to be written.
+
+1. A `PlannedFile` says which incoming rows update which rows of an old base file, which are appended, which rows go.
+2. Every kept incoming row ends up in at most one planned file as an insert; it may update more than one stored row when
+   the table holds a key twice.
+3. Nothing here reads storage or knows engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hoodie.index import Positions
+from hoodie.spec import PartitionWork
+from hoodie.view import FileSlice
+from hoodie.write.file_sizing import SizingOptions, SmallFile, plan_fills
+
+EMPTY: Positions = np.empty(0, dtype=np.int64)
+
+
+def _none() -> Positions:
+    return EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class SliceHits:
+    """Index hits in one file slice, ordered by file row. `wins` says where the incoming row beats the stored one.
+
+    `wins` is only looked at for hits in another partition than the incoming row's own.
+    """
+
+    slice: FileSlice
+    rows: Positions
+    positions: Positions
+    wins: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file to write: the next version of `slice`, or a new file group in `partition` when that is None."""
+
+    partition: str
+    slice: FileSlice | None
+    update_rows: Positions = field(default_factory=_none)
+    update_positions: Positions = field(default_factory=_none)
+    insert_positions: Positions = field(default_factory=_none)
+    drop_rows: Positions = field(default_factory=_none)
+
+    @property
+    def changes(self) -> bool:
+        return bool(len(self.update_rows) or len(self.insert_positions) or len(self.drop_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Tagged rows: planned changes of existing slices and the positions still without a home, per partition."""
+
+    files: tuple[PlannedFile, ...]
+    inserts: Mapping[str, Positions]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMap:
+    """Which partition path a position belongs to. `starts` ascend; partition i covers [starts[i], starts[i+1])."""
+
+    names: tuple[str, ...]
+    starts: Positions
+
+    def owners(self, positions: Positions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Index into `names` for each position."""
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
+    def split(self, positions: Positions) -> dict[str, Positions]:
+        """Positions by partition path; partitions without any are left out. Order within a partition is kept."""
+        owners = self.owners(positions)
+        return {self.names[int(n)]: positions[owners == n] for n in np.unique(owners)}
+
+
+def place_upserts(
+    kept: Positions, hits: Sequence[SliceHits], partitions: PartitionMap, *, move_partitions: bool
+) -> Placement:
+    """Updates where a key was found, inserts for the rest.
+
+    `move_partitions` is Hudi's `update.partition.path` of a global index: a row found in another partition is deleted
+    there and inserted into its new one (when it wins); without it the row is updated where it is.
+    """
+    files: list[PlannedFile] = []
+    settled: list[Positions] = []
+    for hit in hits:
+        away = np.zeros(len(hit.positions), dtype=bool)
+        if move_partitions and len(hit.positions):
+            names = np.array(partitions.names, dtype=object)
+            away = names[partitions.owners(hit.positions)] != hit.slice.partition
+        here = ~away
+        moved, lost = away & hit.wins, away & ~hit.wins
+        files.append(
+            PlannedFile(
+                hit.slice.partition,
+                hit.slice,
+                update_rows=hit.rows[here],
+                update_positions=hit.positions[here],
+                drop_rows=hit.rows[moved],
+            )
+        )
+        settled.extend((hit.positions[here], hit.positions[lost]))
+    homeless = np.setdiff1d(kept, np.concatenate(settled)) if settled else kept
+    return Placement(tuple(file for file in files if file.changes), partitions.split(homeless))
+
+
+def place_deletes(hits: Sequence[SliceHits]) -> Placement:
+    """Every stored row whose key was found goes."""
+    files = (PlannedFile(hit.slice.partition, hit.slice, drop_rows=hit.rows) for hit in hits)
+    return Placement(tuple(file for file in files if file.changes), {})
+
+
+def place_inserts(positions: Positions, partitions: PartitionMap) -> Placement:
+    """All rows are new."""
+    return Placement((), partitions.split(positions))
+
+
+def plan_files(
+    placement: Placement, fillable: Mapping[str, Sequence[FileSlice]], record_bytes: int, sizing: SizingOptions
+) -> tuple[PlannedFile, ...]:
+    """All files to write: changed slices first topped up, then small ones, then new file groups.
+
+    `fillable` holds, per partition, the slices that may take inserts.
+    """
+    changed = {(file.partition, file.slice.file_id): file for file in placement.files if file.slice is not None}
+    fresh: list[PlannedFile] = []
+    for partition, positions in placement.inserts.items():
+        slices = {one.file_id: one for one in fillable.get(partition, ())}
+        small = [SmallFile(one.file_id, one.base.size_bytes) for one in slices.values() if one.base is not None]
+        first = 0
+        for fill in plan_fills(len(positions), small, record_bytes, sizing):
+            rows = positions[first : first + fill.rows]
+            first += fill.rows
+            if fill.file_id is None:
+                fresh.append(PlannedFile(partition, None, insert_positions=rows))
+            else:
+                key = (partition, fill.file_id)
+                file = changed.get(key, PlannedFile(partition, slices[fill.file_id]))
+                changed[key] = replace(file, insert_positions=rows)
+    return (*changed.values(), *fresh)
+
+
+def plan_work(files: Sequence[PlannedFile]) -> dict[str, PartitionWork]:
+    """Per partition the number of inserts and the number of changed rows per slice: what the inflight file records."""
+    work: dict[str, PartitionWork] = {}
+    for file in files:
+        before = work.get(file.partition, PartitionWork())
+        updates = dict(before.updates)
+        changed = len(file.update_rows) + len(file.drop_rows)
+        if file.slice is not None and changed:
+            updates[file.slice.file_id] = (file.slice.base_instant, changed)
+        work[file.partition] = PartitionWork(before.inserts + len(file.insert_positions), updates)
+    return work

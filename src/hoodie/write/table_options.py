@@ -1,0 +1,234 @@
+"""From options to a table's own properties: making a table, and holding options against one that exists.
+
+1. What a table is (keys, partitioning, ordering, type, version) is written once into `hoodie.properties`; a write whose
+   options say otherwise is refused before anything happens.
+2. What the options do not mention is taken from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from hoodie.config import Config
+from hoodie.env import Env
+from hoodie.errors import Invalid, Unsupported
+from hoodie.handle import TableHandle
+from hoodie.records import has_column, to_avro
+from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for
+from hoodie.spec.keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, METADATA_TABLE_DIR
+from hoodie.storage import Storage
+from hoodie.timeline import load_table_config, store_table_config
+
+RECORD_KEY = "hoodie.datasource.write.recordkey.field"
+PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
+KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
+KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
+ORDERING = "hoodie.table.ordering.fields"
+METADATA_ENABLE = "hoodie.metadata.enable"
+_TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
+
+
+def create_table(storage: Storage, config: Config, schema: pa.Schema | None, env: Env) -> TableConfig:
+    """The config of the new table that now exists at `storage`.
+
+    `schema` has the data columns when they are known: then key, partition and ordering columns must be among them, and
+    a table made without rows can be read.
+
+    Raises:
+        Conflict: a table is there. Invalid: an option names a column that is not there, or options contradict.
+    """
+    profile = profile_for(config.integer("hoodie.write.table.version"))
+    table = new_table(storage, config, schema)
+    if schema is not None:
+        _ensure_columns(table, schema)
+    properties = TableConfig(new_table_properties(profile, table))
+    store_table_config(storage, None, properties, env)
+    return load_table_config(storage)
+
+
+def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> NewTable:
+    """All choices `config` makes for a new table; the name defaults to the base path's last folder."""
+    fields, types = _partition_fields(config)
+    record_fields = tuple(config.list(RECORD_KEY)) if config.is_set(RECORD_KEY) else ()
+    name = config.text("hoodie.table.name") if config.is_set("hoodie.table.name") else storage.uri.rsplit("/", 1)[-1]
+    return NewTable(
+        name=name,
+        database=_set_text(config, "hoodie.database.name") or "",
+        record_key_fields=record_fields,
+        partition_fields=fields,
+        partition_field_types=types if any(types) else (),
+        keygen_type=_keygen_type(config, record_fields, fields, types),
+        ordering_fields=tuple(config.list(ORDERING)) if config.is_set(ORDERING) else (),
+        merge_mode=_set_text(config, "hoodie.write.record.merge.mode"),  # type: ignore[arg-type]
+        payload_class=_set_text(config, "hoodie.datasource.write.payload.class"),
+        hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
+        url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
+        slash_dates=config.flag("hoodie.datasource.write.slash.separated.date.partitioning"),
+        drop_partition_columns=config.flag("hoodie.datasource.write.drop.partition.columns"),
+        timestamp_options=timestamp_options(config.explicit),
+        populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
+        timezone=config.text("hoodie.table.timeline.timezone").upper(),  # type: ignore[arg-type]
+        create_schema=None if schema is None or config.is_set("hoodie.datasource.write.operation") else to_avro(schema, name),
+    )
+
+
+def timestamp_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of the timestamp key generator among `options`."""
+    return {key: value for key, value in options.items() if "keygen.timebased." in key or "datetime.parser" in key}
+
+
+def ensure_writable(handle: TableHandle, config: Config) -> TableHandle:
+    """`handle` itself, if this package can write to the table.
+
+    Raises:
+        Unsupported: a merge-on-read table, another base file format, another version asked for.
+        Invalid: the table has a metadata table and the options do not say what to do with it.
+    """
+    table = handle.config
+    if table.is_merge_on_read:
+        raise Unsupported(f"Table {table.name} is merge-on-read", remedy="Write it with Apache Hudi for now")
+    if table.base_file_format.upper() != "PARQUET":
+        raise Unsupported(f"Table {table.name} has {table.base_file_format} base files", remedy="Only Parquet is written")
+    if table.cdc_enabled:
+        raise Unsupported(f"Table {table.name} logs changes (CDC)", remedy="Write it with Apache Hudi for now")
+    asked = "hoodie.write.table.version"
+    if config.is_set(asked) and config.integer(asked) != table.table_version:
+        raise Unsupported(
+            f"Table {table.name} has version {table.table_version}, the options ask for {config.text(asked)}",
+            remedy=f"Leave {asked} out: tables keep their version (no upgrade or downgrade yet)",
+        )
+    if table.has_metadata_table and not (config.is_set(METADATA_ENABLE) and not config.flag(METADATA_ENABLE)):
+        raise Invalid(
+            f"Table {table.name} has a metadata table, which hoodie cannot keep up to date yet",
+            remedy=f"Set {METADATA_ENABLE}=false to drop it with this write; Apache Hudi builds it again when asked",
+            key=METADATA_ENABLE,
+        )
+    return handle
+
+
+def drop_metadata_table(handle: TableHandle, config: Config) -> TableHandle:
+    """The handle without a metadata table. The properties go first: a reader never trusts a half-deleted one."""
+    if not handle.config.has_metadata_table or config.flag(METADATA_ENABLE):
+        return handle
+    changed = handle.config.with_changes({}, drop=(METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
+    store_table_config(handle.storage, handle.config, changed, handle.env)
+    handle.storage.delete_dir(METADATA_TABLE_DIR)
+    return TableHandle(handle.storage, load_table_config(handle.storage), handle.profile, handle.env)
+
+
+def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool = False) -> None:
+    """Nothing, when no option contradicts the table's properties. `whole_table` also compares the version.
+
+    Raises:
+        Invalid: names every option, its value and the table's.
+    """
+    differences = [
+        f"{key} is {given!r} but the table has {stored!r}"
+        for key, given, stored in _compared(config, table)
+        if given != stored
+    ]
+    version = "hoodie.write.table.version"
+    if whole_table and config.is_set(version) and config.integer(version) != table.table_version:
+        differences.append(f"{version} is {config.text(version)} but the table has {table.table_version}")
+    if differences:
+        raise Invalid(
+            f"Options contradict table {table.name}: " + "; ".join(differences),
+            remedy="Leave them out or give the table's values; a table's keys, partitioning and type are fixed",
+            differences=tuple(differences),
+        )
+
+
+def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, object]]:
+    """(key, value asked for, value of the table) for every option that is set and that the table fixes."""
+    fields, types = _partition_fields(config)
+    if table.table_version < 8 or not any(types):
+        types = ("",) * len(fields)
+    stored_types = table.partition_field_types
+    readers: dict[str, tuple[Callable[[], object], object]] = {
+        "hoodie.table.name": (lambda: config.text("hoodie.table.name"), table.name),
+        RECORD_KEY: (lambda: tuple(config.list(RECORD_KEY)), table.record_key_fields),
+        "hoodie.datasource.write.table.type": (
+            lambda: config.text("hoodie.datasource.write.table.type").upper(),
+            table.table_type,
+        ),
+        "hoodie.populate.meta.fields": (
+            lambda: config.flag("hoodie.populate.meta.fields"),
+            table.populate_meta_fields,
+        ),
+        "hoodie.datasource.write.hive_style_partitioning": (
+            lambda: config.flag("hoodie.datasource.write.hive_style_partitioning"),
+            table.hive_style,
+        ),
+        "hoodie.datasource.write.partitionpath.urlencode": (
+            lambda: config.flag("hoodie.datasource.write.partitionpath.urlencode"),
+            table.url_encode,
+        ),
+        "hoodie.datasource.write.drop.partition.columns": (
+            lambda: config.flag("hoodie.datasource.write.drop.partition.columns"),
+            table.drop_partition_columns,
+        ),
+    }
+    found = [(key, read(), stored) for key, (read, stored) in readers.items() if config.is_set(key)]
+    if config.is_set(PARTITION_PATH) and (fields or table.partition_fields):
+        found.append((PARTITION_PATH, fields, table.partition_fields))
+        if any(types) and any(stored_types):
+            found.append((PARTITION_PATH, types, stored_types))
+    if config.is_set(ORDERING) and table.ordering_fields:
+        found.append((ORDERING, tuple(config.list(ORDERING)), table.ordering_fields))
+    if config.is_set(KEYGEN_CLASS) or config.is_set(KEYGEN_TYPE):
+        asked = _keygen_type(config, table.record_key_fields, table.partition_fields, stored_types)
+        found.append((KEYGEN_TYPE, asked.removesuffix("_AVRO"), table.keygen_type))
+    return found
+
+
+def _partition_fields(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Bare names and, aligned, the types (`SIMPLE`, `TIMESTAMP`, or empty) of the partition fields."""
+    if not config.is_set(PARTITION_PATH):
+        return (), ()
+    pairs = [text.partition(":") for text in config.list(PARTITION_PATH)]
+    return tuple(name for name, _, _ in pairs), tuple(kind.upper() for _, _, kind in pairs)
+
+
+def _keygen_type(
+    config: Config, record_fields: tuple[str, ...], fields: tuple[str, ...], types: tuple[str, ...]
+) -> str:
+    """The generator asked for, else the one Hudi infers."""
+    if config.is_set(KEYGEN_CLASS):
+        named = config.text(KEYGEN_CLASS)
+        kind = _TYPES.get(named)
+        if kind is None:
+            raise Unsupported(
+                f"Key generator class {named} cannot run here",
+                remedy=f"Use one of {', '.join(sorted(KEYGEN_CLASSES.values()))}",
+                key=KEYGEN_CLASS,
+            )
+        return kind
+    if config.is_set(KEYGEN_TYPE):
+        return config.text(KEYGEN_TYPE).upper()
+    if not fields:
+        return "NON_PARTITION"
+    if any(types):
+        return "CUSTOM"
+    return "SIMPLE" if len(fields) == 1 and len(record_fields) <= 1 else "COMPLEX"
+
+
+def _ensure_columns(table: NewTable, schema: pa.Schema) -> None:
+    for key, names in (
+        (RECORD_KEY, table.record_key_fields),
+        (PARTITION_PATH, table.partition_fields),
+        (ORDERING, table.ordering_fields),
+    ):
+        for name in names:
+            if not has_column(schema, name):
+                raise Invalid(
+                    f"{key} names the column {name!r}, which the input does not have",
+                    remedy=f"Columns are: {', '.join(schema.names)}",
+                    column=name,
+                    key=key,
+                )
+
+
+def _set_text(config: Config, key: str) -> str | None:
+    return config.text(key) if config.is_set(key) else None

@@ -1,0 +1,89 @@
+"""Fixtures of the compat tests: the real Hudi 1.2.0 and 0.15.0, hudi-rs, and the golden tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+from peers import Peer, Readers, hudi_peer, hudi_rs_peer  # noqa: E402 (found through the line above)
+
+COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat" / "bin" / "python"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.compat)
+
+
+@pytest.fixture(scope="session")
+def compat_python() -> Path:
+    """The interpreter of the compat environment."""
+    if not COMPAT_PYTHON.exists():
+        pytest.fail(f"no compat environment at {COMPAT_PYTHON}: run `make compat-setup` (or `make test-compat`)")
+    return COMPAT_PYTHON
+
+
+@pytest.fixture(scope="session")
+def hudi_12(compat_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """The real Hudi 1.2.0."""
+    peer = hudi_peer(compat_python, "1.2.0", tmp_path_factory.mktemp("hudi_12"))
+    yield peer
+    peer.stop()
+
+
+@pytest.fixture(scope="session")
+def hudi_015(compat_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """The real Hudi 0.15.0, which knows table version 6."""
+    peer = hudi_peer(compat_python, "0.15.0", tmp_path_factory.mktemp("hudi_015"))
+    yield peer
+    peer.stop()
+
+
+@pytest.fixture(scope="session")
+def hudi_rs(compat_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """The hudi-rs reader."""
+    peer = hudi_rs_peer(compat_python, tmp_path_factory.mktemp("hudi_rs"))
+    yield peer
+    peer.stop()
+
+
+@pytest.fixture(scope="session")
+def readers(hudi_12: Peer, hudi_015: Peer, hudi_rs: Peer) -> Readers:
+    """All peers; each starts when it is first asked."""
+    return Readers(hudi_12, hudi_015, hudi_rs)
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
+    """`golden("1.2.0/cow_part")` → (a fresh copy of the table, its expected rows); skips where it is not carried."""
+
+    def unpack(name: str) -> tuple[Path, Path]:
+        for folder in golden_folders():
+            archive = folder / name / "table.tar.gz"
+            if archive.exists():
+                with tarfile.open(archive) as tar:
+                    tar.extractall(tmp_path / "golden", filter="data")
+                return tmp_path / "golden" / Path(name).name, archive.parent / "expected"
+        pytest.skip(f"golden table {name} is neither in HOODIE_GOLDEN_DIR nor in tests/golden")
+
+    return unpack
+
+
+def golden_folders() -> list[Path]:
+    """Where golden tables may lie: the full set of HOODIE_GOLDEN_DIR, then the project's own selection."""
+    full = os.environ.get("HOODIE_GOLDEN_DIR")
+    return [
+        *([(ROOT / full).resolve()] if full else []),
+        ROOT / "tests" / "golden",
+        ROOT / "tests" / "golden" / "tables",
+    ]

@@ -1,0 +1,82 @@
+"""What a peer cannot read even when Hudi itself wrote it: data, each entry proven by a test (see docs/compat.md).
+
+`shown_by` names a golden table of the real Hudi and the query on which the peer fails or gives other rows than the
+real Hudi recorded. `test_peer_limits.py` shows each; the tests of our own tables leave out what an entry covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLimit:
+    """One thing a peer cannot do."""
+
+    name: str
+    peer: Literal["hudi_12", "hudi_015", "hudi_rs"]
+    what: str
+    shown_by: str
+    query: str = "snapshot"
+
+
+LIMITS = (
+    PeerLimit(
+        "rs_zoneless_timestamps",
+        "hudi_rs",
+        "timestamps without a zone: a panic as soon as the schema is asked for",
+        "1.2.0/cow_all_types",
+    ),
+    PeerLimit(
+        "rs_dropped_partition_columns",
+        "hudi_rs",
+        "tables whose files leave the partition columns out",
+        "1.2.0/cow_drop_partition_columns",
+    ),
+    PeerLimit("rs_nested_partition_field", "hudi_rs", "a partition column inside a struct", "1.2.0/cow_nested_key"),
+    PeerLimit("rs_custom_keys", "hudi_rs", "partition fields of the custom key generator", "1.2.0/mor_custom_keygen"),
+    PeerLimit(
+        "rs_path_values",
+        "hudi_rs",
+        "partition values come from the files and not from the path (timestamp key generator)",
+        "1.2.0/cow_timestamp_keygen",
+    ),
+    PeerLimit(
+        "rs_null_partition",
+        "hudi_rs",
+        "the partition of NULL gives the value of the file, not NULL",
+        "1.2.0/cow_null_empty_partition",
+    ),
+    PeerLimit("rs_several_ordering_fields", "hudi_rs", "more than one ordering field", "1.2.0/mor_multi_ordering"),
+    PeerLimit(
+        "rs_schema_at_time_travel",
+        "hudi_rs",
+        "time travel gives the newest schema instead of that of the time",
+        "1.2.0/cow_add_column",
+        "time_travel_0",
+    ),
+    PeerLimit(
+        "rs_empty_incremental",
+        "hudi_rs",
+        "an incremental query without rows has no schema",
+        "1.2.0/cow_delete_partition",
+        "incremental_2",
+    ),
+    PeerLimit(
+        "rs_encoded_incremental",
+        "hudi_rs",
+        "an incremental query gives the decoded partition value where Hudi gives the encoded one",
+        "1.2.0/cow_urlencoded_partitions",
+        "incremental_0",
+    ),
+    PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
+    PeerLimit(
+        "015_timestamp_keys",
+        "hudi_015",
+        "the column of the timestamp key generator: the text of the path instead of what 1.2.0 gives",
+        "0.15.0/cow_timestamp_keygen",
+        "snapshot_read_by_1.2.0",
+    ),
+)
+BY_NAME = {limit.name: limit for limit in LIMITS}
