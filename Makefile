@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat crash check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -68,6 +68,9 @@ test-spark: setup  ## the tests on this environment's own Spark, one after the o
 
 test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.15.0, hudi-rs and an S3 server
 	$(PYTEST) -m compat
+
+crash: setup  ## a writer killed after every single storage call (make test takes a sample)
+	HOODIE_CRASH_EVERY=1 $(PYTEST) tests/state
 
 check: setup  ## lint and types
 	$(BIN)/ruff check .

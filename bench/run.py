@@ -69,7 +69,7 @@ class Worker:
     """One peer process, asked for one step after the other."""
 
     def __init__(self, kind: PeerKind, data: Path, work: Path, memory: str, cores: int) -> None:
-        python = ROOT / kind.environment / "bin" / "python"
+        python = Path(sys.executable) if kind.environment == ".venv" else ROOT / kind.environment / "bin" / "python"
         if not python.exists():
             sys.exit(f"{kind.title} needs {kind.environment}: run `make bench-setup`")
         self.kind = kind

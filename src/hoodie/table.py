@@ -20,6 +20,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid
 from hoodie.handle import TableHandle
 from hoodie.read import ReadOptions, ReadPlan, load_read_plan, load_table_schema, run_read
+from hoodie.read.validate import Finding, validate_table
 from hoodie.records import read_footer, storable, without_meta
 from hoodie.services.rollback import heal
 from hoodie.spec import TableConfig, profile_of

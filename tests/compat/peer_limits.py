@@ -1,7 +1,8 @@
 """What a peer cannot read even when Hudi itself wrote it: data, each entry proven by a test (see docs/compat.md).
 
-`shown_by` names a golden table of the real Hudi and the query on which the peer fails or gives other rows than the
-real Hudi recorded. `test_peer_limits.py` shows each; the tests of our own tables leave out what an entry covers.
+`shown_by` names a golden table of the real Hudi, or one that the test has it write (`written/...`), and the query on
+which the peer fails or gives other rows than Hudi recorded. `test_peer_limits.py` shows each entry; the tests of our
+own tables leave out what an entry covers.
 """
 
 from __future__ import annotations
@@ -70,6 +71,12 @@ LIMITS = (
         "1.2.0/cow_urlencoded_partitions",
         "incremental_0",
     ),
+    PeerLimit(
+        "015_zoneless_timestamps",
+        "hudi_015",
+        "timestamps without a zone, which it cannot write either",
+        "written/zoneless_timestamps",
+    ),
     PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
     PeerLimit(
         "015_timestamp_keys",
@@ -80,3 +87,15 @@ LIMITS = (
     ),
 )
 BY_NAME = {limit.name: limit for limit in LIMITS}
+
+
+def limits_page() -> str:
+    """The entries as the Markdown table of docs/compat.md: `python tests/compat/peer_limits.py`."""
+    titles = {"hudi_12": "Hudi 1.2.0", "hudi_015": "Hudi 0.15.0", "hudi_rs": "hudi-rs 0.5.0"}
+    lines = ["| peer | cannot read | shown on |", "|---|---|---|"]
+    lines += [f"| {titles[limit.peer]} | {limit.what} | `{limit.shown_by}` |" for limit in LIMITS]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(limits_page())

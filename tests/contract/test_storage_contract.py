@@ -1,5 +1,11 @@
-"""The storage contract, kept by every storage; and kept through the counting shim."""
+"""The storage contract, kept by every storage; and kept through the counting shim.
 
+To put a real object store or another emulator to the test, name it in HOODIE_TEST_OBJECT_STORE, for instance
+`{"uri": "gs://bucket/where", "options": {"google_service_account": "key.json"}}`; each test works below a new prefix.
+"""
+
+import json
+import os
 import uuid
 
 import pytest
@@ -54,3 +60,16 @@ class TestS3StorageOfAWholeBucket(StorageContract):
     @pytest.fixture
     def storage(self, s3_server, s3_bucket) -> Storage:  # noqa: F811
         return open_storage(f"s3://{s3_bucket}", s3_server.options)
+
+
+class TestTheObjectStoreNamedInTheEnvironment(StorageContract):
+    keeps_crc_away = False
+    refused_characters = "\\" if '"az' in os.environ.get("HOODIE_TEST_OBJECT_STORE", "") else ""
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        given = os.environ.get("HOODIE_TEST_OBJECT_STORE")
+        if not given:
+            pytest.skip("HOODIE_TEST_OBJECT_STORE is not set")
+        named = json.loads(given)
+        return open_storage(f"{named['uri']}/{uuid.uuid4().hex}", named["options"])

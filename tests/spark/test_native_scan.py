@@ -124,7 +124,8 @@ def test_partition_values_of_all_types_reach_rows_and_filters(spark: SparkSessio
     two = _file(tmp_path / "two.parquet", _rides(3, 3, "x"), *[None] * len(values))
     frame = native_scan(spark, (one, two), DATA, schema, root=str(tmp_path))
     matching = frame.where(
-        "i = 7 and l = 1099511627776 and b and d = date'1969-07-20' and n = 12.5 and t > timestamp'2024-02-29 11:00:00Z'"
+        "i = 7 and l = 1099511627776 and b and d = date'1969-07-20' and n = 12.5 "
+        "and t > timestamp'2024-02-29 11:00:00Z'"
     )
     (row,) = matching.select(*schema.names).distinct().collect()
     assert tuple(row)[:5] == values[:5]
@@ -207,9 +208,7 @@ def test_a_frame_survives_clearing_the_cache_and_refreshing(
     assert frame.count() == 35
 
 
-def test_file_names_and_metadata_column_are_served(
-    scan: Callable[..., DataFrame], files: tuple[ScanFile, ...]
-) -> None:
+def test_file_names_and_metadata_column_are_served(scan: Callable[..., DataFrame], files: tuple[ScanFile, ...]) -> None:
     frame = scan()
     assert len(frame.inputFiles()) == 4
     sizes = {row.file_size for row in frame.select("_metadata.file_size").distinct().collect()}

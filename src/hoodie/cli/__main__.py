@@ -1,5 +1,7 @@
 """`python -m hoodie.cli`, the same as the command `hoodie`."""
 
+import sys
+
 from hoodie.cli import main
 
-main()
+sys.exit(main())

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
-
-import typer
 
 from hoodie.errors import Invalid
 
-
-class EngineName(StrEnum):
-    """Where the work is done."""
-
-    LOCAL = "local"
-    SPARK = "spark"
+LOCAL = "local"
+SPARK = "spark"
 
 
-TablePath = Annotated[
-    str, typer.Argument(metavar="PATH", help="The table: a folder or a URL such as s3://bucket/table.")
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="KEY=VALUE", help="A hoodie.* or storage option; may be repeated."),
-]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="Work in this process, or in a Spark session.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+def add_table(parser: ArgumentParser) -> None:
+    """The table, and options to reach it."""
+    parser.add_argument("path", metavar="PATH", help="the table: a folder, or a URL such as s3://bucket/table")
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a hoodie.* or storage option; may be repeated",
+    )
 
 
-def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
+def add_json(parser: ArgumentParser, text: str = "print JSON instead of a table") -> None:
+    """The switch to JSON."""
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def add_engine(parser: ArgumentParser) -> None:
+    """Where work is done."""
+    parser.add_argument(
+        "--engine", choices=(LOCAL, SPARK), default=LOCAL, help="work in this process (default) or in a Spark session"
+    )
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, str]:
     """`KEY=VALUE` arguments as a mapping.
 
     Raises:
         Invalid: an argument without `=`, or one key with two values.
     """
     options: dict[str, str] = {}
-    for pair in pairs or ():
+    for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise Invalid(f"--option {pair!r} is not KEY=VALUE", remedy="Write for example -o hoodie.table.name=trips")

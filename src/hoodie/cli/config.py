@@ -1,16 +1,16 @@
-"""`hoodie config`: what the option keys mean."""
+"""`hoodie config`: explain a configuration key, or list the keys that contain some text."""
 
 from __future__ import annotations
 
 import dataclasses
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table as Grid
 from rich.text import Text
 
-from hoodie.cli.arguments import AsJson
+from hoodie.cli.arguments import add_json
 from hoodie.cli.printing import console, print_json
 from hoodie.config import (
     ConfigKey,
@@ -21,6 +21,7 @@ from hoodie.config import (
     find,
     lookup,
     reference_markdown,
+    spellings,
 )
 
 _WORDS: dict[Kind, str] = {
@@ -31,30 +32,31 @@ _WORDS: dict[Kind, str] = {
 _SHORT: dict[Kind, str] = {"implemented": "", "no_meaning_here": "(no effect here)", "not_yet": "(not yet)"}
 
 
-def run(
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="A key, or a part of some keys.")] = None,
-    *,
-    json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference page docs/config.md.")] = False,
-    differences: Annotated[
-        bool, typer.Option("--differences", help="Print the defaults that differ from Hudi's, as Markdown.")
-    ] = False,
-) -> None:
-    """Explain a configuration key, or list the keys that contain some text."""
-    if markdown or differences:
-        typer.echo(reference_markdown() if markdown else differences_markdown(), nl=False)
-        return
-    exact = find(key) if key else None
-    if key is not None and exact is not None:
-        _explain(key, exact, json)
-        return
-    entries = [entry for entry in all_keys() if key is None or key in entry.key]
-    if not entries and key is not None:
-        lookup(key)
-    if json:
+def define(parser: ArgumentParser) -> None:
+    parser.add_argument("key", nargs="?", metavar="KEY", help="a key, or a part of some keys; all keys if not given")
+    add_json(parser)
+    parser.add_argument("--markdown", action="store_true", help="print the reference page docs/config.md")
+    parser.add_argument(
+        "--differences", action="store_true", help="print the defaults that differ from Hudi's, as Markdown"
+    )
+
+
+def run(said: Namespace) -> int:
+    if said.markdown or said.differences:
+        print(reference_markdown() if said.markdown else differences_markdown(), end="")
+        return 0
+    exact = find(said.key) if said.key else None
+    if exact is not None:
+        _explain(said.key, exact, said.json)
+        return 0
+    entries = [entry for entry in all_keys() if said.key is None or said.key in entry.key]
+    if not entries:
+        lookup(said.key)
+    if said.json:
         print_json([_as_json(entry) for entry in entries])
     else:
         _print_list(entries)
+    return 0
 
 
 def _explain(name: str, entry: ConfigKey, json: bool) -> None:
@@ -74,7 +76,8 @@ def _print_list(entries: Iterable[ConfigKey]) -> None:
     target = console()
     for entry in entries:
         value = f"→ {entry.alias_of}" if entry.alias_of else f"= {_default_text(entry.default)}"
-        target.print(Text.assemble((entry.key, "bold"), f" {value} ", (_SHORT[entry.kind], "dim")), soft_wrap=True)
+        here = _SHORT[entry.kind]
+        target.print(Text.assemble((entry.key, "bold"), f" {value}", (here and f" {here}", "dim")), soft_wrap=True)
         target.print(Text(f"    {entry.meaning}"), soft_wrap=True)
 
 
@@ -86,7 +89,7 @@ def _entry_grid(name: str, entry: ConfigKey) -> Grid:
     grid.add_column(overflow="fold")
     facts = {
         "meaning": entry.meaning,
-        "same as": meant.key if meant.key != name else None,
+        "stands for": meant.key if meant.key != name else None,
         "here": "a warning says that it is not done yet" if meant.warns else _WORDS[meant.kind],
         "default": _default_text(meant.default),
         "Hudi's default": _default_text(meant.hudi_default) if meant.difference else None,
@@ -94,7 +97,7 @@ def _entry_grid(name: str, entry: ConfigKey) -> Grid:
         "type": meant.type,
         "accepted": accepted(meant) if meant.values else None,
         "not yet": ", ".join(meant.later) if meant.later and "*" not in meant.later else None,
-        "also called": ", ".join(meant.aliases) or None,
+        "also called": ", ".join(other for other in spellings(entry) if other != name) or None,
         "since": entry.since,
         "deprecated": entry.deprecated,
         "gone from Hudi in": entry.removed,

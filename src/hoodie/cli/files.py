@@ -1,27 +1,25 @@
-"""`hoodie files`: which files make up a table."""
+"""`hoodie files`: show the newest file slice of every file group, by partition."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from argparse import ArgumentParser, Namespace
 
 import hoodie
-from hoodie.cli.arguments import AsJson, Options, TablePath, parse_options
+from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.cli.render import files_grid, files_rows
 
 
-def run(
-    path: TablePath,
-    *,
-    as_of: Annotated[str | None, typer.Option("--as-of", metavar="T", help="As of an instant.")] = None,
-    json: AsJson = False,
-    option: Options = None,
-) -> None:
-    """Show the newest file slice of every file group, by partition."""
-    slices = hoodie.Table.open(path, options=parse_options(option)).files(as_of)
-    if json:
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    parser.add_argument("--as-of", metavar="T", help="as of an instant or a date and time")
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    slices = hoodie.Table.open(said.path, options=parse_options(said.option)).files(said.as_of)
+    if said.json:
         print_json(files_rows(slices))
     else:
         console().print(files_grid(slices))
+    return 0

@@ -1,16 +1,15 @@
-"""`hoodie query`: ask a table."""
+"""`hoodie query`: show the rows of a query, print them as JSON, or save them to a file."""
 
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
-from typing import Annotated
+from argparse import ArgumentParser, Namespace
+from typing import Any
 
 import pyarrow as pa
-import typer
 
 import hoodie
-from hoodie.cli.arguments import EngineName, EngineOption, Options, TablePath, parse_columns, parse_options
+from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns, parse_options
 from hoodie.cli.plain import json_line
 from hoodie.cli.printing import console, progress
 from hoodie.cli.render import rows_grid
@@ -21,85 +20,72 @@ from hoodie.errors import Invalid
 SHOWN_ROWS = 20
 _META_PREFIX = "_hoodie_"
 _READ = "hoodie.datasource."
+_INCREMENTAL = ("incremental", "cdc")
 
 
-class QueryType(StrEnum):
-    """What a query returns."""
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    types = ("snapshot", "read_optimized", *_INCREMENTAL)
+    parser.add_argument("--type", choices=types, default="snapshot", help="what to return (default: snapshot)")
+    parser.add_argument("--as-of", metavar="T", help="the table as it was at an instant or a date and time")
+    parser.add_argument("--begin", metavar="T", help="incremental: changes after T; 000 for all")
+    parser.add_argument("--end", metavar="T", help="incremental: changes up to and including T")
+    parser.add_argument("--where", metavar="SQL", help="only rows that meet a SQL condition")
+    parser.add_argument("--columns", metavar="a,b", help="only these columns")
+    parser.add_argument("--out", metavar="FILE", help="write the rows to a .parquet, .csv or .arrow file")
+    add_json(parser, "print all rows, one JSON object per line")
+    parser.add_argument(
+        "--limit", type=int, default=SHOWN_ROWS, metavar="N", help="rows to show (default: %(default)s)"
+    )
+    add_engine(parser)
 
-    SNAPSHOT = "snapshot"
-    READ_OPTIMIZED = "read_optimized"
-    INCREMENTAL = "incremental"
-    CDC = "cdc"
 
-
-def run(
-    path: TablePath,
-    *,
-    type: Annotated[QueryType, typer.Option("--type", help="What to return.")] = QueryType.SNAPSHOT,
-    as_of: Annotated[str | None, typer.Option("--as-of", metavar="T", help="The table as it was at T.")] = None,
-    begin: Annotated[str | None, typer.Option("--begin", metavar="T", help="Incremental: changes after T.")] = None,
-    end: Annotated[str | None, typer.Option("--end", metavar="T", help="Incremental: changes up to T.")] = None,
-    where: Annotated[str | None, typer.Option("--where", metavar="SQL", help="Rows that meet a SQL condition.")] = None,
-    columns: Annotated[str | None, typer.Option("--columns", metavar="a,b", help="Only these columns.")] = None,
-    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write .parquet, .csv or .arrow.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print all rows, one JSON object per line.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows to show in the table.")] = SHOWN_ROWS,
-    engine: EngineOption = EngineName.LOCAL,
-    option: Options = None,
-) -> None:
-    """Show, print or save the rows of a query."""
-    incremental = type in (QueryType.INCREMENTAL, QueryType.CDC)
-    if (begin or end) and not incremental:
-        raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")
-    if as_of and incremental:
-        raise Invalid("--as-of belongs to snapshot queries", remedy="Use --begin and --end")
-    options = parse_options(option)
-    wanted = parse_columns(columns)
-    times = {"as_of": as_of, "begin": begin, "end": end}
-    with progress(f"reading {path}"):
-        if engine is EngineName.SPARK:
-            reader = _spark_rows(path, type, times, where, wanted, options=options)
-        else:
-            query = {"query": type.value, **{name: time for name, time in times.items() if time is not None}}
-            reader = hoodie.Table.open(path, options=options).scan(wanted, where, **query)
-        if out is not None:
-            rows = store_rows(reader, out)
-        elif not json:
-            first, rows = _first_rows(reader, limit)
-    if out is not None:
-        typer.echo(f"{rows:,} rows written to {out}", err=True)
-    elif json:
+def run(said: Namespace) -> int:
+    _ensure_coherent(said)
+    with progress(f"reading {said.path}"):
+        reader = _spark_rows(said) if said.engine == SPARK else _local_rows(said)
+        if said.out is not None:
+            rows = store_rows(reader, said.out)
+        elif not said.json:
+            first, rows = _first_rows(reader, said.limit)
+    if said.out is not None:
+        print(f"{rows:,} rows written to {said.out}", file=sys.stderr)
+    elif said.json:
         _print_lines(reader)
     else:
-        _print_table(first, rows, wanted)
+        _print_table(first, rows, all_columns=said.columns is not None)
+    return 0
 
 
-def _spark_rows(
-    path: str,
-    type: QueryType,
-    times: dict[str, str | None],
-    where: str | None,
-    columns: list[str] | None,
-    *,
-    options: dict[str, str],
-) -> pa.RecordBatchReader:
+def _ensure_coherent(said: Namespace) -> None:
+    if (said.begin or said.end) and said.type not in _INCREMENTAL:
+        raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")
+    if said.as_of and said.type in _INCREMENTAL:
+        raise Invalid("--as-of belongs to snapshot queries", remedy="Use --begin and --end")
+
+
+def _local_rows(said: Namespace) -> pa.RecordBatchReader:
+    times = {"as_of": said.as_of, "begin": said.begin, "end": said.end}
+    query: dict[str, Any] = {"query": said.type, **{name: time for name, time in times.items() if time is not None}}
+    table = hoodie.Table.open(said.path, options=parse_options(said.option))
+    return table.scan(parse_columns(said.columns), said.where, **query)
+
+
+def _spark_rows(said: Namespace) -> pa.RecordBatchReader:
     """The same rows through `spark.read.format("hudi")`."""
-    spark = start_spark()
-    incremental = type in (QueryType.INCREMENTAL, QueryType.CDC)
-    said = {
-        _READ + "query.type": QueryType.INCREMENTAL.value if incremental else type.value,
-        _READ + "query.incremental.format": "cdc" if type is QueryType.CDC else None,
-        "as.of.instant": times["as_of"],
-        _READ + "read.begin.instanttime": times["begin"],
-        _READ + "read.end.instanttime": times["end"],
+    query = {
+        _READ + "query.type": "incremental" if said.type in _INCREMENTAL else said.type,
+        _READ + "query.incremental.format": "cdc" if said.type == "cdc" else None,
+        "as.of.instant": said.as_of,
+        _READ + "read.begin.instanttime": said.begin,
+        _READ + "read.end.instanttime": said.end,
     }
-    reader = spark.read.format("hudi").options(**options)
-    frame = reader.options(**{key: value for key, value in said.items() if value is not None}).load(path)
-    if where is not None:
-        frame = frame.where(where)
-    if columns is not None:
-        frame = frame.select(*columns)
-    return frame.toArrow().to_reader()
+    options = parse_options(said.option) | {key: value for key, value in query.items() if value is not None}
+    frame = start_spark().read.format("hudi").options(**options).load(said.path)
+    if said.where is not None:
+        frame = frame.where(said.where)
+    columns = parse_columns(said.columns)
+    return (frame if columns is None else frame.select(*columns)).toArrow().to_reader()
 
 
 def _first_rows(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
@@ -113,9 +99,9 @@ def _first_rows(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int
     return pa.Table.from_batches(kept, reader.schema), total
 
 
-def _print_table(rows: pa.Table, total: int, wanted: list[str] | None) -> None:
-    """Shows rows without the meta columns, unless columns were named."""
-    if wanted is None:
+def _print_table(rows: pa.Table, total: int, *, all_columns: bool) -> None:
+    """Shows rows, without the meta columns unless all columns are wanted."""
+    if not all_columns:
         data = [name for name in rows.column_names if not name.startswith(_META_PREFIX)]
         rows = rows.select(data) if data else rows
     target = console()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -60,7 +61,9 @@ def files_rows(slices: Iterable[FileSlice]) -> list[dict[str, Any]]:
 def files_grid(slices: Sequence[FileSlice]) -> Grid:
     """Table of file slices with their sizes."""
     total = size_text(sum(part.size_bytes for part in slices))
-    grid = Grid("partition", "file group", "base instant", title=f"Files: {_count(len(slices), 'file slice')}, {total}")
+    grid = Grid("partition", title=f"Files: {_count(len(slices), 'file slice')}, {total}")
+    grid.add_column("file group", overflow="fold")
+    grid.add_column("base instant")
     for heading in ("base file", "logs"):
         grid.add_column(heading, justify="right")
     for part in slices:
@@ -102,8 +105,8 @@ def commit_grid(committed: Committed, seconds: float) -> Grid:
     return grid
 
 
-def rows_grid(rows: pa.Table, total: int, width: int) -> Grid:
-    """The given rows as a table that fits `width`; what was left out is said below it."""
+def rows_grid(rows: pa.Table, total: int, width: int) -> Group:
+    """The given rows as a table that fits `width`; below it, how many rows and columns there are besides."""
     shown = _columns_that_fit(rows, width)
     grid = Grid()
     for name in shown:
@@ -114,8 +117,7 @@ def rows_grid(rows: pa.Table, total: int, width: int) -> Grid:
     columns = [rows.column(name).to_pylist() for name in shown]
     for cells in zip(*columns, strict=True):
         grid.add_row(*(_NULL if cell is None else Text(plain_text(cell)) for cell in cells))
-    grid.caption = _caption(rows, total, len(shown))
-    return grid
+    return Group(grid, Text(_caption(rows, total, len(shown)), style="dim"))
 
 
 def size_text(size_bytes: int) -> str:

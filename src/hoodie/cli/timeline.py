@@ -1,17 +1,24 @@
-"""`hoodie timeline`: what happened to a table."""
+"""`hoodie timeline`: show the instants of a table's active timeline, oldest first."""
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 import hoodie
-from hoodie.cli.arguments import AsJson, Options, TablePath, parse_options
+from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.cli.render import timeline_grid, timeline_rows
 
 
-def run(path: TablePath, *, json: AsJson = False, option: Options = None) -> None:
-    """Show the instants of a table's active timeline, oldest first."""
-    timeline = hoodie.Table.open(path, options=parse_options(option)).timeline()
-    if json:
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    timeline = hoodie.Table.open(said.path, options=parse_options(said.option)).timeline()
+    if said.json:
         print_json(timeline_rows(timeline.instants))
     else:
         console().print(timeline_grid(timeline.instants))
+    return 0

@@ -1,25 +1,28 @@
-"""`hoodie validate`: is the table in order?"""
+"""`hoodie validate`: check a table's files and timeline; exit status 1 when something is wrong."""
 
 from __future__ import annotations
 
-import typer
+from argparse import ArgumentParser, Namespace
 
 import hoodie
-from hoodie.cli.arguments import AsJson, Options, TablePath, parse_options
+from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.cli.render import finding_rows, findings_grid
 
 FOUND = 1
 
 
-def run(path: TablePath, *, json: AsJson = False, option: Options = None) -> None:
-    """Check a table's files and timeline; exit status 1 when something is wrong."""
-    findings = hoodie.Table.open(path, options=parse_options(option)).validate()
-    if json:
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    findings = hoodie.Table.open(said.path, options=parse_options(said.option)).validate()
+    if said.json:
         print_json(finding_rows(findings))
     elif findings:
         console().print(findings_grid(findings))
     else:
         console().print("nothing found, the table is in order")
-    if findings:
-        raise typer.Exit(FOUND)
+    return FOUND if findings else 0

@@ -1,17 +1,16 @@
-"""`hoodie write`: put rows of files into a table."""
+"""`hoodie write`: write rows of files to a table; the first write creates it."""
 
 from __future__ import annotations
 
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-
-import typer
+from typing import Any, TypeVar
 
 import hoodie
-from hoodie.cli.arguments import AsJson, EngineName, EngineOption, Options, TablePath, parse_options
+from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
 from hoodie.cli.printing import Step, console, print_json, progress
 from hoodie.cli.render import commit_grid, commit_row
 from hoodie.cli.rows import open_rows
@@ -26,6 +25,33 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _OPERATION = "hoodie.datasource.write.operation"
+
+
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    parser.add_argument(
+        "--operation", default="upsert", metavar="OP", help="upsert (default), insert, bulk_insert, delete, ..."
+    )
+    parser.add_argument(
+        "--input", action="append", metavar="FILE", help="rows: .parquet, .csv, .json or .arrow; may be repeated"
+    )
+    add_engine(parser)
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    operation = parse_operation(said.operation)
+    if said.input is None and operation != "delete_partition":
+        raise Invalid(f"Operation {operation} needs rows", remedy="Give them with --input FILE")
+    options = {**parse_options(said.option), _OPERATION: operation}
+    start = time.monotonic()
+    with progress(f"{operation} into {said.path}") as step:
+        committed = _write(said, operation, options, step)
+    if said.json:
+        print_json(commit_row(committed))
+    else:
+        console().print(commit_grid(committed, time.monotonic() - start))
+    return 0
 
 
 @dataclass(frozen=True)
@@ -44,45 +70,16 @@ class ShownEngine:
         return self.inner.run(work, tasks, label)
 
 
-def run(
-    path: TablePath,
-    *,
-    operation: Annotated[str, typer.Option("--operation", help="What to do with the rows.")] = "upsert",
-    input: Annotated[
-        list[str] | None,
-        typer.Option("--input", metavar="FILE", help="Rows: .parquet, .csv, .json or .arrow; may be repeated."),
-    ] = None,
-    option: Options = None,
-    engine: EngineOption = EngineName.LOCAL,
-    json: AsJson = False,
-) -> None:
-    """Write rows to a table, which is created by the first write."""
-    what = parse_operation(operation)
-    options = {**parse_options(option), _OPERATION: what}
-    if input is None and what != "delete_partition":
-        raise Invalid(f"Operation {what} needs rows", remedy="Give them with --input FILE")
-    start = time.monotonic()
-    with progress(f"{what} into {path}") as step:
-        committed = _write(path, what, input, options=options, engine=engine, step=step)
-    if json:
-        print_json(commit_row(committed))
-    else:
-        console().print(commit_grid(committed, time.monotonic() - start))
-
-
-def _write(
-    path: str, what: str, files: list[str] | None, *, options: dict[str, str], engine: EngineName, step: Step
-) -> Committed:
+def _write(said: Namespace, operation: str, options: dict[str, str], step: Step) -> Committed:
     spark: Any = None
-    runner: Engine = LocalEngine()
-    if engine is EngineName.SPARK:
+    if said.engine == SPARK:
         step.update("starting Spark")
         spark = start_spark()
-        runner = spark_engine(spark)
-    if files is None:
-        return hoodie.Table.open(path, options=options, engine=ShownEngine(runner, step)).write(what, None)
-    rows = open_rows(files) if spark is None else _spark_frame(spark, files)
-    committed = write_rows(as_source(rows), path, options, "append", engine=ShownEngine(runner, step))
+    engine = ShownEngine(LocalEngine() if spark is None else spark_engine(spark), step)
+    if said.input is None:
+        return hoodie.Table.open(said.path, options=options, engine=engine).write(operation, None)
+    rows = open_rows(said.input) if spark is None else _spark_frame(spark, said.input)
+    committed = write_rows(as_source(rows), said.path, options, "append", engine=engine)
     assert committed is not None, "mode append always writes"
     return committed
 

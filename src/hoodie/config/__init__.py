@@ -5,7 +5,7 @@
 
 from hoodie.config.config import Config, Purpose, resolve
 from hoodie.config.reference import differences_markdown, reference_markdown
-from hoodie.config.registry import ConfigKey, Kind, ValueType, all_keys, differences, find, lookup, nearest
+from hoodie.config.registry import ConfigKey, Kind, ValueType, all_keys, differences, find, lookup, nearest, spellings
 from hoodie.config.secret import masked, shown
 from hoodie.config.values import accepted
 
@@ -26,4 +26,5 @@ __all__ = [
     "reference_markdown",
     "resolve",
     "shown",
+    "spellings",
 ]

@@ -62,7 +62,7 @@ def _meaning(entry: ConfigKey) -> str:
     sentences = [entry.meaning]
     if entry.alias_of:
         sentences.append(f"Same as `{entry.alias_of}`")
-    elif entry.values and (entry.type != "flag" or entry.later):
+    elif entry.values and entry.type != "flag":
         sentences.append(f"Accepts {accepted(entry)}")
     if entry.later and "*" not in entry.later and not entry.alias_of:
         sentences.append(f"Not yet: {', '.join(entry.later)}")

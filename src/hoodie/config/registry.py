@@ -102,6 +102,16 @@ def lookup(name: str) -> ConfigKey:
     return entry
 
 
+def spellings(entry: ConfigKey) -> tuple[str, ...]:
+    """All other names of the setting `entry` belongs to: stored spellings and older names."""
+    names: dict[str, None] = {}
+    for other in all_keys():
+        if other.canonical == entry.canonical:
+            names.update(dict.fromkeys((other.key, *other.aliases)))
+    names.pop(entry.key)
+    return tuple(names)
+
+
 def nearest(name: str) -> str | None:
     """The known key most like `name`, if any is like it."""
     names = [known for known in _registry().by_name if not known.endswith(_FAMILY)]

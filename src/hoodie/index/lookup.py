@@ -120,9 +120,14 @@ def _candidates(task: LookupTask, keys: pa.Array, positions: Positions) -> tuple
 def _stored_keys(task: LookupTask) -> Any:
     if task.generator is None:
         return read_columns(task.storage, task.path, [KEY]).column(KEY)
-    table = read_columns(task.storage, task.path, list(task.generator.source_columns))
+    table = read_columns(task.storage, task.path, _roots(task.generator))
     chunks = [task.generator.record_keys(batch) for batch in table.to_batches()]
     return pa.chunked_array(chunks, pa.string())
+
+
+def _roots(generator: KeyGenerator) -> list[str]:
+    """Top-level columns that hold the key fields."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in generator.options.record_fields))
 
 
 def _hits(task: LookupTask, rows: Positions, positions: Positions, columns: pa.Table | None) -> FileHits:

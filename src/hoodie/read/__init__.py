@@ -17,10 +17,12 @@ from hoodie.read.result_schema import ResultSchema, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of
 from hoodie.read.run_read import run_read
 from hoodie.read.table_schema import load_table_schema
+from hoodie.read.validate import Finding, validate_table
 
 __all__ = [
     "CommitTimes",
     "FileRead",
+    "Finding",
     "ReadFacts",
     "ReadOptions",
     "ReadPlan",
@@ -38,4 +40,5 @@ __all__ = [
     "read_rows",
     "result_schema",
     "run_read",
+    "validate_table",
 ]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
         Unsupported: it uses a function or construct that is not known here.
     """
     try:
-        tree = sqlglot.parse_one(sql, read="spark")
+        tree: Node = sqlglot.parse_one(sql, read="spark")
     except SqlglotError as error:
         raise Invalid(
             f"Cannot parse the filter {sql!r}: {str(error).splitlines()[0]}",
@@ -54,13 +55,17 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
     return RowFilter(conjuncts, sql)
 
 
+Node = Any
+"""A node of sqlglot's tree. Its base class has had different names in releases this package works with."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Scope:
     schema: pa.Schema
     zone: ZoneInfo
     sql: str
 
-    def unsupported(self, node: exp.Expression) -> Unsupported:
+    def unsupported(self, node: Node) -> Unsupported:
         return Unsupported(
             f"The filter {self.sql!r} uses {node.sql('spark')!r} ({type(node).__name__}), which is not supported here",
             remedy="Filter the rows after reading, or run the query on Spark",
@@ -86,14 +91,14 @@ class _Literal:
 _Operand = _Value | _Literal
 
 
-def _split(node: exp.Expression) -> list[exp.Expression]:
+def _split(node: Node) -> list[Node]:
     node = node.unnest()
     if isinstance(node, exp.And):
         return [*_split(node.this), *_split(node.expression)]
     return [node]
 
 
-def _conjunct(node: exp.Expression, scope: _Scope) -> Conjunct:
+def _conjunct(node: Node, scope: _Scope) -> Conjunct:
     columns = frozenset(_resolve(column, scope)[0] for column in node.find_all(exp.Column))
     if isinstance(node, exp.In) and not _has_null(node):
         # At the top NULL and false are the same, and Arrow can compare a plain `is_in` with statistics.
@@ -101,7 +106,7 @@ def _conjunct(node: exp.Expression, scope: _Scope) -> Conjunct:
     return Conjunct(_boolean(node, scope), columns)
 
 
-def _boolean(node: exp.Expression, scope: _Scope) -> pc.Expression:
+def _boolean(node: Node, scope: _Scope) -> pc.Expression:
     found = _operand(node, scope)
     if isinstance(found, _Literal):
         return _expression(found, pa.bool_(), scope)
@@ -113,7 +118,7 @@ def _boolean(node: exp.Expression, scope: _Scope) -> pc.Expression:
     return found.expression
 
 
-def _operand(node: exp.Expression, scope: _Scope) -> _Operand:
+def _operand(node: Node, scope: _Scope) -> _Operand:
     node = node.unnest()
     match node:
         case exp.Column():
@@ -182,7 +187,7 @@ def _resolve(node: exp.Column, scope: _Scope) -> tuple[str, ...]:
 
 _Compare = Callable[[pc.Expression, pc.Expression], pc.Expression]
 
-_COMPARISONS: Mapping[type[exp.Expression], _Compare] = {
+_COMPARISONS: Mapping[type[Any], _Compare] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.GT: operator.gt,
@@ -191,7 +196,7 @@ _COMPARISONS: Mapping[type[exp.Expression], _Compare] = {
     exp.LTE: operator.le,
 }
 
-_ARITHMETIC: Mapping[type[exp.Expression], Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+_ARITHMETIC: Mapping[type[Any], Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     exp.Add: pc.add,
     exp.Sub: pc.subtract,
     exp.Mul: pc.multiply,
@@ -199,7 +204,7 @@ _ARITHMETIC: Mapping[type[exp.Expression], Callable[[pc.Expression, pc.Expressio
 }
 
 
-def _compare(compare: _Compare, left: exp.Expression, right: exp.Expression, scope: _Scope) -> pc.Expression:
+def _compare(compare: _Compare, left: Node, right: Node, scope: _Scope) -> pc.Expression:
     left_operand, right_operand = _operand(left, scope), _operand(right, scope)
     one, two = _aligned(left_operand, right_operand, scope)
     greater = {
@@ -258,7 +263,7 @@ def _is(node: exp.Is, scope: _Scope) -> pc.Expression:
     raise scope.unsupported(node)
 
 
-def _like(node: exp.Expression, scope: _Scope, *, escape: str = "\\") -> pc.Expression:
+def _like(node: Node, scope: _Scope, *, escape: str = "\\") -> pc.Expression:
     subject = _expression(_operand(node.this, scope), pa.string(), scope)
     pattern = _operand(node.expression, scope)
     if not isinstance(pattern, _Literal) or not isinstance(node, exp.Like | exp.ILike):
@@ -274,7 +279,7 @@ def _backslashed(pattern: str, escape: str) -> str:
     return plain.replace(escape * 2, "\0").replace(escape, "\\").replace("\0", escape)
 
 
-def _cast(node: exp.Expression, scope: _Scope) -> _Operand:
+def _cast(node: Node, scope: _Scope) -> _Operand:
     wanted = _arrow_type(node.args["to"], scope)
     found = _operand(node.this, scope)
     if isinstance(found, _Literal):
@@ -293,7 +298,7 @@ def _negative(node: exp.Neg, scope: _Scope) -> _Operand:
     return _Value(pc.negate(found.expression), found.type)
 
 
-def _arithmetic(node: exp.Expression, scope: _Scope) -> _Value:
+def _arithmetic(node: Node, scope: _Scope) -> _Value:
     left, right = _operand(node.this, scope), _operand(node.expression, scope)
     if isinstance(node, exp.Div):  # Spark divides integers as doubles; division by zero is NULL there, infinite here
         one = _expression(left, pa.float64(), scope).cast(pa.float64())
@@ -304,18 +309,18 @@ def _arithmetic(node: exp.Expression, scope: _Scope) -> _Value:
     return _Value(_ARITHMETIC[type(node)](one, two))
 
 
-_Function = Callable[[exp.Expression, _Scope], _Value]
+_Function = Callable[[Node, _Scope], _Value]
 
 
 def _text_function(compute: Callable[[pc.Expression], pc.Expression], result: pa.DataType) -> _Function:
-    def call(node: exp.Expression, scope: _Scope) -> _Value:
+    def call(node: Node, scope: _Scope) -> _Value:
         return _Value(compute(_expression(_operand(node.this, scope), pa.string(), scope)), result)
 
     return call
 
 
 def _text_test(compute: Callable[[pc.Expression, str], pc.Expression]) -> _Function:
-    def call(node: exp.Expression, scope: _Scope) -> _Value:
+    def call(node: Node, scope: _Scope) -> _Value:
         pattern = _operand(node.expression, scope)
         if not isinstance(pattern, _Literal) or pattern.kind != "string":
             raise scope.unsupported(node)
@@ -325,7 +330,7 @@ def _text_test(compute: Callable[[pc.Expression, str], pc.Expression]) -> _Funct
 
 
 def _date_part(compute: Callable[[pc.Expression], pc.Expression]) -> _Function:
-    def call(node: exp.Expression, scope: _Scope) -> _Value:
+    def call(node: Node, scope: _Scope) -> _Value:
         inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
         found = _operand(inner, scope)
         if not isinstance(found, _Value) or found.type is None or not pa.types.is_temporal(found.type):
@@ -338,7 +343,7 @@ def _date_part(compute: Callable[[pc.Expression], pc.Expression]) -> _Function:
     return call
 
 
-def _coalesce(node: exp.Expression, scope: _Scope) -> _Value:
+def _coalesce(node: Node, scope: _Scope) -> _Value:
     operands = [_operand(one, scope) for one in (node.this, *node.expressions)]
     found = next((one.type for one in operands if isinstance(one, _Value) and one.type is not None), None)
     if found is None:
@@ -346,7 +351,7 @@ def _coalesce(node: exp.Expression, scope: _Scope) -> _Value:
     return _Value(pc.coalesce(*(_expression(one, found, scope) for one in operands)), found)
 
 
-def _substring(node: exp.Expression, scope: _Scope) -> _Value:
+def _substring(node: Node, scope: _Scope) -> _Value:
     start, length = node.args.get("start"), node.args.get("length")
     numbers = [None if part is None else _operand(part, scope) for part in (start, length)]
     if any(one is not None and (not isinstance(one, _Literal) or one.kind != "number") for one in numbers):
@@ -362,14 +367,14 @@ def _substring(node: exp.Expression, scope: _Scope) -> _Value:
     return _Value(pc.utf8_slice_codeunits(text, begin, stop), pa.string())
 
 
-def _abs(node: exp.Expression, scope: _Scope) -> _Value:
+def _abs(node: Node, scope: _Scope) -> _Value:
     found = _operand(node.this, scope)
     if not isinstance(found, _Value):
         raise scope.unsupported(node)
     return _Value(pc.abs(found.expression), found.type)
 
 
-_FUNCTIONS: Mapping[type[exp.Expression], _Function] = {
+_FUNCTIONS: Mapping[type[Any], _Function] = {
     exp.Lower: _text_function(pc.utf8_lower, pa.string()),
     exp.Upper: _text_function(pc.utf8_upper, pa.string()),
     exp.Length: _text_function(pc.utf8_length, pa.int32()),
@@ -391,7 +396,7 @@ _NAMED_FUNCTIONS: Mapping[str, Callable[[pc.Expression], pc.Expression]] = {
 }
 
 
-def _function(node: exp.Expression, scope: _Scope) -> _Operand:
+def _function(node: Node, scope: _Scope) -> _Operand:
     if type(node) in _FUNCTIONS:
         return _FUNCTIONS[type(node)](node, scope)
     if isinstance(node, exp.Anonymous) and node.name.lower() in _NAMED_FUNCTIONS and len(node.expressions) == 1:
@@ -477,7 +482,9 @@ def _typed(literal: _Literal, wanted: pa.DataType, scope: _Scope) -> pa.Scalar:
     if types.is_string(wanted):
         return pa.scalar(text) if literal.kind != "number" else _number(text)
     if types.is_boolean(wanted):
-        return pa.scalar({"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[text.lower()])
+        if text.lower() not in ("true", "false"):
+            raise ValueError("neither true nor false")
+        return pa.scalar(text.lower() == "true")
     if types.is_integer(wanted) or types.is_floating(wanted):
         return _number(text, wanted)
     if types.is_decimal(wanted):

@@ -57,9 +57,10 @@ def ensure_consistent(options: ReadOptions) -> None:
         Invalid: an unknown query, no `begin` for an incremental one, or time travel in an incremental one.
         Unsupported: change data capture.
     """
-    if options.query == "cdc":
+    query: str = options.query
+    if query == "cdc":
         raise Unsupported("Change data capture queries are not there yet", remedy="Use query='incremental'")
-    if options.query not in get_args(Query):
+    if query not in get_args(Query):
         raise Invalid(
             f"Unknown query type {options.query!r}",
             remedy=f"Use one of: {', '.join(get_args(Query))}",

@@ -13,7 +13,7 @@ It opens no data file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ from hoodie.records import COMMIT_TIME_FIELD, partition_values
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, CommitMetadata, InstantTime, TableConfig
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata, parse_as_of
-from hoodie.view import FileSlice, View, load_view
+from hoodie.view import BaseFile, FileSlice, View, load_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,9 @@ class RowPlan:
 class ReadPlan:
     """Files and what is done with their rows.
 
-    `table_schema` has all columns a read could give, `path_columns` those of them that never come from files. `as_of`
-    and `window` say which state it is; `skipped_files` were left out by their partition.
+    `table_schema` has all columns a read could give, `path_columns` those of them whose values a file's
+    `partition_values` give where its path can. `as_of` and `window` say which state it is; `skipped_files` were left
+    out by their partition.
     """
 
     query: Query
@@ -147,9 +148,7 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
     """The plan of a query.
 
     Raises:
-        Invalid: a column of the options does not exist, the filter does not fit, the asked state was cleaned up, or an
-        incremental
-            query on a table without meta columns.
+        Invalid: a column of the options does not exist, the filter does not fit, or the asked state was cleaned up.
         Unsupported: a file slice has log files, or a base file is a bootstrap skeleton.
     """
     ensure_consistent(options)
@@ -163,20 +162,21 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
         slices = view.base_slices_at(facts.as_of)
     else:
         slices = view.slices_at(facts.as_of)
-    _ensure_readable(slices, config)
     row_filter = _row_filter(options, columns.schema)
     types = pa.schema([one for one in columns.schema if one.name in columns.path_columns])
-    files = _file_reads(slices, types, config)
-    kept = _pruned(files, types, row_filter)
+    values = {path: partition_values(path, types, config) for path in {part.partition for part in slices}}
+    kept = values.keys() if row_filter is None else _matching_partitions(values, types, row_filter)
+    wanted = [part for part in slices if part.partition in kept]
+    _ensure_readable(wanted, config)
     return ReadPlan(
         query=options.query,
-        files=kept,
+        files=tuple(_file_read(part.partition, part.base, values) for part in wanted if part.base is not None),
         rows=_row_plan(columns.schema, row_filter, times, options),
         table_schema=columns.schema,
         path_columns=columns.path_columns,
         as_of=facts.as_of,
         window=facts.window,
-        skipped_files=len(files) - len(kept),
+        skipped_files=len(slices) - len(wanted),
     )
 
 
@@ -278,49 +278,30 @@ def _row_plan(
     return RowPlan(result, pa.schema([*result, *extra]), row_filter, times, options.batch_rows)
 
 
-def _file_reads(slices: Iterable[FileSlice], types: pa.Schema, config: TableConfig) -> tuple[FileRead, ...]:
-    known: dict[str, tuple[tuple[str, Any], ...]] = {}
-    reads = []
-    for part in slices:
-        if part.base is None:
-            continue
-        if part.partition not in known:
-            known[part.partition] = tuple(partition_values(part.partition, types, config).items())
-        reads.append(
-            FileRead(part.base.path, part.partition, part.base.size_bytes, part.base_instant, known[part.partition])
-        )
-    return tuple(reads)
+def _file_read(partition: str, base: BaseFile, values: Mapping[str, Mapping[str, Any]]) -> FileRead:
+    return FileRead(base.path, partition, base.size_bytes, base.name.instant, tuple(values[partition].items()))
 
 
-def _pruned(files: tuple[FileRead, ...], types: pa.Schema, row_filter: RowFilter | None) -> tuple[FileRead, ...]:
-    """The files whose partition values do not rule the filter out. Decided once for partitions that know the same
+def _matching_partitions(
+    values: Mapping[str, Mapping[str, Any]], types: pa.Schema, row_filter: RowFilter
+) -> frozenset[str]:
+    """The partitions whose values do not rule the filter out. Decided at once for partitions that know the same
     columns.
     """
-    if row_filter is None:
-        return files
-    by_columns: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
-    for file in files:
-        values = dict(file.partition_values)
-        by_columns.setdefault(tuple(values), {})[file.partition] = values
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for partition, known in values.items():
+        alike.setdefault(tuple(known), []).append(partition)
     kept: set[str] = set()
-    for columns, partitions in by_columns.items():
+    for columns, partitions in alike.items():
         condition = row_filter.decidable_with(columns)
         if condition is None:
-            kept |= partitions.keys()
+            kept.update(partitions)
             continue
         schema = pa.schema([types.field(name) for name in columns])
-        rows = pa.Table.from_pylist(list(partitions.values()), schema=schema)
-        numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
-        names = list(partitions)
-        kept |= {names[at] for at in matching(numbered, condition).column(_ROW).to_pylist()}
-    return tuple(file for file in files if file.partition in kept)
+        rows = pa.Table.from_pylist([dict(values[one]) for one in partitions], schema=schema)
+        rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
+        kept.update(partitions[at] for at in matching(rows, condition).column(_ROW).to_pylist())
+    return frozenset(kept)
 
 
 _ROW = "__hoodie_row"
-
-
-def restricted(plan: ReadPlan, partitions: Iterable[str]) -> ReadPlan:
-    """The plan for some partitions only."""
-    wanted = frozenset(partitions)
-    files = tuple(file for file in plan.files if file.partition in wanted)
-    return replace(plan, files=files, skipped_files=plan.skipped_files + len(plan.files) - len(files))

@@ -70,12 +70,16 @@ def load_known_past(storage: Storage, timeline: Timeline) -> KnownPast:
 
 def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime | None:
     """Requested time of the first pending write that may add, change or remove rows."""
-    pending = [
-        instant.requested
+    return min((instant.requested for instant in incomplete_writes(storage, timeline)), default=None)
+
+
+def incomplete_writes(storage: Storage, timeline: Timeline) -> tuple[Instant, ...]:
+    """Pending writes that may add, change or remove rows: not compactions and clusterings."""
+    return tuple(
+        instant
         for instant in timeline.pending()
         if instant.action in COMPLETED_WRITE_ACTIONS and not _is_clustering(storage, timeline, instant)
-    ]
-    return min(pending, default=None)
+    )
 
 
 def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> InstantTime | None:

@@ -5,11 +5,13 @@ from hoodie.records.avro import from_avro, to_avro, with_meta_avro, without_meta
 from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer
 from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
 from hoodie.records.bloom import BloomFilter, BloomOptions
+from hoodie.records.evolve import Evolution, EvolutionRules, reconcile
 from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
-from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions
+from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_class, kind_of_type
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle
+from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
 from hoodie.records.record_keys import RowOrigin
 from hoodie.records.schema import (
     COMMENT_KEY,
@@ -48,11 +50,14 @@ __all__ = [
     "BaseFooter",
     "BloomFilter",
     "BloomOptions",
+    "Evolution",
+    "EvolutionRules",
     "KeyGenerator",
     "KeyKind",
     "KeyOptions",
     "KeyRange",
     "MergeRule",
+    "PartitionColumns",
     "PathStyle",
     "RowOrigin",
     "align",
@@ -61,12 +66,18 @@ __all__ = [
     "has_meta",
     "is_meta",
     "iter_batches",
+    "key_options",
     "key_range",
+    "kind_of_class",
+    "kind_of_type",
     "newer_wins",
     "newest",
     "parse_codec",
+    "partition_columns",
+    "partition_values",
     "read_columns",
     "read_footer",
+    "reconcile",
     "storable",
     "to_avro",
     "with_meta",

@@ -1,25 +1,29 @@
-"""Rows cast from the schema they have to the schema they should have: columns by name, missing ones null, types promoted.
+"""Rows cast from the schema they have to the schema they should have: columns by name, missing ones null, types
+promoted.
 
 1. Columns are found by name at every level; the order is the target's. Columns the target does not have are left out.
-2. Values change as Hudi changes them when it rewrites rows: a float becomes the double with the same shortest text (1.1f is 1.1),
-   numbers and dates become Java's text, text becomes bytes of UTF-8.
+2. Values change as Hudi changes them when it rewrites rows: a float becomes the double with the same shortest text
+   (1.1f is 1.1), numbers and dates become Java's text, text becomes bytes of UTF-8.
 3. Everything else is a change of layout (dictionary, large offsets, list children's names) and keeps the values.
 
-Whether a change of type is *allowed* is for `evolve.py` to say; this module does what it can and refuses the impossible.
+Whether a change of type is *allowed* is for `evolve.py` to say; this module does what it can and refuses the
+impossible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
-from hoodie.records.java_text import has_text, java_text
+from hoodie.records.java_text import java_text
 from hoodie.records.schema import is_list
+
+_TEXT_SCALE: Final = 38
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -37,7 +41,9 @@ def align(rows: Rows, to: pa.Schema) -> Rows:
     for field in to:
         at = rows.schema.get_field_index(field.name)
         if at < 0 and rows.schema.names.count(field.name) > 1:
-            raise Invalid(f"Column `{field.name}` occurs more than once", remedy="Rename one of them", column=field.name)
+            raise Invalid(
+                f"Column `{field.name}` occurs more than once", remedy="Rename one of them", column=field.name
+            )
         column = missing(field) if at < 0 else _aligned_column(rows.column(at), field, field.name)
         _ensure_no_nulls(column, field, field.name)
         columns.append(column)
@@ -126,7 +132,8 @@ def _aligned_map(values: pa.MapArray, to: pa.MapType, path: str) -> pa.Array:
 
 
 def _compact_offsets(values: Any) -> tuple[pa.Buffer, int, int]:
-    """Offsets starting at 0, and the range of the child they speak of. A slice of a list array keeps its whole child."""
+    """Offsets starting at 0, and the range of the child they speak of. A slice of a list array keeps its whole child.
+    """
     offsets = values.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
     return pa.py_buffer(np.ascontiguousarray(offsets - offsets[0])), first, last
@@ -158,21 +165,37 @@ def _conversion(given: pa.DataType, to: pa.DataType) -> Callable[[pa.Array], pa.
         return java_text
     if types.is_binary(given) and types.is_string(to):
         return lambda values: values.cast(to)
-    if types.is_decimal(given) and types.is_decimal(to):
-        return lambda values: values.cast(to)
     if types.is_integer(given) and types.is_decimal(to):
         return lambda values: values.cast(pa.decimal128(19, 0)).cast(to)
     if types.is_floating(given) and types.is_decimal(to):
-        return lambda values: values.cast(pa.string()).cast(to)
-    if types.is_temporal(given) or types.is_floating(to):
+        return lambda values: _decimals(java_text(_without_dust(values, to.scale)), to)
+    if types.is_string(given) and types.is_decimal(to):
+        return lambda values: _decimals(values, to)
+    if types.is_floating(to) or (types.is_timestamp(given) and given.unit == "ns"):
         return lambda values: values.cast(to, safe=False)
     return lambda values: values.cast(to)
 
 
+def _decimals(text: pa.Array, to: pa.DataType) -> pa.Array:
+    """Numbers in text as decimals, rounded half up to the scale, as Hudi rounds."""
+    exact = text.cast(pa.decimal256(76, _TEXT_SCALE))
+    return pc.round(exact, ndigits=to.scale, round_mode="half_towards_infinity").cast(to)
+
+
+def _without_dust(values: pa.Array, scale: int) -> pa.Array:
+    """Zero for what rounds to zero at `scale`: such numbers have more places than the decimals on the way."""
+    return pc.if_else(pc.less(pc.abs(values), 10.0 ** -(scale + 1)), pa.scalar(0.0, values.type), values)
+
+
 def _is_text_of_java(given: pa.DataType) -> bool:
     types = pa.types
-    textual = types.is_large_string(given) or types.is_string_view(given)
-    return has_text(given) and not textual and not types.is_binary_view(given)
+    return bool(
+        types.is_integer(given)
+        or types.is_floating(given)
+        or types.is_decimal(given)
+        or types.is_date(given)
+        or types.is_boolean(given)
+    )
 
 
 def _ensure_no_nulls(values: Any, field: pa.Field, path: str, present: pa.Array | None = None) -> None:

@@ -1,16 +1,18 @@
 """A table's schema as Avro JSON, letter for letter as Spark's Hudi writes it, and back.
 
-Hudi keeps the schema of a table in each commit (`schema` of the extra metadata, without meta columns) and in each base file
-(`parquet.avro.schema`, with them). Readers compare these texts and parse them, so:
+Hudi keeps the schema of a table in each commit (`schema` of the extra metadata, without meta columns) and in each
+base file (`parquet.avro.schema`, with them). Readers compare these texts and parse them, so:
 
-1. `to_avro` writes compact JSON with Avro's own member order: type, name, namespace, doc, fields | size, logicalType ...
+1. `to_avro` writes compact JSON with Avro's own member order: type, name, namespace, doc, fields | size, logicalType
+   ...
 2. A nullable column is the union [null, T] with default null; a required one is T with no default.
-3. A nested record is named after its field; its namespace is the full name of the record around it, and a namespace is written
-   only where it differs from the one around. List items and map values do not add a level.
+3. A nested record is named after its field; its namespace is the full name of the record around it, and a namespace
+   is written only where it differs from the one around. List items and map values do not add a level.
 4. A decimal is a `fixed` of the fewest bytes, in the namespace of its own field.
 5. Meta columns carry an empty `doc`; other columns a `doc` only when they have a comment.
 
-`from_avro` also takes what other writers produce: bytes decimals, enums, named references, [T, null] order, other logical types.
+`from_avro` also takes what other writers produce: bytes decimals, enums, named references, [T, null] order, other
+logical types.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 def to_avro(schema: pa.Schema, table_name: str) -> str:
     """Avro JSON of a storable schema (`schema.storable`), as Hudi writes it for the table.
 
-    Meta columns appear when `schema` has them: with them the text is the one of base file footers, without them that of commits.
+    Meta columns appear when `schema` has them: with them the text is the one of base file footers, without them that
+    of commits.
 
     Raises:
         Invalid: a column name is not an Avro name (letters, digits, underscore, not starting with a digit).
@@ -95,8 +98,8 @@ def without_meta_avro(text: str) -> str:
 def from_avro(text: str) -> pa.Schema:
     """Arrow schema of an Avro record schema, meta columns included if it has them.
 
-    Types become what Spark reads them as: enums strings, `time` logical types their numbers, a union of int and long long.
-    A `doc` becomes the column comment.
+    Types become what Spark reads them as: enums strings, `time` logical types their numbers, a union of int and long
+    long. A `doc` becomes the column comment.
 
     Raises:
         Corrupt: the text is not an Avro record schema.
@@ -106,7 +109,9 @@ def from_avro(text: str) -> pa.Schema:
         names: dict[str, pa.DataType] = {}
         data_type, _ = _from_type(record, "", names)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Corrupt(f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]) from error
+        raise Corrupt(
+            f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]
+        ) from error
     return pa.schema(list(data_type))
 
 
@@ -118,7 +123,8 @@ def avro_name(table_name: str) -> str:
 
 def decimal_bytes(precision: int) -> int:
     """Fewest bytes whose two's complement holds every decimal of `precision` digits."""
-    return ((10**precision - 1).bit_length() + 8) // 8
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
 
 
 _META_NAMES: Final = (
@@ -188,14 +194,20 @@ def _type(data_type: pa.DataType, name: str, namespace: str, around: str, path: 
         return {"type": "map", "values": _optional(data_type.item_field, name, namespace, around, f"{path}.value")}
     if is_list(data_type):
         return {"type": "array", "items": _optional(data_type.value_field, name, namespace, around, f"{path}.element")}
-    raise Invalid(f"Column `{path}` has the type {data_type}, which is not a stored type", remedy="Apply `storable` first", column=path)
+    raise Invalid(
+        f"Column `{path}` has the type {data_type}, which is not a stored type",
+        remedy="Apply `storable` first",
+        column=path,
+    )
 
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except ValueError as error:
-        raise Corrupt(f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]) from error
+        raise Corrupt(
+            f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]
+        ) from error
     if not isinstance(record, dict) or record.get("type") != "record" or not isinstance(record.get("fields"), list):
         raise Corrupt("Not an Avro record schema", remedy="The schema text in the table is damaged", schema=text[:200])
     return record

@@ -1,9 +1,11 @@
-"""Reads parquet and ORC base files of any Hudi version: footer, whole columns, or a stream of batches in bounded memory.
+"""Reads parquet and ORC base files of any Hudi version: footer, whole columns, or a stream of batches in bounded
+memory.
 
 1. Rows come in the storable types of `schema.py`, whatever the file used: two-level `array` lists, `bag.array`, INT96.
-2. With a target schema, rows come in exactly that schema: columns by name, missing ones null, types promoted (`align.py`).
-3. A row group is skipped only when its statistics prove that the filter keeps none of its rows; rows that the filter drops in
-   other groups are dropped after reading.
+2. With a target schema, rows come in exactly that schema: columns by name, missing ones null, types promoted
+   (`align.py`).
+3. A row group is skipped only when its statistics prove that the filter keeps none of its rows; rows that the filter
+   drops in other groups are dropped after reading.
 4. Streams hold one row group's compressed columns (object stores) or a few buffers (local files), and one batch.
 5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file.
 
@@ -27,8 +29,9 @@ from hoodie.records.failures import reading
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
 from hoodie.records.schema import is_list
 
-DEFAULT_BATCH_ROWS: Final = 64 * 1024
-_LOCAL_BUFFER_BYTES: Final = 1024 * 1024
+DEFAULT_BATCH_ROWS: Final = 32 * 1024
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+_LOCAL_BUFFER_BYTES: Final = 256 * 1024
 
 
 class InputStorage(Protocol):
@@ -80,11 +83,12 @@ def iter_batches(
     schema: pa.Schema | None = None,
     footer: BaseFooter | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the file in file order, at most `batch_rows` at a time.
+    """Rows of the file in file order, at most `batch_rows` at a time, fewer where rows are long.
 
-    `schema`: give rows in this schema, with nulls for columns the file lacks (default: the file's own). `columns`: of these, give
-    only the named ones. `filter`: drop rows for which the expression is not true, and skip row groups that have no such
-    row; it may use any column of `schema`, but columns used only by it cost reading all of them unless they are in `columns`.
+    `schema`: give rows in this schema, with nulls for columns the file lacks (default: the file's own). `columns`: of
+    these, give only the named ones. `filter`: drop rows for which the expression is not true, and skip row groups
+    that have no such row; it may use any column of `schema`, but columns used only by it cost reading all of them
+    unless they are in `columns`.
 
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
@@ -107,10 +111,9 @@ def iter_batches(
 class _ParquetRows:
     """An open parquet file as the functions above use it."""
 
-    def __init__(self, source: Any, file: Any, *, local: bool) -> None:
+    def __init__(self, source: Any, file: Any) -> None:
         self._source = source
         self._file = file
-        self._local = local
         self.schema: pa.Schema = file_schema(file.schema_arrow, _int96_leaves(file))
         self.group_count: int = file.num_row_groups
 
@@ -120,7 +123,9 @@ class _ParquetRows:
     def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         # One row group per call: with pre_buffer Arrow keeps the compressed bytes of all groups of the call.
         for group in groups:
-            yield from self._file.iter_batches(batch_rows, row_groups=[group], columns=names, use_threads=False)
+            meta = self._file.metadata.row_group(group)
+            rows = max(1, min(batch_rows, meta.num_rows * _BATCH_BYTES // max(1, meta.total_byte_size)))
+            yield from self._file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
 
     def groups_matching(self, expression: pc.Expression, schema: pa.Schema) -> list[int]:
         """Row groups whose statistics do not rule the expression out; all of them where statistics cannot be asked."""
@@ -164,7 +169,7 @@ def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iter
             yield _OrcRows(file)
         return
     with _parquet(storage, path, footer) as (source, parquet):
-        yield _ParquetRows(source, parquet, local=storage.scheme in ("file", "memory"))
+        yield _ParquetRows(source, parquet)
 
 
 @contextmanager
@@ -187,7 +192,7 @@ def _parquet(storage: InputStorage, path: str, footer: BaseFooter | None) -> Ite
 
 @contextmanager
 def _orc(storage: InputStorage, path: str) -> Iterator[tuple[Any, Any]]:
-    import pyarrow.orc as orc
+    from pyarrow import orc  # noqa: PLC0415 - hardly any table has ORC files, and workers pay for imports
 
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
@@ -273,4 +278,6 @@ def _filtered(rows: pa.RecordBatch, expression: pc.Expression, path: str) -> pa.
     try:
         return rows.filter(expression)
     except (pa.ArrowException, KeyError, TypeError) as error:
-        raise Invalid(f"The filter {expression} does not fit {path}: {error}", remedy="Correct the filter", path=path) from error
+        raise Invalid(
+            f"The filter {expression} does not fit {path}: {error}", remedy="Correct the filter", path=path
+        ) from error

@@ -1,10 +1,11 @@
 """Writes one parquet base file the way Hudi's readers expect it, row group by row group.
 
 1. Memory holds one row group of Arrow data plus the columns being encoded, however many rows the file gets.
-2. The footer carries Hudi's keys: bloom filter and key range of the record keys, the Avro schema with meta columns, the model name.
-   No Arrow schema is stored: the file says nothing Hudi's own files do not say.
-3. Keys enter the filter in row order. With `inherit`, rows marked `inherited` are taken to be covered by the footer they come from:
-   their keys are not looked at, and a rewrite without new keys copies that footer's filter text as it is.
+2. The footer carries Hudi's keys: bloom filter and key range of the record keys, the Avro schema with meta columns,
+   the model name. No Arrow schema is stored: the file says nothing Hudi's own files do not say.
+3. Keys enter the filter in row order. With `inherit`, rows marked `inherited` are taken to be covered by the footer
+   they come from: their keys are not looked at, and a rewrite without new keys copies that footer's filter text as it
+   is.
 4. Lists have three levels (`list.element`), decimals are fixed arrays of the fewest bytes, timestamps micros.
 5. On an exception the file is aborted: storage keeps nothing of it.
 
@@ -37,16 +38,25 @@ from hoodie.records.footer import (
     BaseFooter,
 )
 from hoodie.records.key_range import KeyRange, key_range
-from hoodie.records.schema import KEY_FIELD, SEQNO_FIELD, is_list, is_nested
+from hoodie.records.schema import (
+    COMMIT_TIME_FIELD,
+    FILE_NAME_FIELD,
+    KEY_FIELD,
+    PARTITION_PATH_FIELD,
+    SEQNO_FIELD,
+    is_list,
+    is_nested,
+)
 
 MIB: Final = 1024 * 1024
 
+_FEW_VALUES: Final = frozenset((COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD))
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
 
-Codec = Literal["zstd", "gzip", "snappy", "lz4", "brotli", "none"]
+Codec = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 
-_DEFAULT_LEVELS: Final[dict[Codec, int | None]] = {"zstd": 1, "gzip": 1, "brotli": 1}
+_DEFAULT_LEVELS: Final[dict[Codec, int | None]] = {"zstd": 1, "gzip": 1}
 _HUDI_CODECS: Final[dict[str, Codec]] = {
     "": "none",
     "uncompressed": "none",
@@ -56,7 +66,6 @@ _HUDI_CODECS: Final[dict[str, Codec]] = {
     "zstd": "zstd",
     "lz4": "lz4",
     "lz4_raw": "lz4",
-    "brotli": "brotli",
 }
 
 
@@ -64,12 +73,13 @@ _HUDI_CODECS: Final[dict[str, Codec]] = {
 class BaseFileOptions:
     """How base files are written.
 
-    Behaviour. `bloom`: kind of filter in the footer, None for no filter and no key range (`hoodie.parquet.bloom.filter.enabled`,
-    or tables without meta columns).
+    Behaviour. `bloom`: kind of filter in the footer, None for no filter and no key range
+    (`hoodie.parquet.bloom.filter.enabled`, or tables without meta columns).
 
-    Performance. `codec`, `level`: compression; level None is the level measured best for the codec. `row_group_bytes`: Arrow bytes
-    of a row group, which bounds the writer's memory; larger groups compress little better. `page_bytes`: size of a data page.
-    `dictionary`: use dictionary encoding on columns whose values repeat (`hoodie.parquet.dictionary.enabled`).
+    Performance. `codec`, `level`: compression; level None is the level measured best for the codec.
+    `row_group_bytes`: Arrow bytes of a row group, which bounds the writer's memory; larger groups compress little
+    better. `page_bytes`: size of a data page. `dictionary`: use dictionary encoding on columns whose values repeat
+    (`hoodie.parquet.dictionary.enabled`).
     """
 
     bloom: BloomOptions | None = field(default_factory=BloomOptions)
@@ -83,7 +93,10 @@ class BaseFileOptions:
         if self.codec not in get_args(Codec):
             raise Invalid(f"Codec {self.codec!r} is not known", remedy=f"Use one of {', '.join(get_args(Codec))}")
         if self.row_group_bytes < 1 or self.page_bytes < 1:
-            raise Invalid("Row groups and pages need a positive size", remedy="Set hoodie.parquet.block.size and page.size above 0")
+            raise Invalid(
+                "Row groups and pages need a positive size",
+                remedy="Set hoodie.parquet.block.size and page.size above 0",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +120,12 @@ def parse_codec(name: str) -> Codec:
     """The codec for a value of `hoodie.parquet.compression.codec`.
 
     Raises:
-        Unsupported: LZO, which needs a native Hadoop library.
+        Unsupported: LZO and BROTLI, which Spark cannot read without native libraries.
         Invalid: no such codec.
     """
     key = name.strip().lower()
-    if key == "lzo":
-        raise Unsupported("The codec LZO is not available here", remedy="Use zstd, gzip or snappy")
+    if key in ("lzo", "brotli"):
+        raise Unsupported(f"Spark has no codec {name}", remedy="Use zstd, gzip, snappy, lz4 or uncompressed")
     if key not in _HUDI_CODECS:
         raise Invalid(f"Codec {name!r} is not known", remedy=f"Use one of {', '.join(filter(None, _HUDI_CODECS))}")
     return _HUDI_CODECS[key]
@@ -134,12 +147,12 @@ class BaseFileWriter:
     ) -> None:
         """Open `path` for rows of `schema` (storable, with meta columns unless the table has none).
 
-        `avro_schema` is the footer's schema text when the table has one; otherwise it is made from `schema` and `table_name`.
-        `inherit` is the footer of the file being rewritten.
+        `avro_schema` is the footer's schema text when the table has one; otherwise it is made from `schema` and
+        `table_name`. `inherit` is the footer of the file being rewritten.
         """
         options = options or BaseFileOptions()
         self._path = path
-        self._schema = pa.schema([column.remove_metadata() for column in schema])
+        self._schema = pa.schema([_stored_field(column) for column in schema])
         self._avro_schema = to_avro(schema, table_name) if avro_schema is None else avro_schema
         self._keys = _Keys(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
         self._options = options
@@ -151,15 +164,15 @@ class BaseFileWriter:
         self._sink = storage.open_output(path)
 
     def write(self, rows: pa.Table | pa.RecordBatch, *, inherited: bool = False) -> None:
-        """Append rows in the writer's schema. `inherited`: their keys are all in the file whose footer is inherited.
+        """Append rows in the writer's schema; string columns may be dictionary-encoded, which is cheap for meta
+        columns that hold one value (`_hoodie_file_name` ...). `inherited`: their keys are all in the file whose
+        footer is inherited.
 
         Raises:
             Invalid: another schema, or nulls in a required column.
             Unavailable: the storage failed.
         """
-        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-        if not table.schema.equals(self._schema, check_metadata=False):
-            raise Invalid(_schema_difference(self._schema, table.schema), remedy="Align the rows to the table's schema first", path=self._path)
+        table = self._encoded(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows)
         if table.num_rows == 0:
             return
         if self._keys is not None:
@@ -211,6 +224,29 @@ class BaseFileWriter:
         else:
             self.abort()
 
+    def _encoded(self, table: pa.Table) -> pa.Table:
+        """`table` in the schema the file is written from: some meta columns as dictionaries, all others plain."""
+        if table.schema.names != self._schema.names:
+            raise self._unfit(table.schema)
+        columns = []
+        for column, stored in zip(table.columns, self._schema, strict=True):
+            given = column
+            if pa.types.is_dictionary(column.type) and not column.type.equals(stored.type):
+                given = column.cast(column.type.value_type)
+            if pa.types.is_dictionary(stored.type) and pa.types.is_string(given.type):
+                given = given.dictionary_encode()
+            if not given.type.equals(stored.type):
+                raise self._unfit(table.schema)
+            columns.append(given)
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _unfit(self, given: pa.Schema) -> Invalid:
+        return Invalid(
+            _schema_difference(self._schema, given),
+            remedy="Align the rows to the table's schema first",
+            path=self._path,
+        )
+
     def _write_full_groups(self) -> None:
         """Write what waits in groups of about the wanted size; the rows of an unfinished group go on waiting."""
         table = pa.concat_tables(self._waiting)
@@ -229,7 +265,8 @@ class BaseFileWriter:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
                 self._parquet = pq.ParquetWriter(self._sink, self._schema, **_parquet_options(self._options, leaves))
             if table.num_rows:
-                self._parquet.write_table(table, row_group_size=table.num_rows)
+                # One dictionary per column and group: the encoder gives a dictionary up when it changes.
+                self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
 
     def _finish(self) -> BaseFileStats:
         if self._waiting or self._parquet is None:
@@ -293,6 +330,12 @@ def _is_inheritable(footer: BaseFooter, options: BloomOptions) -> bool:
     return options.is_made_like(footer.bloom_text)
 
 
+def _stored_field(column: pa.Field) -> pa.Field:
+    """Meta columns with few values are written from dictionaries: no hashing of a long text per row."""
+    kind = pa.dictionary(pa.int32(), pa.string()) if column.name in _FEW_VALUES else column.type
+    return pa.field(column.name, kind, nullable=column.nullable)
+
+
 def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> dict[str, Any]:
     return {
         "version": "2.6",
@@ -309,8 +352,9 @@ def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> 
 def _repeating_leaves(rows: pa.Table) -> list[str]:
     """Leaf columns worth a dictionary, judged by the first row group.
 
-    Where nearly every value is new, a dictionary costs time to build, is given up half-way by the encoder, and leaves a
-    larger file. Record keys and sequence numbers never repeat; other flat columns are sampled in groups large enough to care.
+    Where nearly every value is new, a dictionary costs time to build, is given up half-way by the encoder, and leaves
+    a larger file. Record keys and sequence numbers never repeat; other flat columns are sampled in groups large
+    enough to care.
     """
     plain = {KEY_FIELD, SEQNO_FIELD}
     if rows.num_rows >= _SAMPLE_FROM_ROWS:
@@ -318,7 +362,8 @@ def _repeating_leaves(rows: pa.Table) -> list[str]:
         # A column of D distinct values shows about D * (1 - exp(-n / D)) of them in n rows. The limit is D = rows / 3.
         ratio = sample.num_rows * 3 / rows.num_rows
         limit = -math.expm1(-ratio) / ratio * sample.num_rows
-        plain |= {name for name in rows.column_names if _distinct(sample.column(name)) > limit}
+        flat = [name for name in rows.column_names if name not in _FEW_VALUES]
+        plain |= {name for name in flat if _distinct(sample.column(name)) > limit}
     return [leaf for leaf in _leaves(rows.schema) if leaf not in plain]
 
 
@@ -354,12 +399,15 @@ def _add_leaves(data_type: pa.DataType, path: str, found: list[str]) -> None:
         found.append(path)
 
 
-def _schema_difference(wanted: pa.Schema, given: pa.Schema) -> str:
-    for field_wanted in wanted:
-        at = given.get_field_index(field_wanted.name)
+def _schema_difference(stored: pa.Schema, given: pa.Schema) -> str:
+    for wanted in stored:
+        kind = wanted.type.value_type if pa.types.is_dictionary(wanted.type) else wanted.type
+        at = given.get_field_index(wanted.name)
         if at < 0:
-            return f"Rows lack the column `{field_wanted.name}` ({field_wanted.type})"
-        if not given.field(at).equals(field_wanted):
-            return f"Column `{field_wanted.name}` is {given.field(at).type}, the file has {field_wanted.type}"
-    extra = [name for name in given.names if name not in wanted.names]
-    return f"Rows have columns the file does not: {', '.join(extra)}" if extra else "Rows have the file's columns in another order"
+            return f"Rows lack the column `{wanted.name}` ({kind})"
+        if given.names == stored.names and not given.field(at).type.equals(kind):
+            return f"Column `{wanted.name}` is {given.field(at).type}, the file has {kind}"
+    extra = [name for name in given.names if name not in stored.names]
+    if extra:
+        return f"Rows have columns the file does not: {', '.join(extra)}"
+    return "Columns are in another order than in the file"

@@ -1,10 +1,11 @@
 """The bloom filter Hudi keeps in the footer of a base file: which record keys the file may hold.
 
 1. Bits, counters and text are those Hudi would write after adding the same keys in the same order.
-2. SIMPLE has one row of bits. DYNAMIC_V0 starts a new row after `entries` keys while it has fewer than `max_entries`; then it goes
-   round the rows again, and row 0 gets two keys in succession when that starts (Hudi does; readers ask every row).
-3. `max_entries` is not stored. How far round the rows a filter was, is: the counter of the last row never stops, so adding to a
-   filter read from a footer gives the bytes Hudi gives for all keys in one go.
+2. SIMPLE has one row of bits. DYNAMIC_V0 starts a new row after `entries` keys while it has fewer than `max_entries`;
+   then it goes round the rows again, and row 0 gets two keys in succession when that starts (Hudi does; readers ask
+   every row).
+3. `max_entries` is not stored. How far round the rows a filter was, is: the counter of the last row never stops, so
+   adding to a filter read from a footer gives the bytes Hudi gives for all keys in one go.
 
 A filter is an accumulator: `add` changes it. It does not know files. Format page: docs/format/bloom-filter.md.
 """
@@ -47,9 +48,10 @@ Bits = npt.NDArray[np.bool_]
 class BloomOptions:
     """What kind of filter new base files get. All of it changes bytes on storage, none of it the answers to queries.
 
-    `filter_type` (`hoodie.bloom.index.filter.type`); `entries` (`hoodie.index.bloom.num_entries`): keys a row of bits is made for;
-    `fpp` (`hoodie.index.bloom.fpp`): wanted share of false answers; `max_entries` (`hoodie.bloom.index.filter.dynamic.max.entries`):
-    keys up to which a DYNAMIC_V0 filter gets new rows. Lower `entries` when files hold few keys: it sets the footer's size.
+    `filter_type` (`hoodie.bloom.index.filter.type`); `entries` (`hoodie.index.bloom.num_entries`): keys a row of bits
+    is made for; `fpp` (`hoodie.index.bloom.fpp`): wanted share of false answers; `max_entries`
+    (`hoodie.bloom.index.filter.dynamic.max.entries`): keys up to which a DYNAMIC_V0 filter gets new rows. Lower
+    `entries` when files hold few keys: it sets the footer's size.
     """
 
     filter_type: FilterType = DYNAMIC
@@ -71,7 +73,9 @@ class BloomOptions:
         return BloomFilter.dynamic(self.entries, self.fpp, self.max_entries)
 
     def is_made_like(self, text: str) -> bool:
-        """Whether a footer's filter has the sizes these options give, seen from its first bytes; no decoding of the bits."""
+        """Whether a footer's filter has the sizes these options give, seen from its first bytes; no decoding of the
+        bits.
+        """
         try:
             head = base64.b64decode(text[: 4 * ((_ROW_HEADER.size + _COUNTERS.size + 2) // 3)], validate=True)
             version, hashes, hash_type, size = _ROW_HEADER.unpack_from(head)
@@ -94,7 +98,14 @@ class BloomFilter:
     __slots__ = ("_entries", "_hashes", "_last_row_keys", "_max_entries", "_rows", "_type", "_vector_size")
 
     def __init__(
-        self, filter_type: FilterType, hashes: int, entries: int, max_entries: int, rows: list[Bits], last_row_keys: int
+        self,
+        filter_type: FilterType,
+        *,
+        hashes: int,
+        entries: int,
+        max_entries: int,
+        rows: list[Bits],
+        last_row_keys: int,
     ) -> None:
         """Use `simple`, `dynamic`, `from_text` or `BloomOptions.new_filter`."""
         self._type = filter_type
@@ -108,16 +119,14 @@ class BloomFilter:
     @classmethod
     def simple(cls, entries: int = DEFAULT_ENTRIES, fpp: float = DEFAULT_FPP) -> BloomFilter:
         """An empty SIMPLE filter."""
-        size = vector_size(entries, fpp)
-        return cls(SIMPLE, hash_count(size, entries), entries, entries, [np.zeros(size, dtype=np.bool_)], 0)
+        return cls._empty(SIMPLE, entries, fpp, entries)
 
     @classmethod
     def dynamic(
         cls, entries: int = DEFAULT_ENTRIES, fpp: float = DEFAULT_FPP, max_entries: int = DEFAULT_MAX_ENTRIES
     ) -> BloomFilter:
         """An empty DYNAMIC_V0 filter."""
-        size = vector_size(entries, fpp)
-        return cls(DYNAMIC, hash_count(size, entries), entries, max_entries, [np.zeros(size, dtype=np.bool_)], 0)
+        return cls._empty(DYNAMIC, entries, fpp, max_entries)
 
     @classmethod
     def from_text(cls, text: str, type_code: str | None, max_entries: int = DEFAULT_MAX_ENTRIES) -> BloomFilter:
@@ -128,7 +137,9 @@ class BloomFilter:
             Unsupported: another kind of filter or hash.
         """
         if type_code not in (None, SIMPLE, DYNAMIC):
-            raise Unsupported(f"Bloom filter type {type_code} is not known", remedy="Read the file without its bloom filter")
+            raise Unsupported(
+                f"Bloom filter type {type_code} is not known", remedy="Read the file without its bloom filter"
+            )
         try:
             data = base64.b64decode(text, validate=True)
             if type_code == DYNAMIC:
@@ -137,7 +148,19 @@ class BloomFilter:
         except (binascii.Error, struct.error, ValueError) as error:
             raise Corrupt(f"Bloom filter cannot be decoded: {error}", remedy="Rewrite the file") from error
         _ensure_end(data, end)
-        return cls(SIMPLE, hashes, 0, 0, [bits], 0)
+        return cls(SIMPLE, hashes=hashes, entries=0, max_entries=0, rows=[bits], last_row_keys=0)
+
+    @classmethod
+    def _empty(cls, filter_type: FilterType, entries: int, fpp: float, max_entries: int) -> BloomFilter:
+        size = vector_size(entries, fpp)
+        return cls(
+            filter_type,
+            hashes=hash_count(size, entries),
+            entries=entries,
+            max_entries=max_entries,
+            rows=[np.zeros(size, dtype=np.bool_)],
+            last_row_keys=0,
+        )
 
     @classmethod
     def _from_dynamic(cls, data: bytes, max_entries: int) -> BloomFilter:
@@ -153,7 +176,14 @@ class BloomFilter:
         _ensure_end(data, at)
         if len({len(bits) for bits in rows}) != 1:
             raise ValueError("rows of different sizes")
-        return cls(DYNAMIC, hashes, entries, max_entries, rows, last_row_keys)
+        return cls(
+            DYNAMIC,
+            hashes=hashes,
+            entries=entries,
+            max_entries=max_entries,
+            rows=rows,
+            last_row_keys=last_row_keys,
+        )
 
     @property
     def type_code(self) -> FilterType:
@@ -176,7 +206,9 @@ class BloomFilter:
         return len(self._rows)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add record keys (string; nulls are left out). Their order matters for the bytes of a DYNAMIC_V0 filter only."""
+        """Add record keys (string; nulls are left out). Their order matters for the bytes of a DYNAMIC_V0 filter
+        only.
+        """
         for chunk in _chunks(keys):
             self._add_chunk(chunk)
 
@@ -227,7 +259,9 @@ class BloomFilter:
             bits[at.ravel()] = True
 
     def _contains_chunk(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
-        """A few rounds for all keys, the rest only for the keys that passed: most keys of an index lookup fail at once."""
+        """A few rounds for all keys, the rest only for the keys that passed: most keys of an index lookup fail at
+        once.
+        """
         found = np.zeros(len(keys), dtype=np.bool_)
         rounds = min(_CONTAINS_ROUNDS, self._hashes)
         for rows, at in self._positions(keys, rounds):
@@ -258,15 +292,18 @@ class BloomFilter:
                 quotients = np.empty(count, dtype=np.float64)
                 positions = np.empty(count, dtype=np.int32)
             murmur.chain(block, rounds, hashes[:count].reshape(rounds, len(block)))
-            yield block.rows, self._remainders(hashes[:count], quotients[:count], positions[:count]).reshape(rounds, len(block))
+            yield (
+                block.rows,
+                self._remainders(hashes[:count], quotients[:count], positions[:count]).reshape(rounds, len(block)),
+            )
 
     def _remainders(
         self, hashes: npt.NDArray[np.uint32], quotients: npt.NDArray[np.float64], out: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
         """abs(h % size) of Java, where the remainder has the sign of h.
 
-        Division of two numbers below 2^32 in float64 is exact enough: h / size is either a whole number or at least 1 / size
-        away from one, far more than the rounding error. Truncation to int32 then is Java's integer division.
+        Division of two numbers below 2^32 in float64 is exact enough: h / size is either a whole number or at least 1
+        / size away from one, far more than the rounding error. Truncation to int32 then is Java's integer division.
         """
         signed = hashes.view(np.int32)
         np.divide(signed, float(self._vector_size), out=quotients)
@@ -302,7 +339,8 @@ def _parse_header(data: bytes, at: int) -> tuple[int, int, int]:
     version, hashes, hash_type, size = _ROW_HEADER.unpack_from(data, at)
     if version != _VERSION or hash_type != _MURMUR:
         raise Unsupported(
-            f"Bloom filter of version {version} with hash type {hash_type} is not known", remedy="Read the file without its bloom filter"
+            f"Bloom filter of version {version} with hash type {hash_type} is not known",
+            remedy="Read the file without its bloom filter",
         )
     if size < 1 or not 1 <= hashes <= 1024:
         raise ValueError(f"{size} bits, {hashes} hashes")

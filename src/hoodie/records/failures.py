@@ -1,6 +1,7 @@
 """What pyarrow's errors mean when a base file is read or written: the one place that translates them.
 
-Operating system errors are left to `storage`, whose files raise them; only native pyarrow files let an `OSError` through.
+Operating system errors are left to `storage`, whose files raise them; only native pyarrow files let an `OSError`
+through.
 """
 
 from __future__ import annotations
@@ -70,5 +71,8 @@ def _unavailable(action: str, path: str, error: OSError) -> Unavailable:
     code = errno.errorcode.get(error.errno or 0, "unknown")
     remedies = {"ENOSPC": "Free space there, then retry", "EACCES": "Give this process access to it, then retry"}
     return Unavailable(
-        f"Cannot {action} {path}: {error}", remedy=remedies.get(code, "Remove the cause, then retry"), path=path, errno=code
+        f"Cannot {action} {path}: {error}",
+        remedy=remedies.get(code, "Remove the cause, then retry"),
+        path=path,
+        errno=code,
     )

@@ -34,8 +34,8 @@ MODEL_FOOTER_KEY: Final = "writer.model.name"
 class BaseFooter:
     """Facts from the footer of one base file.
 
-    `bytes_per_group` has one entry per row group: uncompressed bytes; `rows_per_group` likewise. `native` is the parquet metadata
-    object for readers that want to open the file without parsing the footer twice (None for ORC).
+    `bytes_per_group` has one entry per row group: uncompressed bytes; `rows_per_group` likewise. `native` is the
+    parquet metadata object for readers that want to open the file without parsing the footer twice (None for ORC).
     """
 
     path: str
@@ -78,8 +78,8 @@ def footer_facts(values: Mapping[bytes, bytes] | None) -> dict[str, str | None]:
 def file_schema(schema: pa.Schema, int96: frozenset[int] = frozenset()) -> pa.Schema:
     """The storable schema of a file's Arrow schema; `int96` are the positions of INT96 columns among all leaf columns.
 
-    INT96 holds instants in UTC, although it does not say so. Elements of old two-level lists are marked required only because
-    that layout has no place for a null: the table's schema calls them nullable.
+    INT96 holds instants in UTC, although it does not say so. Elements of old two-level lists are marked required only
+    because that layout has no place for a null: the table's schema calls them nullable.
     """
     leaves = iter(range(1 << 30))
     return storable(pa.schema([_file_field(field, leaves, int96) for field in schema]))

@@ -3,7 +3,7 @@
 Hudi turns a key field into text by Java's `toString` of its Avro value. This module gives the same text, whole columns
 at a time.
 
-1. NULL stays NULL.
+1. NULL stays NULL. Binary values are hex digits.
 2. Text is the same on every machine: nothing here reads the locale or the zone of the process.
 3. Floating point text is the shortest that reads back to the same number (Java 19 and later). Java 17 and older print
    one more digit for a small share of doubles (`2.0E-3` alike, `1.0E23` alike, `2.2E-322` not); see
@@ -15,7 +15,7 @@ It knows nothing about keys, paths or their escapes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
 
-MICROS_PER_SECOND = 1_000_000
 LAST_FOUR_DIGIT_DAY = 2_932_896  # 9999-12-31
+_HEX_DIGITS = np.array([int.from_bytes(f"{byte:02x}".encode(), "little") for byte in range(256)], dtype="<u2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ class TextForm:
     """Which of Hudi's two habits a timestamp follows.
 
     `avro` is what every operation but the row writer's bulk_insert does: the raw number the Avro record holds, micros
-    since the epoch. `sql` is `java.sql.Timestamp.toString` in the zone of the writing JVM, which the row writer uses, and
-    also the Avro path when consistent logical timestamps are on.
+    since 1970. `sql` is `java.sql.Timestamp.toString`, milliseconds only, in `zone`, the zone of the writing JVM: what
+    the row writer does, and the Avro path too when consistent logical timestamps are on. Timestamps without a zone are
+    raw numbers in both.
     """
 
     timestamps: Literal["avro", "sql"] = "avro"
@@ -44,11 +45,7 @@ AVRO_TEXT = TextForm()
 
 
 def java_text(values: pa.Array, form: TextForm = AVRO_TEXT) -> pa.Array:
-    """`values` as strings, the way Java prints them.
-
-    Raises:
-        Invalid: the type has no stable text (binary, list, map, struct).
-    """
+    """`values` as strings, the way Java prints them. Nested types have no text: see `ensure_text`."""
     kind = values.type
     if pa.types.is_string(kind):
         return values
@@ -64,19 +61,32 @@ def java_text(values: pa.Array, form: TextForm = AVRO_TEXT) -> pa.Array:
         return values.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_large_string(kind) or _is_view(kind):
         return values.cast(pa.string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_fixed_binary(kind):
+        return _hex(values)
     if pa.types.is_null(kind):
         return pa.nulls(len(values), pa.string())
-    raise Invalid(
-        f"A {kind} value has no text of its own",
-        remedy="Use a string, number, date, timestamp, decimal or boolean column, or a field inside the struct",
-        type=str(kind),
-    )
+    raise TypeError(f"{kind} has no text")
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Whether `java_text` takes values of this type."""
-    nested = pa.types.is_nested(kind) and not pa.types.is_dictionary(kind)
-    return not (nested or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_fixed_binary(kind))
+    """Whether values of this type are written as themselves: neither nested nor bytes (whose text is hex digits)."""
+    raw = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_fixed_binary(kind)
+    return not (raw or pa.types.is_nested(kind))
+
+
+def ensure_text(kind: pa.DataType, name: str, role: str) -> None:
+    """Refuse column `name` as a `role` where `java_text` has nothing to say about its type.
+
+    Raises:
+        Invalid: a list, map or struct.
+    """
+    if pa.types.is_nested(kind):
+        raise Invalid(
+            f"{role} {name!r} is a {kind}, which has no text of its own",
+            remedy="Use a string, number, date, timestamp, decimal or boolean column, or a field inside the struct",
+            column=name,
+            type=str(kind),
+        )
 
 
 def _is_view(kind: pa.DataType) -> bool:
@@ -97,25 +107,25 @@ def _dates(days: pa.Array) -> pa.Array:
 
 
 def _timestamps(values: pa.Array, form: TextForm) -> pa.Array:
-    micros = values.cast(pa.timestamp("us", values.type.tz), safe=False)
-    if form.timestamps == "avro":
-        return micros.cast(pa.int64()).cast(pa.string())
-    return _sql_timestamps(micros, form.zone)
-
-
-def _sql_timestamps(micros: pa.Array, zone: str) -> pa.Array:
-    """`java.sql.Timestamp.toString`: `2024-01-02 03:04:05.0`, fraction without trailing zeros but never empty.
-
-    Only milliseconds survive: Hudi's row writer loses what is below them (seen on 1.2.0), and so do we.
-    """
-    raw = micros.cast(pa.int64())
-    if micros.type.tz is not None:
-        local = pc.local_timestamp(pc.cast(raw, pa.timestamp("us", zone)))
-    else:
-        local = raw.cast(pa.timestamp("us"))
-    millis = pc.floor_temporal(local, unit="millisecond").cast(pa.timestamp("ms"))
-    text = millis.cast(pa.string())
+    micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
+    if form.timestamps == "avro" or values.type.tz is None:
+        return micros.cast(pa.string())
+    # Java's Timestamp is made from milliseconds, cut toward zero.
+    millis = pc.divide(micros, 1000).cast(pa.timestamp("ms", form.zone))
+    text = pc.local_timestamp(millis).cast(pa.string())
     return pc.replace_substring_regex(text, r"^(.*\.\d+?)0*$", r"\1")
+
+
+def _hex(values: pa.Array) -> pa.Array:
+    """Two lower-case digits per byte, by table look-up over the whole value buffer."""
+    flat = values.cast(pa.large_binary())
+    ends = np.frombuffer(flat.buffers()[1], dtype=np.int64)[flat.offset : flat.offset + len(flat) + 1]
+    data = np.frombuffer(flat.buffers()[2] or b"", dtype=np.uint8)[ends[0] : ends[-1]]
+    missing = flat.is_null()
+    digits = pa.LargeStringArray.from_buffers(
+        len(flat), pa.py_buffer((ends - ends[0]) * 2), pa.py_buffer(_HEX_DIGITS[data])
+    )
+    return pc.if_else(missing, None, digits).cast(pa.string())
 
 
 def _floats(values: pa.Array) -> pa.Array:
@@ -143,20 +153,27 @@ def _floats(values: pa.Array) -> pa.Array:
 def _odd_floats(values: pa.Array, text: pa.Array) -> pa.Array:
     special = pc.invert(pc.is_finite(values))
     named = pc.if_else(pc.is_nan(values), "NaN", pc.if_else(pc.greater(values, 0), "Infinity", "-Infinity"))
-    finite = pc.if_else(special, "1e7", text)
+    finite = _two_digit_denormals(values, pc.if_else(special, "1e7", text))
     parts = pc.extract_regex(finite, r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]?\d+))?$")
-    sign, whole, part, exp = (_text(pc.struct_field(parts, name)) for name in ("sign", "whole", "part", "exp"))
+    sign, whole, part, exp = (
+        pc.fill_null(pc.struct_field(parts, name), "") for name in ("sign", "whole", "part", "exp")
+    )
     digits = pc.binary_join_element_wise(whole, part, "")
     significant = pc.utf8_ltrim(digits, "0")
-    lead = pc.subtract(pc.binary_length(digits), pc.binary_length(significant))
+    leading_zeros = pc.subtract(pc.binary_length(digits), pc.binary_length(significant))
     written = pc.cast(pc.utf8_ltrim(pc.if_else(pc.equal(exp, ""), "0", exp), "+"), pa.int32())
-    point = pc.add(written, pc.subtract(pc.subtract(pc.binary_length(whole), 1), lead))
+    exponent = pc.add(written, pc.subtract(pc.subtract(pc.binary_length(whole), 1), leading_zeros))
     rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
     rest = pc.if_else(pc.equal(rest, ""), "0", rest)
     first = pc.utf8_slice_codeunits(significant, 0, 1)
-    scientific = pc.binary_join_element_wise(sign, first, ".", rest, "E", point.cast(pa.string()), "")
+    scientific = pc.binary_join_element_wise(sign, first, ".", rest, "E", exponent.cast(pa.string()), "")
     return pc.if_else(special, named, scientific)
 
 
-def _text(values: Any) -> Any:
-    return pc.fill_null(values, "")
+def _two_digit_denormals(values: pa.Array, text: pa.Array) -> pa.Array:
+    """The smallest numbers have so few bits that one digit says which is meant; Java gives the nearest two digits."""
+    limit = 1e-43 if pa.types.is_float32(values.type) else 1e-321
+    tiny = pc.less(pc.abs(values.cast(pa.float64())), limit)
+    if not pc.any(tiny).as_py():
+        return text
+    return pc.replace_with_mask(text, tiny, pa.array([f"{value:.1e}" for value in values.filter(tiny).to_pylist()]))

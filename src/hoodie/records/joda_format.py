@@ -34,6 +34,7 @@ MONTHS = (
     "December",
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+SMALLEST_MS = -(2**63)
 LETTERS = frozenset("yYxCGMdDweEahHkKmsSzZ")
 NUMERIC = frozenset("yYxCdDweFhHkKmsS")
 # What a field needs to know of the time; coarser fields need a day.
@@ -130,7 +131,9 @@ ZoneText = Callable[[int, Token], str]
 
 def _printed_local(pattern: Pattern, local_ms: Ints, zone_text: ZoneText) -> tuple[Ints, list[str]]:
     cut = pa.array(local_ms // pattern.resolution_ms).dictionary_encode()
-    starts = cut.dictionary.to_numpy() * pattern.resolution_ms
+    # The first interval of all starts before the smallest int64: its own first value stands for it.
+    numbers = np.maximum(cut.dictionary.to_numpy(), SMALLEST_MS // pattern.resolution_ms + 1)
+    starts = np.where(numbers > cut.dictionary.to_numpy(), SMALLEST_MS, numbers * pattern.resolution_ms)
     return cut.indices.to_numpy().astype(np.int64), _texts(pattern, starts, zone_text)
 
 

@@ -3,7 +3,7 @@
 1. A pattern becomes one regular expression; its fields become integer columns; the calendar is arithmetic on them.
 2. As lenient as Joda: fewer digits than letters are fine, `yyyy` takes up to nine digits unless a number follows, names
    match in any of the usual cases, literals match in any case.
-3. What a pattern does not mention is 1970-01-01T00:00, but the year 2000 when the coarsest thing it has is a month or day.
+3. What a pattern does not mention is 1970-01-01T00:00, but the year 2000 when its coarsest field is a month or day.
 4. A two-digit year lies in the century around `pivot_year`: from 50 years before it to 49 after.
 
 It refuses what no partition format needs: weeks, eras, centuries, weekday without a date, full zone names.
@@ -66,8 +66,8 @@ class Parsed:
 def parse_times(texts: pa.Array, patterns: Sequence[Pattern], zone: Zone | None, pivot_year: int) -> Parsed:
     """The instants of `texts` (no NULL), each read by the first pattern that matches all of it.
 
-    `zone` places texts without an offset and is the zone of the result; with None a text keeps the offset it carries, and
-    is in UTC if it carries none.
+    `zone` places texts without an offset and is the zone of the result; with None a text keeps the offset it carries,
+    and is in UTC if it carries none.
 
     Raises:
         Invalid: a text fits no pattern or is no date; facts carry `value`.
@@ -182,7 +182,9 @@ class _Fields:
         half = self._number("h", 1, 12) % 12 if "h" in self._groups else self._number("K", 0, 11)
         if "a" not in self._groups:
             return half
-        return half + 12 * pc.equal(pc.utf8_upper(self._groups["a"][1]), "PM").to_numpy(zero_copy_only=False)
+        afternoon = pc.equal(pc.utf8_upper(self._groups["a"][1]), "PM").to_numpy(zero_copy_only=False)
+        hours: Ints = half + 12 * afternoon
+        return hours
 
     def _fraction(self) -> Ints:
         if "S" not in self._groups:
@@ -193,7 +195,8 @@ class _Fields:
     def _names(self, letter: str, names: tuple[str, ...]) -> Ints:
         short = pc.utf8_lower(pc.utf8_slice_codeunits(self._groups[letter][1], 0, 3))
         numbers = pc.index_in(short, pa.array([name[:3].lower() for name in names]))
-        return numbers.to_numpy().astype(np.int64) + 1
+        found: Ints = numbers.to_numpy().astype(np.int64) + 1
+        return found
 
     def _number(self, letter: str, low: int, high: int) -> Ints:
         if letter not in self._groups:
@@ -221,7 +224,7 @@ def _zone_of(text: str) -> Zone:
         return UTC_ZONE
     digits = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?(?::?\d{2})?", text)
     if digits is None:
-        return Zone(text) if text == "EST" else zone_named(text)
+        return zone_named(text)
     sign, hours, minutes = digits.groups()
     return offset_zone((1 if sign == "+" else -1) * (int(hours) * 60 + int(minutes or 0)) * MS_PER_MINUTE)
 
@@ -274,7 +277,9 @@ def _ensure_readable(pattern: Pattern) -> None:
     letters = [token.letter for token in pattern.tokens if token.letter]
     for token in pattern.tokens:
         if token.letter and (token.letter in "xweCG" or (token.letter == "z" and token.count >= 4)):
-            raise Unsupported(f"Date format {pattern.text!r}: {token.letter * token.count!r} can be printed but not read")
+            raise Unsupported(
+                f"Date format {pattern.text!r}: {token.letter * token.count!r} can be printed but not read"
+            )
     if "E" in letters and not ("d" in letters and "M" in letters):
         raise Unsupported(f"Date format {pattern.text!r}: a weekday can be read only together with a month and day")
     repeated = {letter for letter in letters if letters.count(letter) > 1}

@@ -1,7 +1,8 @@
 """The smallest and largest record key of a file, in the order Hudi's readers compare keys.
 
-Hudi compares keys as Java strings: by UTF-16 code units. UTF-8 bytes sort the same way, except that characters beyond U+FFFF
-(lead bytes F0 to F4) come before U+E000 to U+FFFF (lead bytes EE, EF). So bytes are compared after swapping those lead bytes.
+Hudi compares keys as Java strings: by UTF-16 code units. UTF-8 bytes sort the same way, except that characters beyond
+U+FFFF (lead bytes F0 to F4) come before U+E000 to U+FFFF (lead bytes EE, EF). So bytes are compared after swapping
+those lead bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Key generators: from a batch of rows to their record keys and partition paths.
 
 1. A `KeyGenerator` is a value: built from `KeyOptions`, picklable, without state; the same batch gives the same text.
-2. `KeyKind` decides the forms, everything else is an option. Options that contradict the kind are refused when they are made.
+2. `KeyKind` decides the forms, everything else is an option. Options that contradict the kind are refused when made.
 3. Per-row work is Arrow kernels; Python sees distinct partition values only.
 
 It does not know table versions, table properties or config: `key_options` takes plain texts as they stand in either.
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid, Unsupported
 from hoodie.records.columns import column
-from hoodie.records.java_text import TextForm, java_text
+from hoodie.records.java_text import TextForm, ensure_text, java_text
 from hoodie.records.partition_paths import (
     PathStyle,
     SegmentColumn,
@@ -28,7 +28,7 @@ from hoodie.records.partition_paths import (
     timestamp_segments,
 )
 from hoodie.records.record_keys import RowOrigin, automatic_keys, named_keys, plain_keys
-from hoodie.records.timestamp_keys import DEFAULT_PIVOT_YEAR, TimestampOptions, timestamp_options
+from hoodie.records.timestamp_keys import DEFAULT_PIVOT_YEAR, TimestampOptions, parse_timestamp_options
 
 CLASS_PACKAGE = "org.apache.hudi.keygen."
 
@@ -142,7 +142,7 @@ class KeyGenerator:
         return self.partition_codes(batch).dictionary_decode()
 
     def partition_codes(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """The same as `partition_paths`: the distinct paths, and an int32 code per row. Cheaper where rows are grouped."""
+        """The same as `partition_paths`, as distinct paths and an int32 code per row: cheaper for grouping."""
         options = self.options
         if not options.kind.has_partitions or not options.partition_fields:
             codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
@@ -152,6 +152,7 @@ class KeyGenerator:
     def _segments(self, batch: pa.RecordBatch, name: str) -> SegmentColumn:
         options = self.options
         values = column(batch, name, "partition column")
+        ensure_text(values.type, name, "partition column")
         if options.timestamp is not None and options.is_timestamp(name):
             consistent = options.text.timestamps == "sql"
             return timestamp_segments(name, values, options.timestamp, options.style, consistent)
@@ -161,7 +162,7 @@ class KeyGenerator:
         )
 
     def _simple_style(self) -> PathStyle:
-        """Slash-separated dates are not for several fields of COMPLEX (Hudi 1.2's Avro path, which most writes take)."""
+        """Slash-separated dates are not for several fields of COMPLEX, as in Hudi 1.2's Avro path."""
         style = self.options.style
         if self.options.kind is KeyKind.COMPLEX and len(self.options.partition_fields) > 1:
             return PathStyle(style.hive, style.url_encode, slash_dates=False)
@@ -169,33 +170,35 @@ class KeyGenerator:
 
 
 def key_options(
+    kind: str | None = None,
+    *,
     record_fields: str | Sequence[str] = (),
     partition_fields: str | Sequence[str] = (),
-    *,
-    kind: str | None = None,
+    partition_types: Sequence[str] = (),
     class_name: str | None = None,
     hive_style: bool = False,
     url_encode: bool = False,
     slash_dates: bool = False,
     single_key_with_name: bool = True,
-    consistent_logical_timestamps: bool = False,
+    consistent_timestamps: bool = False,
     zone: str = "UTC",
-    properties: Mapping[str, str] | None = None,
+    timestamp_options: Mapping[str, str] | None = None,
     pivot_year: int = DEFAULT_PIVOT_YEAR,
 ) -> KeyOptions:
     """Options from texts as they stand in table properties or write options.
 
-    Fields are comma lists or sequences; partition fields may carry a type (`city:simple,ts:timestamp`). `kind` is the value of
-    `hoodie.table.keygenerator.type`, `class_name` that of `…keygenerator.class`; with neither the kind follows from the
-    fields. `properties` is looked into for `hoodie.keygen.timebased.*` when the kind needs them. Bare names of a CUSTOM
-    table (version 6 stores no types) are taken as simple.
+    `kind` is the value of `hoodie.table.keygenerator.type`, `class_name` that of `…keygenerator.class`; with neither
+    the kind follows from the fields. Fields are comma lists or sequences; partition fields carry their type
+    (`city:simple,ts:timestamp`) or have it in `partition_types` ("" where there is none: version 6 stores none, and
+    they are simple then). `timestamp_options` is looked into for `hoodie.keygen.timebased.*` when the kind needs them;
+    other keys in it do not matter.
 
     Raises:
         Invalid: contradicting or missing options.
         Unsupported: a key generator class of the user's own.
     """
     records = field_names(record_fields)
-    typed = tuple(_typed_field(text) for text in field_names(partition_fields))
+    typed = tuple(_typed_field(text) for text in _with_types(field_names(partition_fields), partition_types))
     names = tuple(name for name, _ in typed)
     chosen = _chosen_kind(kind, class_name) or inferred_kind(records, typed)
     timestamped = frozenset(name for name, type_text in typed if type_text == "TIMESTAMP")
@@ -206,9 +209,9 @@ def key_options(
         partition_fields=names if chosen.has_partitions else (),
         style=PathStyle(hive_style, url_encode, slash_dates),
         single_key_with_name=single_key_with_name,
-        text=TextForm("sql" if consistent_logical_timestamps else "avro", zone),
+        text=TextForm("sql" if consistent_timestamps else "avro", zone),
         timestamp_fields=timestamped if chosen is KeyKind.CUSTOM else frozenset(),
-        timestamp=timestamp_options(properties or {}, pivot_year) if needs_format else None,
+        timestamp=parse_timestamp_options(timestamp_options or {}, pivot_year) if needs_format else None,
     )
 
 
@@ -257,10 +260,15 @@ def field_names(fields: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _chosen_kind(kind: str | None, class_name: str | None) -> KeyKind | None:
-    """A class of the user's own wins over the type `USER_PROVIDED`; where both name a kind, the type does, as in Hudi."""
+    """The type where there is one, as in Hudi; `USER_PROVIDED` means the class."""
     if kind and kind.strip() and not (class_name and kind.strip().upper() == "USER_PROVIDED"):
         return kind_of_type(kind)
     return kind_of_class(class_name) if class_name and class_name.strip() else None
+
+
+def _with_types(names: tuple[str, ...], types: Sequence[str]) -> list[str]:
+    padded = [*types, *[""] * len(names)]
+    return [f"{name}:{kind}" if kind and ":" not in name else name for name, kind in zip(names, padded, strict=False)]
 
 
 def _typed_field(text: str) -> tuple[str, str | None]:
@@ -269,7 +277,9 @@ def _typed_field(text: str) -> tuple[str, str | None]:
         return name, None
     wanted = type_text.strip().upper()
     if wanted not in ("SIMPLE", "TIMESTAMP"):
-        raise Invalid(f"Partition field {text!r} has the type {type_text!r}", remedy="Use simple or timestamp", field=name)
+        raise Invalid(
+            f"Partition field {text!r} has the type {type_text!r}", remedy="Use simple or timestamp", field=name
+        )
     return name.strip(), wanted
 
 
@@ -277,7 +287,9 @@ def _ensure_consistent(options: KeyOptions) -> None:
     kind, records, partitions = options.kind, options.record_fields, options.partition_fields
     if kind in (KeyKind.SIMPLE, KeyKind.TIMESTAMP):
         if len(records) > 1:
-            raise Invalid(f"{kind.value} keys take one record key field, not {list(records)}", remedy="Use COMPLEX keys")
+            raise Invalid(
+                f"{kind.value} keys take one record key field, not {list(records)}", remedy="Use COMPLEX keys"
+            )
         if len(partitions) != 1:
             raise Invalid(
                 f"{kind.value} keys take one partition field, not {list(partitions)}",

@@ -1,10 +1,10 @@
 """Murmur2 of many keys at once, the way Hudi's bloom filters use it: each round's hash is the seed of the next.
 
-1. The mixing of the four-byte words does not depend on the seed, so it is done once for all rounds (`blocks`); a round then
-   costs one multiplication and one exclusive or per word (`chain`).
+1. The mixing of the four-byte words does not depend on the seed, so it is done once for all rounds (`blocks`); a
+   round then costs one multiplication and one exclusive or per word (`chain`).
 2. Keys of one length share every step, so a block holds keys of one length only. Blocks are small enough for the cache.
-3. Tail bytes are sign-extended, as in Java: this matters for keys with characters beyond ASCII. In full words the sign bits
-   are shifted out, so they are plain little-endian numbers.
+3. Tail bytes are sign-extended, as in Java: this matters for keys with characters beyond ASCII. In full words the
+   sign bits are shifted out, so they are plain little-endian numbers.
 
 Format page: docs/format/bloom-filter.md.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +32,8 @@ Words = npt.NDArray[np.uint32]
 class Block:
     """Keys of one byte length, mixed and ready for hashing.
 
-    `words` has one row per four-byte word, `tail` the folded last one to three bytes (None when the length is a multiple of 4),
-    `rows` says which keys of the input these are.
+    `words` has one row per four-byte word, `tail` the folded last one to three bytes (None when the length is a
+    multiple of 4), `rows` says which keys of the input these are.
     """
 
     length: int
@@ -51,7 +52,9 @@ def blocks(keys: pa.StringArray) -> Iterator[Block]:
 
 
 def chain(block: Block, rounds: int, out: Words) -> None:
-    """Fill `out` (shape rounds x keys): row 0 is the hash with seed 0, every further row has the row before as its seed."""
+    """Fill `out` (shape rounds x keys): row 0 is the hash with seed 0, every further row has the row before as its
+    seed.
+    """
     length = np.uint32(block.length)
     shifted = np.empty(len(block), dtype=np.uint32)
     seed: Any = np.uint32(0)
@@ -100,7 +103,7 @@ def _offsets(keys: pa.StringArray) -> npt.NDArray[np.int32]:
 def _runs(sorted_lengths: npt.NDArray[np.int32]) -> Iterator[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(sorted_lengths)) + 1
     cuts = [0, *edges.tolist(), len(sorted_lengths)]
-    yield from zip(cuts[:-1], cuts[1:], strict=True)
+    yield from pairwise(cuts)
 
 
 def _mixed(rows: npt.NDArray[np.uint8]) -> tuple[Words, Words | None]:

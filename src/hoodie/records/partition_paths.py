@@ -1,10 +1,10 @@
 """Partition paths: the folder of a row below the table's base path, as written in `_hoodie_partition_path`.
 
 1. A path is the segments of the partition fields joined by `/`; a table without partition fields has the path "".
-2. NULL and "" become `__HIVE_DEFAULT_PARTITION__`. A value is then url-encoded if asked (before any `field=`), then gets
-   `field=` in Hive style.
-3. No path leaves the base path or hides in it: no `..` or `.` or empty segment, no leading or trailing `/`, no control character,
-   no segment `.hoodie`. What url encoding or `field=` makes harmless is accepted.
+2. NULL and "" become `__HIVE_DEFAULT_PARTITION__`. Other values are url-encoded if asked, then Hive style puts `field=`
+   in front.
+3. No path leaves the base path or hides in it: no `..` or `.` or empty segment, no leading or trailing `/`, no control
+   character, no segment `.hoodie`. What url encoding or `field=` makes harmless is accepted.
 4. Text work happens once per distinct value: rows are dictionary-encoded first and paths taken by code.
 
 Format: docs/format/partition-paths.md.
@@ -140,8 +140,8 @@ def _trouble(path: str) -> str | None:
         return "which leaves the folder it should be in"
     if "" in segments:
         return "which has an empty folder name"
-    if segments[0] == ".hoodie":
-        return "which is the table's own metadata folder"
+    if ".hoodie" in segments:
+        return "which is named like the table's metadata folder"
     return None
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
 from hoodie.records.columns import column
-from hoodie.records.java_text import AVRO_TEXT, TextForm, java_text
+from hoodie.records.java_text import AVRO_TEXT, TextForm, ensure_text, java_text
 
 NULL_PART = "__null__"
 EMPTY_PART = "__empty__"
@@ -41,7 +41,7 @@ def plain_keys(batch: pa.RecordBatch, field: str, form: TextForm = AVRO_TEXT) ->
     Raises:
         Invalid: the column is missing, has no text, or holds NULL or "".
     """
-    text = java_text(column(batch, field, "record key field"), form)
+    text = _text(batch, field, form)
     _ensure_no_rows(pc.or_(text.is_null(), pc.fill_null(pc.equal(text, ""), False)), (field,))
     return text
 
@@ -55,7 +55,7 @@ def named_keys(batch: pa.RecordBatch, fields: Sequence[str], form: TextForm = AV
     pieces: list[object] = []
     blank_everywhere: pa.Array | None = None
     for position, field in enumerate(fields):
-        text = java_text(column(batch, field, "record key field"), form)
+        text = _text(batch, field, form)
         part, blank = _part(text)
         pieces += [f"{',' if position else ''}{field}:", part]
         if position == 0:
@@ -71,6 +71,12 @@ def automatic_keys(rows: int, origin: RowOrigin) -> pa.Array:
     """`<instant>_<task>_<row>` for `rows` rows, numbered from `origin.first_row`."""
     numbers = pa.array(np.arange(origin.first_row, origin.first_row + rows)).cast(pa.string())
     return pc.binary_join_element_wise(f"{origin.instant}_{origin.task}_", numbers, "")
+
+
+def _text(batch: pa.RecordBatch, field: str, form: TextForm) -> pa.Array:
+    values = column(batch, field, "record key field")
+    ensure_text(values.type, field, "record key field")
+    return java_text(values, form)
 
 
 def _part(text: pa.Array) -> tuple[pa.Array, pa.Array | None]:

@@ -1,8 +1,8 @@
 """Arrow schemas as Hudi tables hold them: meta columns in front, and only types Hudi can store.
 
-1. A *storable* schema has one spelling per stored type: strings and lists with 32-bit offsets, list children named `element`, map
-   children `key` and `value`, timestamps in micros (`UTC` or no zone), decimals of 128 bits. Two storable schemas that store
-   the same are `equals`.
+1. A *storable* schema has one spelling per stored type: strings and lists with 32-bit offsets, list children named
+   `element`, map children `key` and `value`, timestamps in micros (`UTC` or no zone), decimals of 128 bits. Two
+   storable schemas that store the same are `equals`.
 2. The five meta columns come first, are nullable strings, and are never part of a table's own schema.
 3. Field metadata is dropped except the column comment (`COMMENT_KEY`), which Hudi keeps as Avro `doc`.
 
@@ -154,7 +154,11 @@ def _storable_leaf(given: pa.DataType, path: str) -> pa.DataType:
         return pa.timestamp("us", tz=None if given.tz is None else "UTC")
     if pa.types.is_decimal(given):
         if given.precision > _MAX_DECIMAL_DIGITS or given.scale < 0:
-            raise _unstorable(path, given, f"Decimals have at most {_MAX_DECIMAL_DIGITS} digits and no negative scale: cast the column")
+            raise _unstorable(
+                path,
+                given,
+                f"Decimals have at most {_MAX_DECIMAL_DIGITS} digits and no negative scale: cast the column",
+            )
         return pa.decimal128(given.precision, given.scale)
     if pa.types.is_null(given):
         raise _unstorable(path, given, "The column has no type of its own: cast it to the type it should have")
@@ -162,7 +166,12 @@ def _storable_leaf(given: pa.DataType, path: str) -> pa.DataType:
 
 
 def _unstorable(path: str, given: pa.DataType, remedy: str) -> Invalid:
-    return Invalid(f"Column `{path}` has the type {given}, which a Hudi table cannot hold", remedy=remedy, column=path, type=str(given))
+    return Invalid(
+        f"Column `{path}` has the type {given}, which a Hudi table cannot hold",
+        remedy=remedy,
+        column=path,
+        type=str(given),
+    )
 
 
 def _one_of(*kinds: Callable[[Any], Any]) -> Callable[[Any], bool]:
@@ -171,7 +180,10 @@ def _one_of(*kinds: Callable[[Any], Any]) -> Callable[[Any], bool]:
 
 _LEAVES: Final[tuple[tuple[Callable[[Any], bool], pa.DataType], ...]] = (
     (_one_of(pa.types.is_boolean), pa.bool_()),
-    (_one_of(pa.types.is_int32, pa.types.is_int16, pa.types.is_int8, pa.types.is_uint16, pa.types.is_uint8), pa.int32()),
+    (
+        _one_of(pa.types.is_int32, pa.types.is_int16, pa.types.is_int8, pa.types.is_uint16, pa.types.is_uint8),
+        pa.int32(),
+    ),
     (_one_of(pa.types.is_int64, pa.types.is_uint32), pa.int64()),
     (_one_of(pa.types.is_float32, pa.types.is_float16), pa.float32()),
     (_one_of(pa.types.is_float64), pa.float64()),

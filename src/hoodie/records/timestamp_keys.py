@@ -1,8 +1,8 @@
 """The timestamp key generator: a number, date or text becomes a formatted time, which is the partition path.
 
 1. value → milliseconds (by `kind`, saturating like Java's TimeUnit) → text in the output zone.
-2. NULL is not the default partition: it counts as 1 in the configured unit, and as 1970-01-01 in the first input format for
-   text kinds.
+2. NULL is not the default partition: it counts as 1 in the configured unit, and as 1970-01-01 in the first input format
+   for text kinds.
 3. Times are cut to what the output format shows before any text is made: a column of millions of instants costs as
    many texts as there are folders.
 
@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
 from hoodie.records.civil import MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, Ints
-from hoodie.records.java_text import has_text
 from hoodie.records.joda_format import Pattern, parse_pattern, print_one, printed
 from hoodie.records.joda_parse import parse_times
 from hoodie.records.joda_zones import UTC_ZONE, Zone, zone_named
@@ -84,7 +83,7 @@ class TimestampOptions:
     pivot_year: int = DEFAULT_PIVOT_YEAR
 
 
-def timestamp_options(properties: Mapping[str, str], pivot_year: int = DEFAULT_PIVOT_YEAR) -> TimestampOptions:
+def parse_timestamp_options(properties: Mapping[str, str], pivot_year: int = DEFAULT_PIVOT_YEAR) -> TimestampOptions:
     """The options as they stand in table properties or write options, under either prefix.
 
     Raises:
@@ -113,28 +112,30 @@ def timestamp_texts(
 ) -> tuple[Ints, list[str]]:
     """Partition texts of a column: a code per value, and the distinct texts the codes number.
 
-    With `consistent_timestamps` a timestamp column (with a zone) means its own time whatever the kind; without, it is the number
-    of micros since 1970 read in the kind's unit, as in Hudi.
+    With `consistent_timestamps` a timestamp column (with a zone) means its own time whatever the kind; without, it is
+    the number of micros since 1970 read in the kind's unit, as in Hudi.
 
     Raises:
         Invalid: a value's type does not suit the kind, or a text is no date; names `field`.
     """
     try:
-        if consistent_timestamps and pa.types.is_timestamp(values.type) and values.type.tz is not None:
-            micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
-            return _from_numbers(micros, replace(options, unit=UNITS["MICROSECONDS"], null_number=1000))
         if options.kind.reads_text:
             return _from_text(values, options)
-        return _from_numbers(values, options)
+        return _from_numbers(values, options, consistent_timestamps)
     except Invalid as error:
         raise Invalid(
             f"Partition column {field!r}: {error.cause}", remedy=error.remedy, **{**error.facts, "column": field}
         ) from error
 
 
-def _from_numbers(values: pa.Array, options: TimestampOptions) -> tuple[Ints, list[str]]:
-    numbers = pc.fill_null(_longs(values, options.kind), 1).to_numpy()
-    return printed(options.output, _to_millis(numbers, options.unit), options.output_zone or UTC_ZONE)
+def _from_numbers(values: pa.Array, options: TimestampOptions, consistent_timestamps: bool) -> tuple[Ints, list[str]]:
+    numbers = _longs(values, options.kind)
+    means_itself = consistent_timestamps and pa.types.is_timestamp(values.type) and values.type.tz is not None
+    millis = _to_millis(pc.fill_null(numbers, 0).to_numpy(), UNITS["MICROSECONDS"] if means_itself else options.unit)
+    if numbers.null_count:
+        default = _to_millis(np.ones(1, dtype=np.int64), options.unit)[0]
+        millis = np.where(numbers.is_null().to_numpy(zero_copy_only=False), default, millis)
+    return printed(options.output, millis, options.output_zone or UTC_ZONE)
 
 
 def _from_text(values: pa.Array, options: TimestampOptions) -> tuple[Ints, list[str]]:
@@ -169,18 +170,18 @@ def _longs(values: pa.Array, kind: TimeKind) -> pa.Array:
         return pc.trunc(values).cast(pa.int64(), safe=False)
     if pa.types.is_integer(value_type) or pa.types.is_null(value_type):
         return values.cast(pa.int64())
-    suited = "DATE_STRING" if _is_text(value_type) else "a number, date or timestamp column"
-    verb = "has text" if has_text(value_type) else "has no text either"
-    raise Invalid(f"{kind.value} needs numbers, but the values are {value_type} ({verb})", remedy=f"Use {suited}")
+    remedy = "Use DATE_STRING for text" if _is_text(value_type) else "Use a number, date, timestamp or text column"
+    raise Invalid(f"{kind.value} needs numbers, but the values are {value_type}", remedy=remedy)
 
 
 def _saturated(values: pa.Array) -> pa.Array:
     """Java's `(long) double`: toward zero, ends of the range for what lies outside, 0 for NaN."""
-    numbers = pc.fill_null(values.cast(pa.float64()), 1.0).to_numpy()
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy()
     cut = np.trunc(np.nan_to_num(numbers, nan=0.0))
     inside = (cut > -(2.0**63)) & (cut < 2.0**63)
     longs = np.where(inside, cut, 0).astype(np.int64)
-    return pa.array(np.where(inside, longs, np.where(cut > 0, LONGEST, SHORTEST)))
+    return pa.array(np.where(inside, longs, np.where(cut > 0, LONGEST, SHORTEST)), mask=missing)
 
 
 def _to_millis(numbers: Ints, unit: Unit) -> Ints:
@@ -214,7 +215,7 @@ def _input_patterns(properties: Mapping[str, str], kind: TimeKind) -> tuple[Patt
         return ()
     formats = _needed(properties, "input.dateformat")
     delimiter = _property(properties, "input.dateformat.list.delimiter.regex") or ","
-    return tuple(parse_pattern(text) for text in re.split(delimiter, formats) if text)
+    return tuple(parse_pattern(text.strip()) for text in re.split(delimiter, formats) if text.strip())
 
 
 def _zone(name: str | None) -> Zone | None:

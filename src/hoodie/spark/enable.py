@@ -1,5 +1,326 @@
+"""`hoodie.enable`: Spark's readers and writers understand the format names `hudi` and `org.apache.hudi`.
+
+1. The methods of PySpark's own classes are wrapped, once in a process. For any other format they do what they did.
+2. A wrapped object notes what it is told (format, options, mode ...), in whatever order, beside telling Spark; only the
+   final call (`save`, `load`, `start`) looks at the format.
+3. What is not there yet for Hudi says so: tables of the catalog, SQL statements, streaming reads, writing over Connect.
+
+Nothing else of `hoodie` knows these classes.
+"""
+
 from __future__ import annotations
-def enable(spark):
-    from hoodie.spark import failures
+
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.spark import failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMATS = frozenset({"hudi", "org.apache.hudi"})
+
+_CONNECT = "pyspark.sql.connect"
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+_NOTES = "_hoodie_notes"
+_ENABLED = "_hoodie_enabled"
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_USING_HUDI = re.compile(r"\bUSING\s+`?(?:org\.apache\.)?hudi\b|(?<![\w.`])`?(?:org\.apache\.)?hudi`?\s*\.\s*`", re.I)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What one reader or writer was told."""
+
+    format: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    mode: str | None = None
+    partition_by: tuple[str, ...] = ()
+    output_mode: str = "append"
+    schema: Any = None
+    unfit: str | None = None
+
+
+def enable(spark: SparkSession) -> SparkSession:
+    """`spark`, after teaching this process the format `hudi`. May be called again, and with any session.
+
+    The classes of Spark Connect are wrapped when `spark` is a Connect session or they are loaded already.
+    """
     failures.install()
+    _enable_in("pyspark.sql")
+    if type(spark).__module__.startswith(_CONNECT) or f"{_CONNECT}.readwriter" in sys.modules:
+        _enable_in(_CONNECT)
     return spark
+
+
+def _enable_in(package: str) -> None:
+    readers, streams, sessions = (
+        importlib.import_module(f"{package}.{name}") for name in ("readwriter", "streaming.readwriter", "session")
+    )
+    for owner, wrap in (
+        (readers.DataFrameReader, _wrap_reader),
+        (readers.DataFrameWriter, _wrap_writer),
+        (readers.DataFrameWriterV2, _wrap_table_writer),
+        (streams.DataStreamReader, _wrap_stream_reader),
+        (streams.DataStreamWriter, _wrap_stream_writer),
+        (sessions.SparkSession, _wrap_session),
+    ):
+        if _ENABLED not in vars(owner):
+            wrap(owner)
+            setattr(owner, _ENABLED, True)
+
+
+# --- the wrapped classes ---------------------------------------------------------------------------------------------
+
+
+def _wrap_reader(owner: type) -> None:
+    _note_options(owner)
+    _note_value(owner, "schema", "schema")
+
+    def load(original: Any, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not _is_hudi(self, format):
+            return original(self, path, format, schema, **options)
+        self.options(**options)
+        notes = _notes(self)
+        if schema is not None or notes.schema is not None:
+            raise Invalid("A Hudi table has its own schema", remedy="Leave schema out; select and cast after load")
+        from hoodie.spark.reader import read_frame  # noqa: PLC0415
+        from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415
+
+        return read_frame(_session(self), path_of(_one_path(path), notes.options), without_path(notes.options))
+
+    _replace(owner, "load", load)
+
+
+def _wrap_writer(owner: type) -> None:
+    _note_options(owner)
+    _note_value(owner, "mode", "mode")
+    _note_partitioning(owner)
+    for name in ("bucketBy", "sortBy", "clusterBy"):
+        _note(owner, name, functools.partial(_set_unfit, name))
+
+    def save(  # noqa: PLR0917
+        original: Any, self: Any, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        if not _is_hudi(self, format):
+            return original(self, path, format, mode, partitionBy, **options)
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        notes = _fit_notes(self)
+        from hoodie.spark.writer import connect_unsupported, write_frame  # noqa: PLC0415
+
+        if _is_connect(self):
+            raise connect_unsupported()
+        return write_frame(self._df, path, notes.options, notes.mode or "error", notes.partition_by)
+
+    def insert_into(original: Any, self: Any, *args: Any, **named: Any) -> Any:
+        _ensure_not_hudi(self, None, "insertInto")
+        return original(self, *args, **named)
+
+    def save_as_table(original: Any, self: Any, name: Any, format: Any = None, *args: Any, **named: Any) -> Any:
+        _ensure_not_hudi(self, format, "saveAsTable")
+        return original(self, name, format, *args, **named)
+
+    _replace(owner, "save", save)
+    _replace(owner, "insertInto", insert_into)
+    _replace(owner, "saveAsTable", save_as_table)
+
+
+def _wrap_table_writer(owner: type) -> None:
+    _note_value(owner, "using", "format")
+    for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
+
+        def finish(original: Any, self: Any, *args: Any, _name: str = name, **named: Any) -> Any:
+            _ensure_not_hudi(self, None, f"writeTo(...).{_name}", has_default=False)
+            return original(self, *args, **named)
+
+        _replace(owner, name, finish)
+
+
+def _wrap_stream_reader(owner: type) -> None:
+    _note_value(owner, "format", "format")
+
+    def load(original: Any, self: Any, path: Any = None, format: Any = None, *args: Any, **named: Any) -> Any:
+        if _is_hudi(self, format):
+            raise Unsupported(
+                "Reading a Hudi table as a stream is not supported yet",
+                remedy="Run incremental queries from the last completion time you have seen",
+            )
+        return original(self, path, format, *args, **named)
+
+    _replace(owner, "load", load)
+
+
+def _wrap_stream_writer(owner: type) -> None:
+    _note_options(owner)
+    _note_value(owner, "outputMode", "output_mode")
+    _note_partitioning(owner)
+    _note(owner, "clusterBy", functools.partial(_set_unfit, "clusterBy"))
+
+    def start(  # noqa: PLR0917
+        original: Any, self: Any, path: Any = None, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
+        queryName: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        if not _is_hudi(self, format):
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+        self.options(**options)
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if queryName is not None:
+            self.queryName(queryName)
+        notes = _fit_notes(self)
+        from hoodie.spark.streaming import BatchSink, ensure_checkpointed  # noqa: PLC0415
+        from hoodie.spark.writer import connect_unsupported  # noqa: PLC0415
+
+        if _is_connect(self):
+            raise connect_unsupported()
+        ensure_checkpointed(_session(self), notes.options)
+        self.foreachBatch(BatchSink(path, notes.options, notes.partition_by, notes.output_mode))
+        return original(self)
+
+    def to_table(original: Any, self: Any, name: Any, format: Any = None, *args: Any, **named: Any) -> Any:
+        _ensure_not_hudi(self, format, "toTable")
+        return original(self, name, format, *args, **named)
+
+    _replace(owner, "start", start)
+    _replace(owner, "toTable", to_table)
+
+
+def _wrap_session(owner: type) -> None:
+    def sql(original: Any, self: Any, sqlQuery: Any, *args: Any, **named: Any) -> Any:
+        if isinstance(sqlQuery, str) and _USING_HUDI.search(_QUOTED.sub(" ", sqlQuery)):
+            raise Unsupported(
+                "SQL statements on the format hudi are not supported yet",
+                remedy='For queries: spark.read.format("hudi").load(path).createOrReplaceTempView(name); '
+                'for changes: df.write.format("hudi") or hoodie.Table',
+            )
+        return original(self, sqlQuery, *args, **named)
+
+    _replace(owner, "sql", sql)
+
+
+# --- noting and asking -----------------------------------------------------------------------------------------------
+
+
+def _notes(self: Any) -> _Notes:
+    notes = self.__dict__.get(_NOTES)
+    if notes is None:
+        notes = self.__dict__[_NOTES] = _Notes()
+    return notes  # type: ignore[no-any-return]
+
+
+def _fit_notes(self: Any) -> _Notes:
+    notes = _notes(self)
+    if notes.unfit is not None:
+        raise Unsupported(
+            f"{notes.unfit} is not for Hudi tables",
+            remedy="Hudi lays files out by its own options, such as hoodie.bulkinsert.sort.mode",
+        )
+    return notes
+
+
+def _is_hudi(self: Any, format: str | None, *, has_default: bool = True) -> bool:
+    named = format or _notes(self).format
+    if named is None and has_default:
+        named = _session(self).conf.get(_DEFAULT_FORMAT, None)
+    return named is not None and named.strip().lower() in FORMATS
+
+
+def _ensure_not_hudi(self: Any, format: str | None, what: str, *, has_default: bool = True) -> None:
+    if _is_hudi(self, format, has_default=has_default):
+        raise Unsupported(
+            f"{what} is not supported for Hudi tables yet: they are not in Spark's catalog",
+            remedy='Write by path: df.write.format("hudi").options(...).save(path)',
+        )
+
+
+def _session(self: Any) -> Any:
+    for name in ("_spark", "_client", "_session"):
+        if name in self.__dict__:
+            return self.__dict__[name]
+    return self._df.sparkSession
+
+
+def _is_connect(self: Any) -> bool:
+    return type(self).__module__.startswith(_CONNECT)
+
+
+def _one_path(path: Any) -> str | None:
+    if isinstance(path, list | tuple):
+        if len(path) != 1:
+            raise Invalid("load takes the base path of one Hudi table", remedy="Load tables one by one and union them")
+        return str(path[0])
+    return None if path is None else str(path)
+
+
+def _set_unfit(name: str, notes: _Notes, *_: Any) -> None:
+    notes.unfit = name
+
+
+# --- replacing methods -----------------------------------------------------------------------------------------------
+
+
+def _replace(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+    """`wrapper(original, self, ...)` instead of a method; where a version lacks the method there is nothing to do."""
+    original = vars(owner).get(name)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **named: Any) -> Any:
+        return wrapper(original, self, *args, **named)
+
+    setattr(owner, name, method)
+
+
+def _note(owner: type, name: str, note: Callable[..., object]) -> None:
+    """Calls `note(notes, ...)` with the arguments of a method, after Spark has accepted them."""
+
+    def noting(original: Any, self: Any, *args: Any, **named: Any) -> Any:
+        result = original(self, *args, **named)
+        note(_notes(self), *args, **named)
+        return result
+
+    _replace(owner, name, noting)
+
+
+def _note_value(owner: type, name: str, noted: str) -> None:
+    """Notes the one argument of a method, unless it is None, which Spark takes for not given."""
+
+    def note(notes: _Notes, *args: Any, **named: Any) -> None:
+        value = next(iter((*args, *named.values())), None)
+        if value is not None:
+            setattr(notes, noted, value)
+
+    _note(owner, name, note)
+
+
+def _note_options(owner: type) -> None:
+    def one(notes: _Notes, key: str, value: Any) -> None:
+        notes.options[key] = value
+
+    def many(notes: _Notes, **options: Any) -> None:
+        notes.options.update(options)
+
+    _note_value(owner, "format", "format")
+    _note(owner, "option", one)
+    _note(owner, "options", many)
+
+
+def _note_partitioning(owner: type) -> None:
+    def partition_by(notes: _Notes, *columns: str | Iterable[str]) -> None:
+        notes.partition_by = tuple(
+            name for part in columns for name in ((part,) if isinstance(part, str) else tuple(part))
+        )
+
+    _note(owner, "partitionBy", partition_by)

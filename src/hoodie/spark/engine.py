@@ -61,7 +61,7 @@ def pickled(value: object) -> bytes:
     """`value` for a worker. Functions of scripts and notebooks may travel, too."""
     from pyspark import cloudpickle  # noqa: PLC0415
 
-    return bytes(cloudpickle.dumps(value))
+    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
 
 @contextmanager

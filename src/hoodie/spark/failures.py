@@ -73,7 +73,7 @@ def install() -> None:
     def convert(exception: Any) -> Any:
         return _of_java(exception) or original(exception)
 
-    captured.convert_exception = convert
+    captured.convert_exception = convert  # type: ignore[assignment]
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 1. The frame is evaluated once, by the one job that `consume` or `small` starts. (A global sort first samples its input
    to find ranges, as Spark's sort does; the rows that are written still come from one evaluation.)
-2. Maps are fused into the Python function of that job: rows go from Spark to Python once, unless a shuffle lies between.
+2. Maps are fused into the Python function of that job: rows go from Spark to Python once, unless a shuffle lies
+   between.
 3. Timestamps with a zone are UTC in the schema, whatever the session's time zone.
 
 Works with classic sessions; writing over Spark Connect is refused where the writer is wrapped.
@@ -10,14 +11,16 @@ Works with classic sessions; writing over Spark Connect is refused where the wri
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine import BATCH_ROWS, Arrangement, BatchMap, BatchWork
+from hoodie.engine import BATCH_ROWS, Arrangement, ArrowSource, BatchMap, BatchWork, Source
 from hoodie.errors import Unsupported
+from hoodie.spark.arrow_types import arrow_schema_of, spark_schema
 from hoodie.spark.engine import described, is_classic, pickled
 from hoodie.spark.failures import translated
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
@@ -27,18 +30,22 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_READ = "read input"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class FrameSource:
-    """Rows of a DataFrame on their way into a table."""
+    """Rows of a DataFrame on their way into a table.
+
+    Once `small` has taken the rows, everything else works on them: the frame is not evaluated again.
+    """
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
         self._frame_schema = arrow_schema(frame)
         self._maps: tuple[BatchMap, ...] = ()
         self._schema = self._frame_schema
-        self._held: pa.Table | None = None
+        self._held: ArrowSource | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,45 +53,45 @@ class FrameSource:
 
     def small(self, limit_bytes: int) -> pa.Table | None:
         """All rows by one job, when Catalyst's statistics say that they are at most `limit_bytes`."""
-        if self._maps:
+        if self._held is not None:
+            return self._held.small(sys.maxsize)
+        if self._maps or _size_bytes(self._frame) > limit_bytes:
             return None
-        if self._held is None:
-            if _size_bytes(self._frame) > limit_bytes:
-                return None
-            with translated("read input"), _large_batches(self._frame.sparkSession), self._described("read input"):
-                table = self._frame.toArrow()
-            batches = with_schema(table.to_batches(), self._frame_schema)
-            self._held = pa.Table.from_batches(batches, self._frame_schema)
-        return self._held
+        with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
+            table = self._frame.toArrow()
+        rows = pa.Table.from_batches(with_schema(table.to_batches(), self._schema), self._schema)
+        self._held = ArrowSource(rows)
+        return rows
 
-    def mapped(self, work: BatchMap, schema: pa.Schema) -> FrameSource:
-        made = FrameSource.__new__(FrameSource)
-        made._frame, made._frame_schema = self._frame, self._frame_schema
-        made._maps, made._schema, made._held = (*self._maps, work), schema, None
-        return made
+    def mapped(self, work: BatchMap, schema: pa.Schema) -> Source:
+        if self._held is not None:
+            return self._held.mapped(work, schema)
+        return self._copy(self._frame, self._frame_schema, (*self._maps, work), schema)
 
-    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> FrameSource:
+    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> Source:
+        if self._held is not None:
+            return self._held.arranged(arrangement, partition_column, key_column)
         if arrangement is Arrangement.NONE:
             return self
+        by = (_quoted(partition_column), _quoted(key_column))
         frame = self._applied()
         match arrangement:
             case Arrangement.GLOBAL_SORT:
-                frame = frame.sort(_quoted(partition_column), _quoted(key_column))
+                frame = frame.sort(*by)
             case Arrangement.PARTITION_SORT:
-                frame = frame.sortWithinPartitions(_quoted(partition_column), _quoted(key_column))
+                frame = frame.sortWithinPartitions(*by)
             case Arrangement.PARTITION_PATH_REPARTITION:
-                frame = frame.repartition(_quoted(partition_column))
+                frame = frame.repartition(by[0])
             case Arrangement.PARTITION_PATH_REPARTITION_AND_SORT:
-                frame = frame.repartition(_quoted(partition_column))
-                frame = frame.sortWithinPartitions(_quoted(partition_column), _quoted(key_column))
-        made = FrameSource.__new__(FrameSource)
-        made._frame, made._frame_schema = frame, self._schema
-        made._maps, made._schema, made._held = (), self._schema, None
-        return made
+                frame = frame.repartition(by[0]).sortWithinPartitions(*by)
+        return self._copy(frame, self._schema, (), self._schema)
 
     def consume(self, work: BatchWork[R], label: str) -> list[R]:
+        if self._held is not None:
+            return self._held.consume(work, label)
         consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema)
-        with translated(label), _large_batches(self._frame.sparkSession), self._described(label):
+        spark = self._frame.sparkSession
+        with translated(label), _large_batches(spark), described(spark, label):
             table = self._frame.mapInArrow(consumer, OUTCOME_DDL).toArrow()
         return outcomes(table)
 
@@ -92,14 +99,15 @@ class FrameSource:
         """The frame after the maps, still lazy."""
         if not self._maps:
             return self._frame
-        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415
+        told = spark_schema(self._schema)
+        return self._frame.mapInArrow(_mapper(pickled(self._maps), self._frame_schema, arrow_schema_of(told)), told)
 
-        told = from_arrow_schema(self._schema)
-        mapper = _mapper(pickled(self._maps), self._frame_schema, to_arrow_schema(told, timezone="UTC"))
-        return self._frame.mapInArrow(mapper, told)
-
-    def _described(self, label: str) -> Any:
-        return described(self._frame.sparkSession, label)
+    @staticmethod
+    def _copy(frame: DataFrame, frame_schema: pa.Schema, maps: tuple[BatchMap, ...], schema: pa.Schema) -> FrameSource:
+        made = FrameSource.__new__(FrameSource)
+        made._frame, made._frame_schema = frame, frame_schema
+        made._maps, made._schema, made._held = maps, schema, None
+        return made
 
 
 def arrow_schema(frame: DataFrame) -> pa.Schema:
@@ -142,7 +150,7 @@ def _size_bytes(frame: DataFrame) -> int:
 @contextmanager
 def _large_batches(spark: SparkSession) -> Iterator[None]:
     """Arrow batches of a size that suits parquet, for the jobs started inside; a larger setting stays."""
-    before = spark.conf.get(_BATCH_ROWS, "10000") or "10000"
+    before = spark.conf.get(_BATCH_ROWS) or "0"
     if int(before) >= BATCH_ROWS or int(before) <= 0:
         yield
         return

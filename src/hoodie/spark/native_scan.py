@@ -41,7 +41,7 @@ _BLOCK_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A file to scan. `path` is absolute or a URI, unescaped; `partition_values` are typed like the partition schema."""
+    """A file to scan. `path` is absolute or a URI, not escaped; `partition_values` fit the partition schema."""
 
     path: str
     size_bytes: int
@@ -52,12 +52,12 @@ class ScanFile:
 def is_native_possible(spark: SparkSession, scheme: str) -> bool:
     """Whether this session has a JVM at hand, and that JVM a file system for URIs of `scheme`."""
     try:
-        jvm = spark._jvm  # type: ignore[attr-defined]
+        jvm: Any = spark._jvm
     except Exception:  # Spark Connect raises its own error for every attribute of the JVM
         return False
     if jvm is None:
         return False
-    conf = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
     try:
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
     except Exception:  # py4j's error around UnsupportedFileSystemException
@@ -76,16 +76,17 @@ def native_scan(
 ) -> DataFrame:
     """Rows of `files`, planned and read by Spark itself.
 
-    Columns are those of `data_schema` in its order, then the columns of `partition_schema` it does not have. A partition
-    column has the value given with the file, also where the file stores another. A column that a file lacks is null.
-    `root` is what Spark shows as the location. `skip(filters, files)` gets data filters as SQL text at planning time.
+    Columns are those of `data_schema` in its order, then the columns of `partition_schema` it does not have. A
+    partition column has the value given with the file, also where the file stores another. A column that a file lacks
+    is null. `root` is what Spark shows as the location. `skip(filters, files)` gets data filters as SQL text at
+    planning time.
     """
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415
 
-    gateway = spark.sparkContext._gateway  # type: ignore[attr-defined]
-    ensure_callback_server_started(gateway)
-    jvm, jsession = spark._jvm, spark._jsparkSession  # type: ignore[attr-defined]
+    gateway: Any = spark.sparkContext._gateway
+    jvm, jsession = gateway.jvm, spark._jsparkSession
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     index = _FileIndex(spark, tuple(files), partition_schema, root, skip)
     relation = getattr(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
         index,
@@ -113,10 +114,15 @@ class _FileIndex:
     """
 
     def __init__(
-        self, spark: SparkSession, files: tuple[ScanFile, ...], partition_schema: StructType, root: str, skip: Skip | None
+        self,
+        spark: SparkSession,
+        files: tuple[ScanFile, ...],
+        partition_schema: StructType,
+        root: str,
+        skip: Skip | None,
     ) -> None:
-        self._gateway: Any = spark.sparkContext._gateway  # type: ignore[attr-defined]
-        self._jvm: Any = self._gateway.jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        self._jvm: Any = spark._jvm
         self._root = root
         self._skip = skip
         self._partitions = _grouped(files)
@@ -211,7 +217,7 @@ class _PartitionRows:
         return self._values.apply(number)
 
     def matching(self, filters: Sequence[Any]) -> list[int]:
-        """Numbers of the partitions whose values satisfy all `filters` (Catalyst expressions), by Catalyst's own rule."""
+        """Numbers of the partitions whose values satisfy all `filters`, which are Catalyst expressions."""
         catalyst = self._jvm.org.apache.spark.sql.catalyst
         condition = filters[0]
         for other in filters[1:]:
@@ -261,11 +267,11 @@ def _partition_rows(
     table = pa.Table.from_arrays(columns, names=[f"__{n}" for n in range(len(schema))])
     frame = spark.createDataFrame(table).toDF(*schema.names)
     values, numbered = (one._jdf.queryExecution().optimizedPlan() for one in (frame.drop("__partition"), frame))
-    return _PartitionRows(spark._jvm, values, numbered)  # type: ignore[attr-defined]
+    return _PartitionRows(spark._jvm, values, numbered)
 
 
 def _file_statuses(jvm: Any, files: Sequence[ScanFile]) -> Any:
-    """A Java array (of `Writable`) of Hadoop `FileStatus`, sent at once: `FileStatus` reads itself from protobuf bytes."""
+    """A Java array (of `Writable`) of Hadoop `FileStatus`, sent at once as bytes it reads itself from."""
     data = struct.pack(">i", len(files)) + b"".join(_status_bytes(file) for file in files)
     stream = jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(data))
     array = jvm.org.apache.hadoop.io.ArrayWritable(jvm.java.lang.Class.forName("org.apache.hadoop.fs.FileStatus"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +31,11 @@ def run_tasks(work: bytes, tasks: Sequence[bytes], batches: Iterable[pa.RecordBa
     run = pickle.loads(work)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield _outcome(lambda n=number: run(task_id, pickle.loads(tasks[n])))  # type: ignore[misc]
+            try:
+                outcome = _done(run(task_id, pickle.loads(tasks[number])))
+            except Exception as error:
+                outcome = _failed(error)
+            yield outcome
 
 
 def consume_batches(
@@ -41,18 +45,17 @@ def consume_batches(
     task_id = start()
     run: BatchWork[Any] = pickle.loads(work)
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
-    results = run(task_id, _mapped(task_id, steps, with_schema(batches, schema)))
     try:
-        for result in results:
-            yield _outcome(lambda one=result: one)  # type: ignore[misc]
+        for result in run(task_id, _mapped(task_id, steps, with_schema(batches, schema))):
+            yield _done(result)
     except Exception as error:
-        yield _failure(error)
+        yield _failed(error)
 
 
 def map_batches(
     maps: bytes, schema: pa.Schema, made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """`batches` after `maps`, in the types of `made`, which Spark was told. Errors end the job: their text says what."""
+    """`batches` after `maps`, in the types of `made`, which Spark was told. Errors end the job."""
     from hoodie.errors import HudiError  # noqa: PLC0415
     from hoodie.spark.failures import raise_through_jvm  # noqa: PLC0415
 
@@ -106,14 +109,11 @@ def _mapped(task_id: TaskId, steps: Iterable[BatchMap], batches: Iterator[pa.Rec
     return batches
 
 
-def _outcome(work: Callable[[], object]) -> pa.RecordBatch:
-    try:
-        return _row(True, pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
-    except Exception as error:
-        return _failure(error)
+def _done(result: object) -> pa.RecordBatch:
+    return _row(True, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
 
 
-def _failure(error: Exception) -> pa.RecordBatch:
+def _failed(error: Exception) -> pa.RecordBatch:
     trace = traceback.format_exc()
     try:
         data = pickle.dumps((error, trace))

@@ -62,6 +62,8 @@ def stat_values(stat: WriteStat) -> dict[str, Any]:
         for fields in (TEXT_FIELDS, COUNT_FIELDS, NUMBER_FIELDS)
         for name, attribute in fields.items()
     }
+    if stat.path is None and not stat.partition_path:
+        values["partitionPath"] = None  # a workload profile names no file and leaves the partition to the map's key
     values["cdcStats"] = None if stat.cdc_stats is None else dict(stat.cdc_stats)
     values["logFiles"] = None if stat.log_files is None else list(stat.log_files)
     values["runtimeStats"] = stat.runtime and {
@@ -103,7 +105,8 @@ def _parse_stat(values: object, path: str) -> WriteStat:
         fields[attribute] = _typed(values, name, int, path) or 0
     for name, attribute in NUMBER_FIELDS.items():
         fields[attribute] = _typed(values, name, int, path)
-    fields["file_id"] = fields["file_id"] or ""
+    for attribute in ("file_id", "partition_path"):
+        fields[attribute] = fields[attribute] or ""
     fields["cdc_stats"] = _cdc_stats(values.get("cdcStats"), path)
     log_files = _typed(values, "logFiles", list, path)
     fields["log_files"] = None if log_files is None else tuple(log_files)

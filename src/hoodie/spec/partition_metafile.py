@@ -51,9 +51,9 @@ def encode_partition_metafile(metafile: PartitionMetafile, saved_at: datetime) -
 
 def encode_partition_metafile_parquet(metafile: PartitionMetafile) -> bytes:
     """The bytes of the parquet form: no rows, the values in the footer."""
-    schema = pa.schema([pa.field("dummyint", pa.int64())], metadata=_entries(metafile))
     buffer = io.BytesIO()
-    pq.ParquetWriter(buffer, schema, store_schema=False).close()
+    with pq.ParquetWriter(buffer, pa.schema([("dummyint", pa.int64())]), store_schema=False) as writer:
+        writer.add_key_value_metadata(_entries(metafile))
     return buffer.getvalue()
 
 

@@ -32,7 +32,7 @@ class WriteStat:
     `num_writes` is the number of records now in the base file (inserted, updated and carried over), or appended to the
     log. `prev_commit` is the base instant of the slice that was there before; for a log file of version 8+ it is the
     delta commit itself. `file_size_bytes` and `total_write_bytes` are both the file's length. In a workload profile
-    (inflight content) only `file_id`, `prev_commit`, `num_inserts` and `num_update_writes` are set.
+    (inflight content) only `file_id`, `prev_commit`, `num_inserts` and `num_update_writes` are set, and `path` is None.
     """
 
     file_id: str = ""
@@ -44,7 +44,7 @@ class WriteStat:
     num_inserts: int = 0
     total_write_bytes: int = 0
     total_write_errors: int = 0
-    partition_path: str | None = None
+    partition_path: str = ""
     file_size_bytes: int = 0
     runtime: RuntimeStats | None = None
     prev_base_file: str | None = None

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -27,21 +26,26 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from hoodie.env import SystemEnv
-from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unsupported
+from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
+from hoodie.storage.posix import (
+    FOLDER,
+    NEW_FILE,
+    TEMP_PREFIX,
+    is_same_file,
+    make_folder,
+    name_if_absent,
+    remove,
+    remove_folder,
+    sync_folder,
+    sync_named,
+    write_all,
+    write_temp,
+)
 
-TEMP_PREFIX = ".hoodie-tmp-"
-
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
-_AT_FDCWD = -100
-_RENAME_NOREPLACE = 1
-_ENV = SystemEnv()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +105,35 @@ class LocalStorage:
         with translated("create", full, writes=True):
             if os.path.lexists(full):
                 raise Conflict(f"{full} exists already", path=full)
-            temp = _write_temp(os.path.dirname(full), data)
+            temp = write_temp(os.path.dirname(full), data)
             try:
-                _remove(crc_sibling(full))
-                _name_if_absent(temp, full)
+                remove(crc_sibling(full))
+                name_if_absent(temp, full)
             finally:
-                _remove(temp)
-        _sync_named(full)
+                with suppress(OSError):  # it means nothing to readers, and must not hide that the file is there
+                    remove(temp)
+        sync_named(full)
 
     def put(self, path: str, data: bytes) -> None:
         full = self.absolute(checked_path(path))
         with translated("write", full, writes=True):
-            temp = _write_temp(os.path.dirname(full), data)
+            temp = write_temp(os.path.dirname(full), data)
             try:
-                _remove(crc_sibling(full))
+                remove(crc_sibling(full))
                 os.replace(temp, full)
             except BaseException:
-                _remove(temp)
+                with suppress(OSError):
+                    remove(temp)
                 raise
-            _sync_folder(os.path.dirname(full))
+            sync_folder(os.path.dirname(full))
 
     def delete(self, path: str) -> bool:
         full = self.absolute(checked_path(path))
         with translated("delete", full, writes=True):
             if os.path.isdir(full) and not os.path.islink(full):
                 return False
-            _remove(crc_sibling(full))
-            return _remove(full)
+            remove(crc_sibling(full))
+            return remove(full)
 
     def delete_dir(self, path: str) -> int:
         full = self.absolute(checked_path(path, root_allowed=True))
@@ -135,11 +141,11 @@ class LocalStorage:
         with translated("delete", full, writes=True):
             for folder, dirs, names in os.walk(full, topdown=False, onerror=_raise_unless_missing):
                 for name in names:
-                    removed += _remove(os.path.join(folder, name)) and not name.startswith(TEMP_PREFIX)
+                    removed += remove(os.path.join(folder, name)) and not name.startswith(TEMP_PREFIX)
                 for name in dirs:
-                    _remove_folder(os.path.join(folder, name))
+                    remove_folder(os.path.join(folder, name))
             if path or not os.path.islink(full):  # a link to the base is the user's own
-                _remove_folder(full)
+                remove_folder(full)
         return removed
 
     def open_input(self, path: str) -> Any:
@@ -171,11 +177,11 @@ class LocalStorage:
 
     def _lock(self, folder: str, what: str) -> int:
         while True:
-            _make_folder(folder)
-            lock = os.open(folder, _FOLDER)
+            make_folder(folder)
+            lock = os.open(folder, FOLDER)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_same_file(lock, folder):
+                if is_same_file(lock, folder):
                     return lock
                 # The folder was dropped and made anew while we opened it: what we hold, nobody else looks at.
                 os.close(lock)
@@ -186,7 +192,7 @@ class LocalStorage:
                 raise self._held(error, what) from error
 
     def _lock_file(self, folder: str, what: str) -> int:
-        _make_folder(folder)
+        make_folder(folder)
         lock = os.open(os.path.join(folder, "writer.flock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -243,10 +249,10 @@ class LocalOutput:
         self._file = -1
         self._size_bytes = 0
         with translated("create", full, writes=True):
-            _make_folder(os.path.dirname(full))
-            _remove(full)
-            _remove(crc_sibling(full))
-            self._file = os.open(full, _NEW_FILE, 0o666)
+            make_folder(os.path.dirname(full))
+            remove(full)
+            remove(crc_sibling(full))
+            self._file = os.open(full, NEW_FILE, 0o666)
 
     @property
     def closed(self) -> bool:
@@ -265,7 +271,7 @@ class LocalOutput:
         if self._file < 0:
             raise ValueError("write to a closed file")
         with translated("write", self._full, writes=True):
-            size = _write_all(self._file, data)
+            size = write_all(self._file, data)
         self._size_bytes += size
         return size
 
@@ -281,7 +287,7 @@ class LocalOutput:
         try:
             with translated("write", self._full, writes=True):
                 os.fsync(self._file)
-                _sync_folder(os.path.dirname(self._full))
+                sync_folder(os.path.dirname(self._full))
         except BaseException:
             self.abort()
             raise
@@ -291,7 +297,7 @@ class LocalOutput:
         if self._file >= 0:
             self._release()
             with translated("delete", self._full, writes=True):
-                _remove(self._full)
+                remove(self._full)
 
     def __enter__(self) -> Self:
         return self
@@ -343,145 +349,6 @@ def _read_up_to(file: Any, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _write_all(file: int, data: Any) -> int:
-    rest = memoryview(data).cast("B")
-    size = len(rest)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-    return size
-
-
-def _write_temp(folder: str, data: bytes) -> str:
-    """Path of a new, synced temporary file in `folder`, which is made if need be."""
-    temp = os.path.join(folder, TEMP_PREFIX + _ENV.uuid())
-    try:
-        file = os.open(temp, _NEW_FILE, 0o666)
-    except FileNotFoundError:
-        _make_folder(folder)
-        file = os.open(temp, _NEW_FILE, 0o666)
-    try:
-        try:
-            _write_all(file, data)
-            os.fsync(file)
-        finally:
-            os.close(file)
-    except BaseException:
-        _remove(temp)
-        raise
-    return temp
-
-
-def _name_if_absent(temp: str, full: str) -> None:
-    """Give the file `temp` the name `full` too, unless that exists.
-
-    Raises:
-        Conflict: `full` exists and is another file.
-        Unsupported: the file system has neither hard links nor a rename that refuses to replace.
-    """
-    try:
-        os.link(temp, full)
-    except FileExistsError as error:
-        # A network mount may repeat a request whose answer was lost: then `full` is our own file.
-        if not _is_same_file(temp, full):
-            raise Conflict(f"{full} exists already", path=full) from error
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _rename_if_absent(temp, full, error)
-
-
-def _rename_if_absent(temp: str, full: str, no_link: OSError) -> None:
-    code = _renameat2(temp, full)
-    if code == errno.EEXIST:
-        raise Conflict(f"{full} exists already", path=full)
-    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-        raise Unsupported(
-            f"The file system of {full} has neither hard links nor an exclusive rename, so a commit cannot be atomic",
-            remedy="Keep the table on another file system, or use the object store's own URL",
-            path=full,
-        ) from no_link
-    if code:
-        raise OSError(code, os.strerror(code), full)
-
-
-def _renameat2(temp: str, full: str) -> int:
-    """Zero, or the error number, of a rename that refuses to replace (Linux)."""
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is None:
-        return errno.ENOSYS
-    if call(_AT_FDCWD, os.fsencode(temp), _AT_FDCWD, os.fsencode(full), _RENAME_NOREPLACE) == 0:
-        return 0
-    return ctypes.get_errno()
-
-
-def _sync_named(full: str) -> None:
-    """Sync the folder of a file that has just got its name.
-
-    Raises:
-        CommitUnknown: readers see the file, but a crash of the machine might undo it.
-    """
-    try:
-        _sync_folder(os.path.dirname(full))
-    except OSError as error:
-        raise CommitUnknown(
-            f"{full} was created, but its folder could not be synced: {os.strerror(error.errno or 0)}",
-            remedy="Check the disk, then look whether the file is there",
-            path=full,
-        ) from error
-
-
-def _sync_folder(folder: str) -> None:
-    file = os.open(folder, _FOLDER)
-    try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # some mounts cannot sync a folder
-            raise
-    finally:
-        os.close(file)
-
-
-def _make_folder(folder: str) -> None:
-    """Make `folder` and what is above it; each new name is synced."""
-    if os.path.isdir(folder):
-        return
-    try:
-        os.mkdir(folder)
-    except FileNotFoundError:
-        _make_folder(os.path.dirname(folder))
-        _make_folder(folder)
-        return
-    except FileExistsError:
-        if not os.path.isdir(folder):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
-    _sync_folder(os.path.dirname(folder))
-
-
-def _remove(full: str) -> bool:
-    try:
-        os.unlink(full)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def _remove_folder(full: str) -> None:
-    try:
-        os.rmdir(full)
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        if os.path.islink(full):
-            os.unlink(full)
-
-
 def _raise_unless_missing(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
-
-
-def _is_same_file(one: str | int, other: str) -> bool:
-    try:
-        return os.path.samestat(os.stat(one), os.stat(other))
-    except FileNotFoundError:
-        return False

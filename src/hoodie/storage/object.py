@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from hoodie.storage.object_io import ObjectInput, ObjectOutput
 _PAGE = 1000
 _TOKEN = "hoodiecreator"  # Azure wants metadata names that are identifiers
 _CREATE_ATTEMPTS = 4
+# Answers that say for sure that nothing was done: not 408, 409, 412, 429.
+_REFUSED = re.compile(r"status code: 4(?!08|09|12|29)\d\d|builder error")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -227,8 +230,12 @@ class ObjectStorage:
 
     @contextmanager
     def _calling(self, action: str, path: str) -> Iterator[None]:
-        """Around each call of obstore: refuse a forked child, translate errors."""
+        """Around each call of obstore: refuse a forked child and names the store would change, translate errors."""
         _ensure_not_forked()
+        if "\\" in path and self.scheme == "az":
+            raise Invalid(
+                f"Azure would turn the backslash in {path!r} into a slash", remedy="Use another name", path=path
+            )
         try:
             yield
         except HudiError:
@@ -277,13 +284,13 @@ def object_failure(error: Exception, action: str, path: str, secrets: tuple[str,
         case ValueError() if "parse path" in text:
             return Invalid(f"The store does not take the name {path!r}: {shown}", path=path)
         case foreign.UnknownConfigurationKeyError():
-            return Invalid(f"The store does not know an option: {shown}", path=path)
+            return Invalid(f"Cannot {action} {path}: the store does not know an option: {shown}", path=path)
         case foreign.BaseError() | OSError():
             return Unavailable(
                 f"Cannot {action} {path}: {shown}",
                 remedy="Check endpoint, credentials and network, then retry",
                 path=path,
-                refused="builder error" in text,
+                refused=_REFUSED.search(text) is not None,
             )
         case _:
             return None

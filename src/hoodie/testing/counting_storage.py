@@ -122,28 +122,30 @@ class CountingStorage:
 
     @contextmanager
     def exclusive(self, what: str) -> Iterator[None]:
-        with self.counted("exclusive", ""):
-            held = self.inner.exclusive(what)
-            held.__enter__()
-        try:
-            yield
-        finally:
-            # A dead process holds nothing, so release first and crash then.
-            held.__exit__(None, None, None)
-            with self.counted("release", ""):
-                pass
+        call = self._begin("exclusive", "")
+        with self.inner.exclusive(what):  # whatever strikes below, the lock is let go: a dead process holds nothing
+            self._strike(call, 1)
+            try:
+                yield
+            finally:
+                with self.counted("release", ""):
+                    pass
 
     @contextmanager
     def counted(self, op: str, path: str) -> Iterator[None]:
         """Count a call around the block and do what was asked for at its number."""
+        call = self._begin(op, path)
+        yield
+        self._strike(call, 1)
+
+    def _begin(self, op: str, path: str) -> Call:
         with self._lock:
             call = Call(len(self.calls) + 1, op, path)
             self.calls.append(call)
         if self._on_call is not None:
             self._on_call(call)
         self._strike(call, 0)
-        yield
-        self._strike(call, 1)
+        return call
 
     def _strike(self, call: Call, when: int) -> None:
         if self._crash_at is not None and call.n >= self._crash_at:

@@ -1,4 +1,4 @@
-"""Timelines of golden tables for tests: the `.hoodie` part of tables that Apache Hudi wrote, and what it says about them.
+"""Timelines of golden tables for tests: the `.hoodie` part of tables that Hudi wrote, and what it says about them.
 
 1. `tests/golden/spec/timelines.tar.xz` holds a small choice: per table `hoodie.properties`, all timeline files, the
    partition metafiles and left markers with their modification times, and `expected.json`.

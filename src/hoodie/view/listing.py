@@ -31,6 +31,11 @@ class PartitionFiles:
     bases: tuple[BaseFile, ...]
     logs: tuple[LogFile, ...]
 
+    @property
+    def everything(self) -> tuple[BaseFile | LogFile, ...]:
+        """Base files, then log files."""
+        return self.bases + self.logs
+
 
 def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str, ...]:
     """Paths of all partitions, sorted. Lists every folder of the table down to the partitions."""

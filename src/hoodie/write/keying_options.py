@@ -7,9 +7,11 @@ fixed it; for older tables a key that is already stored decides, then the option
 from __future__ import annotations
 
 from hoodie.config import Config
-from hoodie.records import KeyGenerator, key_options
+from hoodie.records import KeyGenerator
+from hoodie.records.keys import key_options
 from hoodie.spec import FormatProfile, TableConfig
 
+_PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 _NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 _CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 
@@ -23,15 +25,22 @@ def key_generator(
             table.keygen_type,
             record_fields=table.record_key_fields,
             partition_fields=table.partition_fields,
-            partition_types=table.partition_field_types,
+            partition_types=_partition_types(table, config),
             hive_style=table.hive_style,
             url_encode=table.url_encode,
             slash_dates=table.slash_dates,
-            timestamp_options={**table.timestamp_options, **dict(config.explicit)},
             single_key_with_name=_single_key_with_name(table, profile, config, stored_key),
             consistent_timestamps=config.flag(_CONSISTENT_TIMESTAMPS),
+            timestamp_options={**config.explicit, **table.timestamp_options},
         )
     )
+
+
+def _partition_types(table: TableConfig, config: Config) -> tuple[str, ...]:
+    """Types of the partition fields: as stored, or as this write says them again (version 6 stores bare names)."""
+    if any(table.partition_field_types) or not config.is_set(_PARTITION_PATH):
+        return table.partition_field_types
+    return tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
 
 
 def needs_stored_key(table: TableConfig, profile: FormatProfile) -> bool:

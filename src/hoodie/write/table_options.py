@@ -15,7 +15,8 @@ from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle
-from hoodie.records import has_column, to_avro
+from hoodie.records import to_avro
+from hoodie.records.columns import has_column
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for
 from hoodie.spec.keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, METADATA_TABLE_DIR
 from hoodie.storage import Storage

@@ -3,7 +3,17 @@
 import pytest
 
 from hoodie.errors import Invalid
-from hoodie.spec import KEYGEN_CLASSES, V6, V8, V9, NewTable, keys, new_table_properties, profile_for
+from hoodie.spec import (
+    KEYGEN_CLASSES,
+    V6,
+    V8,
+    V9,
+    NewTable,
+    keys,
+    new_table_properties,
+    parse_table_config,
+    profile_for,
+)
 
 WRITE = "hoodie.datasource.write."
 CASES = 133
@@ -87,8 +97,6 @@ BY_SQL = {keys.DATABASE, keys.CHECKSUM, keys.TIMELINE_TIMEZONE}  # 0.15's golden
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_same_keys_and_values_as_in_golden_tables(small_timelines, name):
-    from hoodie.spec import parse_table_config
-
     stored = parse_table_config((small_timelines[name].path / keys.PROPERTIES_FILE).read_bytes(), name)
     made = new_table_properties(profile_for(stored.table_version), GOLDEN[name])
     apart = LATER | (BY_SQL if name.startswith("0.15") else set())

@@ -53,7 +53,7 @@ def test_defaults_of_a_bare_table_are_hudis():
     bare = config()
     assert (bare.table_type, bare.base_file_format, bare.timezone) == ("COPY_ON_WRITE", "PARQUET", "LOCAL")
     assert bare.populate_meta_fields
-    assert not (bare.hive_style or bare.url_encode or bare.cdc_enabled or bare.has_metadata_table)
+    assert not any((bare.hive_style, bare.url_encode, bare.cdc_enabled, bare.has_metadata_table))
     assert bare.record_key_fields == bare.partition_fields == bare.ordering_fields == ()
     assert bare.keygen_type == "NON_PARTITION"
     assert bare.merge_mode == "COMMIT_TIME_ORDERING"

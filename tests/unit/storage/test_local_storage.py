@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unavailable, Unsupported
-from hoodie.storage import LocalStorage, local, open_storage
-from hoodie.storage.local import TEMP_PREFIX
+from hoodie.storage import LocalStorage, open_storage, posix
+from hoodie.storage.posix import TEMP_PREFIX
 from hoodie.testing.counting_storage import CountingStorage
 
 
@@ -186,7 +186,7 @@ def test_without_hard_links_an_exclusive_rename_is_used(storage, monkeypatch, co
 
 def test_without_any_exclusive_naming_create_is_unsupported(storage, monkeypatch) -> None:
     monkeypatch.setattr(os, "link", _failing(errno.EPERM))
-    monkeypatch.setattr(local, "_renameat2", lambda temp, full: errno.EINVAL)
+    monkeypatch.setattr(posix, "_renameat2", lambda temp, full: errno.EINVAL)
     with pytest.raises(Unsupported, match="neither hard links nor"):
         storage.create("x", b"1")
     assert names_on_disk(storage) == []

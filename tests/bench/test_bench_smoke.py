@@ -1,0 +1,33 @@
+"""The benchmark works from inputs to report, at a small scale and without a time limit: ours beside plain parquet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = ["bulk_insert", "upsert_1pct", "upsert_10pct", "upsert_100", "small_upserts", "scan_warm", "scan_plain"]
+
+
+@pytest.mark.spark
+def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]
+    size = ["--scale", "0.002", "--rounds", "1", "--repeats", "2", "--memory-gb", "0.01", "--memory", "1g"]
+    command = [sys.executable, "bench/run.py", "--peers", "ours,plain", *size, *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    measured = json.loads(results.read_text())
+    ours = {measure["step"]: measure for measure in measured["measures"] if measure["peer"] == "ours"}
+    assert all(ours[step]["seconds"] for step in [*STEPS, "point_query", "incremental", "memory_upsert"])
+    assert ours["bulk_insert"]["memory_mib"]["total"] > 0
+    assert measured["disagreements"] == []
+
+    page = tmp_path / "benchmarks.md"
+    subprocess.run([sys.executable, "bench/report.py", str(results), str(page)], cwd=ROOT, check=True)
+    assert "## Seconds (median)" in page.read_text()

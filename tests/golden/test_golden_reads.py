@@ -1,0 +1,145 @@
+"""Every golden table gives the rows the real Hudi gave, for every query it was asked.
+
+Set `HOODIE_GOLDEN_DIR` to run the full set; without it the selection beside this file is read. What is not equal on
+purpose, or not there yet, is listed in `rules.toml` with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import HudiError, Invalid, Unsupported
+from hoodie.handle import TableHandle
+from hoodie.read import ReadOptions, load_read_plan, validate_table
+from hoodie.testing.golden import GoldenRead, GoldenTable, Rule, difference, golden_tables, load_rules
+from hoodie.timeline import load_timeline
+from hoodie.view import load_view
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FULL = os.environ.get("HOODIE_GOLDEN_DIR")
+TABLES = golden_tables((ROOT / FULL).resolve() if FULL else HERE / "tables")
+READS = tuple(read for table in TABLES for read in table.reads())
+
+EXCLUDED = load_rules(HERE / "rules.toml", "excluded")
+OTHER_ROWS = load_rules(HERE / "rules.toml", "other_rows")
+PARTITION_COLUMNS = load_rules(HERE / "rules.toml", "partition_columns")
+
+# Words of Hudi's error → words of ours, which is Invalid.
+REFUSALS = {"Cleaner cleaned up the timestamp": "cleaned up", "meta fields are disabled": "meta fields are disabled"}
+
+Reader = Callable[[Path, GoldenRead], pa.Table]
+Unpack = Callable[[GoldenTable], Path]
+Opened = Callable[[Path], TableHandle]
+
+
+@pytest.mark.parametrize("read", READS, ids=lambda read: read.id)
+def test_rows_are_those_of_the_real_hudi(read: GoldenRead, engine: Reader, unpacked: Unpack) -> None:
+    path = unpacked(read.table)
+    excluded = rule_for(EXCLUDED, read)
+    try:
+        got = engine(path, read)
+    except Unsupported:
+        if excluded is None:
+            raise
+        pytest.skip(f"excluded: {excluded.reason}")
+    except HudiError as error:
+        expected_words = [ours for theirs, ours in REFUSALS.items() if theirs in (read.error or "")]
+        assert expected_words, f"Hudi read this: {error}"
+        assert isinstance(error, Invalid)
+        assert expected_words[0] in str(error)
+        return
+    if read.error is not None:
+        assert not any(words in read.error for words in REFUSALS), f"{got.num_rows} rows where Hudi refuses"
+        return
+    assert read.kind != "cdc", "change data capture is read: compare it, and take it off the rules"
+    if rule_for(OTHER_ROWS, read) is None:
+        compare(got, read)
+
+
+def compare(got: pa.Table, read: GoldenRead) -> None:
+    """Fails unless the rows are those expected. Hudi 0.15 moves partition columns to the end: its order does not count."""
+    expected = read.rows()
+    rule = rule_for(PARTITION_COLUMNS, read)
+    if rule is not None:
+        snapshot = GoldenRead(read.table, "snapshot").rows()
+        for column in rule.columns:
+            assert got.schema.field(column).type.equals(snapshot.schema.field(column).type)
+            assert values_by_path(got, column) <= values_by_path(snapshot, column)
+        got, expected = got.drop_columns(list(rule.columns)), expected.drop_columns(list(rule.columns))
+    assert difference(got, expected, ordered_columns=read.table.release != "0.15.0") is None
+
+
+def values_by_path(rows: pa.Table, column: str) -> set[tuple[str, object]]:
+    """Values of a partition column, each with the partition path it stands in."""
+    return set(zip(rows.column("_hoodie_partition_path").to_pylist(), rows.column(column).to_pylist(), strict=True))
+
+
+def without_cdc(log_files: list[str]) -> tuple[str, ...]:
+    """Log files that hold rows: Hudi lists change-data files among them."""
+    return tuple(sorted(name for name in log_files if not name.endswith(".cdc")))
+
+
+def rule_for(rules: tuple[Rule, ...], read: GoldenRead) -> Rule | None:
+    return next((rule for rule in rules if rule.covers(read)), None)
+
+
+@pytest.mark.skipif(not FULL, reason="needs the full golden set")
+@pytest.mark.parametrize("rule", EXCLUDED + OTHER_ROWS + PARTITION_COLUMNS, ids=lambda rule: rule.reason[:40])
+def test_every_rule_is_needed_by_some_read(rule: Rule) -> None:
+    assert any(rule.covers(read) for read in READS)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_file_slices_are_those_of_the_real_hudi(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
+    handle = opened(unpacked(table))
+    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    partitions = table.facts["partitions"]
+    expected = {
+        (partition, one["file_id"]): (one["base_instant"], one["base_file"], without_cdc(one["log_files"]))
+        for partition, found in partitions.items()
+        if isinstance(found, dict)
+        for one in found["latest_merged_slices_as_of_last_commit"]
+    }
+    got = {
+        part.group_id: (
+            part.base_instant,
+            part.base.name.text if part.base else None,
+            tuple(sorted(log.name.text for log in part.logs)),
+        )
+        for part in load_view(handle.storage, handle.config, timeline).slices_at()
+    }
+    assert got == expected
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_validate_finds_only_what_failed_writes_left(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
+    findings = validate_table(opened(unpacked(table)))
+    left = {
+        "cow_failed_left",
+        "cow_failed_bulk_left",
+        "cow_failed_validator",
+        "cow_null_in_list_fails",
+        "mor_failed_left",
+    }
+    kinds = {finding.kind for finding in findings}
+    assert kinds <= ({"pending", "uncommitted"} if table.scenario in left else set())
+    assert bool(findings) == (table.scenario in left)
+
+
+@pytest.mark.parametrize(
+    "table", [table for table in TABLES if table.name == "0.15.0/cow_cleaned"], ids=lambda table: table.name
+)
+def test_incremental_query_over_cleaned_files_fails_without_the_fallback(
+    table: GoldenTable, unpacked: Unpack, opened: Opened
+) -> None:
+    handle = opened(unpacked(table))
+    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    read = next(read for read in table.reads() if read.kind == "incremental" and read.error)
+    with pytest.raises(Invalid, match="cleaned since"):
+        load_read_plan(handle.storage, handle.config, timeline, ReadOptions(**read.options, full_scan_fallback=False))

@@ -1,0 +1,84 @@
+"""Rows in and out of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.cli.rows import open_rows, store_rows
+from hoodie.errors import Invalid
+
+ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".arrow", ".feather"])
+def test_stored_rows_are_read_back(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"rows{ending}"
+    assert store_rows(ROWS.to_reader(), str(file)) == 3
+    assert open_rows([str(file)]).read_all().equals(ROWS)
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_json_lines_are_read(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"rows{ending}"
+    file.write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n')
+    assert open_rows([str(file)]).read_all().equals(ROWS.slice(0, 2))
+
+
+def test_an_arrow_stream_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "rows.arrows"
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, ROWS.schema) as writer:
+        writer.write_table(ROWS)
+    assert open_rows([str(file)]).read_all().equals(ROWS)
+
+
+def test_a_folder_stands_for_its_data_files(tmp_path: Path) -> None:
+    for number in range(2):
+        pq.write_table(ROWS, tmp_path / f"part-{number}.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part-0.parquet.crc").touch()
+    assert open_rows([str(tmp_path)]).read_all().num_rows == 6
+
+
+def test_files_must_have_the_same_columns(tmp_path: Path) -> None:
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    pq.write_table(ROWS.select(["id"]), tmp_path / "b.parquet")
+    with pytest.raises(Invalid, match=r"b\.parquet has other columns"):
+        open_rows([str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows"])
+def test_an_unknown_ending_names_the_known_ones(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(Invalid, match=r"\.parquet"):
+        open_rows([str(tmp_path / name)])
+    with pytest.raises(Invalid, match=r"\.parquet"):
+        store_rows(ROWS.to_reader(), str(tmp_path / name))
+
+
+def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"no file .*none\.parquet"):
+        open_rows([str(tmp_path / "none.parquet")])
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(Invalid, match=r"bad\.parquet cannot be read"):
+        open_rows([str(tmp_path / "bad.parquet")])
+
+
+def test_a_query_that_fails_leaves_no_file_and_the_old_one_in_place(tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    file.write_bytes(b"old")
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield ROWS.to_batches()[0]
+        raise Invalid("half way")
+
+    with pytest.raises(Invalid, match="half way"):
+        store_rows(pa.RecordBatchReader.from_batches(ROWS.schema, failing()), str(file))
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]

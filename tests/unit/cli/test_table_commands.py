@@ -1,0 +1,185 @@
+"""The commands on real tables, with the local engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.cli import main
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+ROWS = pa.table({"id": ["a", "b", "c"], "city": ["oslo", "oslo", "rome"], "ts": [1, 1, 1], "fare": [1.5, 2.5, None]})
+
+
+def _pairs() -> list[str]:
+    return [part for key, value in OPTIONS.items() for part in ("-o", f"{key}={value}")]
+
+
+@pytest.fixture
+def rows_file(tmp_path: Path) -> str:
+    file = tmp_path / "rows.parquet"
+    pq.write_table(ROWS, file)
+    return str(file)
+
+
+@pytest.fixture
+def table(tmp_path: Path, rows_file: str, capsys: pytest.CaptureFixture[str]) -> str:
+    path = str(tmp_path / "trips")
+    assert main(["write", path, "--operation", "insert", "--input", rows_file, *_pairs()]) == 0
+    capsys.readouterr()
+    return path
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def _lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert main(["query", *arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_write_creates_a_table_and_sums_up_the_commit(
+    tmp_path: Path, rows_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["write", str(tmp_path / "t"), "--input", rows_file, *_pairs()]) == 0
+    shown = capsys.readouterr().out
+    assert "upsert: committed" in shown
+    assert "inserts" in shown
+
+
+def test_write_prints_the_commit_as_json(table: str, rows_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    committed = _json(capsys, "write", table, "--operation", "upsert", "--input", rows_file, *_pairs())
+    assert committed["operation"] == "upsert"
+    assert committed["updates"] == 3
+    assert committed["partitions"] == ["oslo", "rome"]
+
+
+def test_write_without_rows_asks_for_them(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["write", table, "--operation", "delete"]) == 2
+    assert "--input FILE" in capsys.readouterr().err
+
+
+def test_delete_partition_needs_no_rows(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    named = "hoodie.datasource.write.partitions.to.delete=oslo"
+    assert main(["write", table, "--operation", "delete_partition", "-o", named]) == 0
+    capsys.readouterr()
+    assert [row["id"] for row in _lines(capsys, table)] == ["c"]
+
+
+def test_an_unknown_operation_is_named(table: str, rows_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["write", table, "--operation", "merge", "--input", rows_file]) == 2
+    assert "Invalid: " in capsys.readouterr().err
+
+
+def test_query_shows_rows_without_meta_columns(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", table]) == 0
+    shown = capsys.readouterr().out
+    assert "oslo" in shown
+    assert "3 rows" in shown
+    assert "_hoodie_" not in shown
+
+
+def test_query_shows_the_first_rows_and_counts_all(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", table, "--limit", "2", "--columns", "id"]) == 0
+    assert "first 2 of 3 rows" in capsys.readouterr().out
+
+
+def test_query_as_json_lines_with_condition_and_columns(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _lines(capsys, table, "--where", "fare > 2 and city = 'oslo'", "--columns", "id,fare") == [
+        {"id": "b", "fare": 2.5}
+    ]
+
+
+def test_query_into_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.parquet"
+    assert main(["query", table, "--out", str(out)]) == 0
+    stored = pq.read_table(out)
+    assert sorted(stored["id"].to_pylist()) == ["a", "b", "c"]
+    assert "_hoodie_commit_time" in stored.column_names
+    assert "3 rows written" in capsys.readouterr().err
+
+
+def test_query_in_the_past_and_of_changes(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (first,) = _json(capsys, "timeline", table)
+    newer = tmp_path / "newer.parquet"
+    pq.write_table(pa.table({"id": ["b"], "city": ["oslo"], "ts": [2], "fare": [9.0]}), newer)
+    assert main(["write", table, "--input", str(newer), *_pairs()]) == 0
+    capsys.readouterr()
+    fares = {row["id"]: row["fare"] for row in _lines(capsys, table, "--as-of", first["requested_time"])}
+    assert fares == {"a": 1.5, "b": 2.5, "c": None}
+    changes = _lines(capsys, table, "--type", "incremental", "--begin", first["completion_time"])
+    assert [(row["id"], row["fare"]) for row in changes] == [("b", 9.0)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--begin", "000"],
+        ["--as-of", "2013-01-01", "--type", "incremental", "--begin", "000"],
+        ["--columns", "nope"],
+        ["--where", "nope = 1"],
+        ["--where", "fare >"],
+        ["--type", "incremental"],
+        ["--type", "cdc", "--begin", "000"],
+    ],
+)
+def test_queries_that_cannot_be_answered_say_why(
+    table: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", table, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(("Invalid: ", "Unsupported: "))
+    assert "Traceback" not in err
+
+
+def test_timeline_and_files(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (instant,) = _json(capsys, "timeline", table)
+    assert instant.keys() == {"requested_time", "completion_time", "action", "state"}
+    assert (instant["action"], instant["state"]) == ("commit", "COMPLETED")
+    slices = _json(capsys, "files", table)
+    assert [part["partition"] for part in slices] == ["oslo", "rome"]
+    for part in slices:
+        assert part.keys() == {"partition", "file_id", "base_instant", "base_file", "log_files"}
+        assert (Path(table) / part["partition"] / part["base_file"]).exists()
+    assert main(["timeline", table]) == 0
+    assert main(["files", table]) == 0
+    assert instant["requested_time"] in capsys.readouterr().out
+
+
+def test_validate_finds_nothing_on_a_table_in_order(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", table]) == 0
+    assert "in order" in capsys.readouterr().out
+    assert _json(capsys, "validate", table) == []
+
+
+def test_validate_exits_with_1_when_a_file_is_missing(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    victim = next(Path(table).glob("rome/*.parquet"))
+    victim.unlink()
+    assert main(["validate", table]) == 1
+    assert "finding" in capsys.readouterr().out
+    assert main(["validate", table, "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)
+    assert any(victim.name in finding["path"] for finding in findings)
+
+
+@pytest.mark.parametrize("command", ["query", "timeline", "files", "validate"])
+def test_no_table_is_one_clear_message(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, str(tmp_path / "nothing")]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("Invalid: ")
+    assert "nothing" in err
+    assert "Traceback" not in err

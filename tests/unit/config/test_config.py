@@ -1,0 +1,234 @@
+"""Options become a checked `Config`, or an error that says what to do."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import Any
+
+import pytest
+
+from hoodie.config import Config, resolve
+from hoodie.errors import Invalid, Unsupported
+
+ORDERING = "hoodie.table.ordering.fields"
+PRECOMBINE = "hoodie.datasource.write.precombine.field"
+
+
+def test_values_keep_their_canonical_key_and_read_as_typed() -> None:
+    config = resolve(
+        {
+            "hoodie.table.name": "trips",
+            PRECOMBINE: "ts, seq",
+            "hoodie.parquet.max.file.size": 1_000_000,
+            "hoodie.index.bloom.fpp": "0.01",
+            "hoodie.combine.before.insert": True,
+            "hoodie.cleaner.policy.failed.writes": "eager",
+        }
+    )
+    assert config.text("hoodie.table.name") == "trips"
+    assert config.list(ORDERING) == ("ts", "seq")
+    assert config.list(PRECOMBINE) == ("ts", "seq")
+    assert config.integer("hoodie.parquet.max.file.size") == 1_000_000
+    assert config.number("hoodie.index.bloom.fpp") == 0.01
+    assert config.flag("hoodie.combine.before.insert") is True
+    assert config.explicit["hoodie.clean.failed.writes.policy"] == "EAGER"
+
+
+def test_what_is_not_given_has_its_default() -> None:
+    config = resolve({})
+    assert config.text("hoodie.parquet.compression.codec") == "zstd"
+    assert config.text("hoodie.index.type") == "SIMPLE"
+    assert config.integer("hoodie.engine.local.max.bytes") == 256 * 1024 * 1024
+    assert config.flag("hoodie.metadata.enable") is False
+    assert config.optional("hoodie.table.name") is None
+    assert config.text("hoodie.table.name") == ""
+    assert config.list(ORDERING) == ()
+    assert not config.is_set("hoodie.index.type")
+
+
+def test_is_set_sees_every_spelling() -> None:
+    config = resolve({PRECOMBINE: "ts"})
+    assert config.is_set(ORDERING)
+    assert config.is_set(PRECOMBINE)
+    assert config.is_set("hoodie.table.precombine.field")
+
+
+def test_none_and_empty_numbers_mean_not_given() -> None:
+    config = resolve({"hoodie.table.name": None, "hoodie.parquet.page.size": " "})
+    assert not config.explicit
+
+
+def test_lists_of_python_become_comma_lists() -> None:
+    assert resolve({"hoodie.datasource.write.recordkey.field": ["a", "b"]}).list(
+        "hoodie.datasource.write.recordkey.field"
+    ) == ("a", "b")
+
+
+@pytest.mark.parametrize(("given", "kept"), [("SIX", "6"), (8, "8"), ("nine", "9")])
+def test_table_versions_are_understood_as_word_and_number(given: object, kept: str) -> None:
+    assert resolve({"hoodie.write.table.version": given}).text("hoodie.write.table.version") == kept
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("hoodie.combine.before.insert", "yes", "true or false"),
+        ("hoodie.parquet.max.file.size", "120MB", "a whole number >0"),
+        ("hoodie.parquet.max.file.size", 0, "a whole number >0"),
+        ("hoodie.index.bloom.fpp", 1.5, "a number >0 and <1"),
+        ("hoodie.index.type", "BLOOMY", "SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM"),
+        ("hoodie.datasource.write.operation", "merge", "upsert, insert"),
+        ("hoodie.write.table.version", 7, "9, 8, 6"),
+        ("hoodie.clustering.inline", "maybe", "true or false"),
+    ],
+)
+def test_a_wrong_value_names_key_value_and_what_is_accepted(key: str, value: Any, expected: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        resolve({key: value})
+    assert key in str(caught.value)
+    assert repr(str(value)) in str(caught.value)
+    assert expected in str(caught.value)
+    assert caught.value.facts["key"] == key
+
+
+def test_an_unknown_key_names_the_nearest() -> None:
+    with pytest.raises(Invalid, match=r"hoodie\.datasource\.write\.recordkey\.field\?"):
+        resolve({"hoodie.datasource.write.recordkey.fild": "id"})
+
+
+def test_a_misspelt_prefix_is_no_option_of_somebody_else() -> None:
+    with pytest.raises(Invalid, match=r"hoodie\.table\.name"):
+        resolve({"hodie.table.name": "t"})
+
+
+def test_other_options_pass_untouched() -> None:
+    given = {"path": "/tmp/t", "fs.s3a.endpoint": "http://x", "mergeSchema": "true", "compression": "snappy"}
+    config = resolve(given)
+    assert config.passed == given
+    assert not config.explicit
+
+
+def test_two_spellings_with_one_value_agree() -> None:
+    assert resolve({PRECOMBINE: "ts", ORDERING: " ts"}).list(ORDERING) == ("ts",)
+
+
+def test_two_spellings_with_different_values_contradict() -> None:
+    with pytest.raises(Invalid) as caught:
+        resolve({PRECOMBINE: "ts", ORDERING: "seq"})
+    assert PRECOMBINE in str(caught.value)
+    assert ORDERING in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
+        ("hoodie.datasource.hive_sync.enable", "true"),
+        ("hoodie.metadata.enable", True),
+        ("hoodie.metadata.record.index.enable", True),
+        ("hoodie.index.type", "BUCKET"),
+        ("hoodie.clustering.inline", "true"),
+        ("hoodie.table.cdc.enabled", "true"),
+        ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+        ("hoodie.cleaner.policy.failed.writes", "LAZY"),
+        ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
+        ("hoodie.datasource.write.keygenerator.class", "com.example.MyKeys"),
+        ("hoodie.datasource.write.operation", "bootstrap"),
+        ("hoodie.precommit.validators", "com.example.Check"),
+        ("hoodie.schema.on.read.enable", "true"),
+        ("hoodie.payload.delete.field", "op"),
+        ("hoodie.record.merge.property.anything", "x"),
+        ("hoodie.write.record.merge.mode", "CUSTOM"),
+        ("hoodie.base.file.format", "ORC"),
+    ],
+)
+def test_a_value_that_asks_for_what_is_not_there_yet_is_refused(key: str, value: object) -> None:
+    with pytest.raises(Unsupported) as caught:
+        resolve({key: value})
+    assert key in caught.value.cause
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.datasource.hive_sync.enable": "false", "hoodie.datasource.hive_sync.table": "t"},
+        {"hoodie.metadata.enable": "false", "hoodie.metadata.index.column.stats.enable": "true"},
+        {"hoodie.clustering.inline": "false", "hoodie.clustering.inline.max.commits": 4},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
+        {"hoodie.index.bucket.engine": "SIMPLE", "hoodie.bucket.index.num.buckets": 8},
+        {"hoodie.precommit.validators": ""},
+        {"hoodie.write.concurrency.mode": "SINGLE_WRITER", "hoodie.write.lock.dynamodb.region": "eu-west-1"},
+        {"hoodie.table.services.enabled": "true"},
+    ],
+)
+def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, object]) -> None:
+    assert resolve(options).explicit.keys() >= options.keys() - {"hoodie.precommit.validators"}
+
+
+def test_all_refused_options_are_named_at_once() -> None:
+    with pytest.raises(Unsupported) as caught:
+        resolve({"hoodie.index.type": "BUCKET", "hoodie.table.cdc.enabled": "true"})
+    assert "hoodie.index.type=BUCKET" in caught.value.cause
+    assert "hoodie.table.cdc.enabled=true" in caught.value.cause
+
+
+def test_reading_ignores_what_only_steers_writes() -> None:
+    resolve({"hoodie.metadata.enable": "true", "hoodie.index.type": "RECORD_INDEX"}, purpose="read")
+    with pytest.raises(Unsupported):
+        resolve({"hoodie.datasource.query.incremental.format": "cdc"}, purpose="read")
+
+
+def test_upkeep_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="hoodie"):
+        resolve(
+            {
+                "hoodie.clean.automatic": "true",
+                "hoodie.cleaner.commits.retained": 2,
+                "hoodie.archive.automatic": True,
+                "hoodie.compact.inline": True,
+            }
+        )
+    (line,) = caplog.records
+    assert line.levelno == logging.WARNING
+    assert "no cleaner" in line.message
+    assert "hoodie.cleaner.commits.retained=2" in line.message
+
+
+def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="hoodie"):
+        resolve({"hoodie.upsert.shuffle.parallelism": 2, "hoodie.embed.timeline.server": "true"})
+    (line,) = caplog.records
+    assert line.levelno == logging.INFO
+    assert "hoodie.upsert.shuffle.parallelism, hoodie.embed.timeline.server" in line.message
+
+
+def test_defaults_say_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="hoodie"):
+        resolve({"hoodie.table.name": "t", "hoodie.keep.min.commits": 20})
+    assert not caplog.records
+
+
+def test_options_with_the_commit_metadata_prefix_are_kept_for_the_commit() -> None:
+    prefix = "hoodie.datasource.write.commitmeta.key.prefix"
+    assert resolve({"_batch": 7}).commit_metadata() == {"_batch": "7"}
+    config = resolve({prefix: "hoodie.ck.", "hoodie.ck.offset": "12", "_other": "x"})
+    assert config.commit_metadata() == {"hoodie.ck.offset": "12"}
+
+
+def test_secrets_are_not_printed() -> None:
+    config = resolve({"fs.s3a.secret.key": "topsecret", "hoodie.datasource.hive_sync.password": "topsecret"})
+    assert "topsecret" not in repr(config)
+    assert config.passed["fs.s3a.secret.key"] == "topsecret"
+
+
+def test_a_number_without_value_and_default_says_so() -> None:
+    with pytest.raises(Invalid, match="has no value"):
+        resolve({}).integer("hoodie.write.lock.zookeeper.port")
+
+
+def test_a_config_is_picklable() -> None:
+    config = resolve({"hoodie.table.name": "t", "path": "/x"})
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert Config() == resolve({})

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.read import ReadOptions, ReadPlan, load_read_plan, run_read
+from hoodie.spec import V6, V8, V9, FormatProfile
+from hoodie.testing.hand_table import HandTable
+
+
+@pytest.fixture(params=[V6, V8, V9], ids=["v6", "v8", "v9"])
+def profile(request: pytest.FixtureRequest) -> FormatProfile:
+    return request.param
+
+
+def _plan(table: HandTable, options: Mapping[str, Any]) -> ReadPlan:
+    return load_read_plan(table.storage, table.config, table.timeline(), ReadOptions(**options))
+
+
+@pytest.fixture
+def plan() -> Callable[..., ReadPlan]:
+    """`plan(table, query=..., filter=...)`"""
+    return lambda table, **options: _plan(table, options)
+
+
+@pytest.fixture
+def rows() -> Callable[..., pa.Table]:
+    """`rows(table, query=..., filter=...)`: all rows of the query."""
+    return lambda table, **options: run_read(_plan(table, options), table.storage).read_all()

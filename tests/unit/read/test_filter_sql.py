@@ -1,0 +1,171 @@
+"""SQL conditions as Arrow expressions: the rows that match are those Spark would keep."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.read import filter_of, parse_filter, parse_row_filter
+
+UTC = dt.UTC
+ROWS = pa.table(
+    {
+        "row": pa.array(range(4)),
+        "id": pa.array([1, 2, 3, None], pa.int32()),
+        "part": ["p0", "p1", None, "it's"],
+        "day": [dt.date(2024, 1, 1), dt.date(2024, 1, 2), dt.date(2024, 1, 3), None],
+        "ts": pa.array([dt.datetime(2024, 1, day, 10) for day in (1, 2, 3)] + [None], pa.timestamp("us", "UTC")),
+        "local": pa.array([dt.datetime(2024, 1, day, 10) for day in (1, 2, 3)] + [None], pa.timestamp("us")),
+        "x": [1.5, 2.5, float("nan"), None],
+        "price": pa.array([Decimal("1.50"), Decimal("2.25"), None, None], pa.decimal128(10, 2)),
+        "live": [True, False, None, True],
+        "s": [{"b": 1}, {"b": 2}, None, {"b": None}],
+        "number": ["5", "6", "7", None],
+        "raw": [b"a", b"b", None, None],
+    }
+)
+
+MATCHES = {
+    # comparisons, with literals in the column's type
+    "id > 1L": [1, 2],
+    "id > 1.5": [1, 2],
+    "ID = '2'": [1],
+    "2 <= id": [1, 2],
+    "id <> 2": [0, 2],
+    "id = 3000000000": [],
+    "id between 1 and 2": [0, 1],
+    "id <=> null": [3],
+    "id <=> 1": [0],
+    "day = DATE '2024-01-01'": [0],
+    "day = '2024-01-02'": [1],
+    "day >= TIMESTAMP '2024-01-01 00:00:01'": [1, 2],
+    "ts >= TIMESTAMP '2024-01-02 10:00:00'": [1, 2],
+    "ts >= '2024-01-02'": [1, 2],
+    "ts >= '2024-01-02 12:00:00+02:00'": [1, 2],
+    "ts > day": [0, 1, 2],
+    "local < '2024-01-02 10:00:00'": [0],
+    "x = 1.5D": [0],
+    "x > 2": [1, 2],
+    "x < 2": [0],
+    "x <> 1.5": [1, 2],
+    "price = 1.50BD": [0],
+    "price > 1.6": [1],
+    "number > 5": [1, 2],
+    "number = '5'": [0],
+    "raw = 'a'": [0],
+    "s.b = 1": [0],
+    "part = 'it\\'s'": [3],
+    # logic with NULL
+    "not (id = 1)": [1, 2],
+    "id = 1 or part = 'p1'": [0, 1],
+    "id > 1 and part is not null": [1],
+    "id is null": [3],
+    "isnotnull(part)": [0, 1, 3],
+    "isnull(part) or live": [0, 2, 3],
+    "live": [0, 3],
+    "not live": [1],
+    "live is true": [0, 3],
+    "live is not true": [1, 2],
+    "live = false": [1],
+    "true": [0, 1, 2, 3],
+    "null": [],
+    # sets
+    "id in (1, 2, null)": [0, 1],
+    "id in (1.0, 2)": [0, 1],
+    "id not in (1)": [1, 2],
+    "id not in (1, null)": [],
+    "part in ('p0', 'zz')": [0],
+    # text
+    "part like 'p%'": [0, 1],
+    "not part like 'p%'": [3],
+    "part ilike 'P_'": [0, 1],
+    "part like 'p!_' escape '!'": [],
+    "part rlike '^p[01]$'": [0, 1],
+    "startswith(part, 'p')": [0, 1],
+    "endswith(part, 's')": [3],
+    'contains(part, "\'")': [3],
+    "upper(part) = 'P0'": [0],
+    "length(part) = 2": [0, 1],
+    "substring(part, 2, 1) = '1'": [1],
+    "substring(part, -1) = 's'": [3],
+    "coalesce(part, 'zz') = 'zz'": [2],
+    # computed
+    "id + 1 = 3": [1],
+    "id / 2 = 1.5": [2],
+    "id / 0 = 1": [],
+    "-id < -1": [1, 2],
+    "abs(x) < 2": [0],
+    "cast(id as bigint) = 3": [2],
+    "cast(number as int) = 6": [1],
+    "cast(id as string) = '3'": [2],
+    "year(day) = 2024 and month(ts) = 1 and day(day) = 2": [1],
+}
+
+
+def kept(condition: pc.Expression) -> list[int]:
+    return ROWS.filter(condition).column("row").to_pylist()
+
+
+@pytest.mark.parametrize("sql", MATCHES)
+def test_condition_keeps_the_rows_spark_keeps(sql):
+    assert kept(parse_filter(sql, ROWS.schema)) == MATCHES[sql]
+
+
+@pytest.mark.parametrize("sql", MATCHES)
+def test_conjuncts_say_which_columns_they_look_at(sql):
+    for part in parse_row_filter(sql, ROWS.schema).conjuncts:
+        narrow = ROWS.select(["row", *sorted(part.columns - {"row"})])
+        assert narrow.filter(part.expression).num_rows == ROWS.filter(part.expression).num_rows
+
+
+def test_timestamps_without_a_zone_are_in_the_given_zone():
+    sql = "ts = '2024-01-01 11:00:00'"
+    assert kept(parse_filter(sql, ROWS.schema, timezone="Europe/Paris")) == [0]
+    assert kept(parse_filter(sql, ROWS.schema)) == []
+
+
+def test_parts_joined_by_and_can_be_decided_one_by_one():
+    found = parse_row_filter("(part = 'p0' and id > 0) and (id = 1 or part = 'p1')", ROWS.schema)
+    assert [part.columns for part in found.conjuncts] == [{"part"}, {"id"}, {"id", "part"}]
+    assert found.decidable_with(["day"]) is None
+    early = found.decidable_with(["part"])
+    assert early is not None
+    assert kept(early) == [0]
+
+
+def test_arrow_expression_knows_its_columns():
+    found = filter_of((pc.field("id") > 1) | pc.field("part").is_null(), ROWS.schema)
+    assert found.columns == {"id", "part"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("nowhere = 1", "'nowhere', which is not a column"),
+        ("s.nowhere = 1", "'s.nowhere', which is not a column"),
+        ("id =", "Cannot parse"),
+        ("id", "not a condition"),
+        ("id = 'abc'", "not a value of type int32"),
+        ("day = 'yesterday'", "not a value of type date32"),
+        ("live = 5", "not a value of type bool"),
+    ],
+)
+def test_wrong_condition_is_refused_in_words(sql, words):
+    with pytest.raises(Invalid, match=words):
+        parse_filter(sql, ROWS.schema)
+
+
+@pytest.mark.parametrize("sql", ["date_add(day, 1) = day", "id in (select 1)", "cast(x as string) = '1.5'"])
+def test_what_has_no_counterpart_is_named(sql):
+    with pytest.raises(Unsupported, match="not supported here"):
+        parse_filter(sql, ROWS.schema)
+
+
+def test_arrow_expression_over_unknown_columns_is_refused():
+    with pytest.raises(Invalid, match="cannot be applied"):
+        filter_of(pc.field("nowhere") > 1, ROWS.schema)

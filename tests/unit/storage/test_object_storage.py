@@ -1,0 +1,388 @@
+"""What an answer of an object store means: lost answers, refusals, versions, leases. The store is in memory."""
+
+import json
+import os
+import pickle
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import obstore
+import pytest
+from obstore import exceptions as foreign
+from obstore.store import MemoryStore
+
+from hoodie.env import SystemEnv
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Invalid, Missing, Unavailable, Unsupported
+from hoodie.storage import object as object_module
+from hoodie.storage import open_storage
+from hoodie.storage.lease import LEASE_PATH, Lease, encode_lease, held_lease, parse_lease
+from hoodie.storage.object import ObjectStorage, object_failure
+
+
+class NoSleep(SystemEnv):
+    """The real clock, moved by hand; sleeping takes no time."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        pass
+
+
+@pytest.fixture
+def store(monkeypatch) -> MemoryStore:
+    store = MemoryStore()
+    monkeypatch.setattr(object_module, "open_store", lambda location, options: store)
+    return store
+
+
+@pytest.fixture
+def env() -> NoSleep:
+    return NoSleep()
+
+
+@pytest.fixture
+def storage(store, env) -> ObjectStorage:
+    return ObjectStorage("s3://bucket/base", {"aws_secret_access_key": "topsecret"}, env)
+
+
+@pytest.fixture
+def puts(monkeypatch):
+    """A script of what successive PUTs do: `done` or not, then the error they answer with."""
+    script: list[tuple[bool, Exception | None]] = []
+    real = obstore.put
+    log: list[str] = []
+
+    def put(store, path, data, **options):
+        log.append(path)
+        is_done, error = script.pop(0) if script else (True, None)
+        if is_done:
+            try:
+                result = real(store, path, data, **options)
+            except Exception as refused:
+                raise error or refused from None
+        if error is not None:
+            raise error
+        return result
+
+    monkeypatch.setattr(object_module.obstore, "put", put)
+    return SimpleNamespace(script=script, log=log)
+
+
+LOST = foreign.GenericError("Generic S3 error: HTTP error: error sending request")
+EXISTS = foreign.AlreadyExistsError("412")
+
+
+# create
+
+
+@pytest.mark.parametrize("data", [b"", b"content"])
+def test_a_create_whose_answer_was_lost_but_was_done_succeeds(storage, puts, data) -> None:
+    puts.script[:] = [(True, LOST)]
+    storage.create("x", data)
+    assert storage.read("x") == data
+    assert len(puts.log) == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"content"])
+def test_a_create_repeated_by_the_client_after_its_own_success_succeeds(storage, puts, data) -> None:
+    puts.script[:] = [(True, EXISTS)]
+    storage.create("x", data)
+    assert storage.read("x") == data
+
+
+@pytest.mark.parametrize("answer", [EXISTS, LOST])
+@pytest.mark.parametrize("data", [b"", b"same"])
+def test_the_same_bytes_by_another_are_not_taken_for_ours(storage, puts, answer, data) -> None:
+    storage.create("x", data)
+    puts.script[:] = [(False, answer)]
+    with pytest.raises(Conflict):
+        storage.create("x", data)
+
+
+def test_a_create_whose_request_never_arrived_is_repeated(storage, puts) -> None:
+    puts.script[:] = [(False, LOST), (False, EXISTS), (True, None)]
+    storage.create("x", b"1")
+    assert storage.read("x") == b"1"
+    assert len(puts.log) == 3
+
+
+def test_a_create_that_never_arrives_is_unavailable(storage, puts) -> None:
+    puts.script[:] = [(False, LOST)] * 10
+    with pytest.raises(Unavailable, match="the file is not there") as caught:
+        storage.create("x", b"1")
+    assert "topsecret" not in str(caught.value)
+    assert len(puts.log) == 4
+
+
+def test_a_create_that_cannot_be_asked_about_is_unknown(storage, puts, monkeypatch) -> None:
+    puts.script[:] = [(True, LOST)]
+    real = obstore.get
+
+    def get(*args, **kwargs):
+        raise LOST
+
+    monkeypatch.setattr(object_module.obstore, "get", get)
+    with pytest.raises(CommitUnknown, match="was lost"):
+        storage.create("x", b"1")
+    monkeypatch.setattr(object_module.obstore, "get", real)
+    assert storage.read("x") == b"1"
+
+
+def test_a_refused_create_that_cannot_be_asked_about_is_a_conflict(storage, puts, monkeypatch) -> None:
+    puts.script[:] = [(False, EXISTS)]
+    monkeypatch.setattr(object_module.obstore, "get", _raising(foreign.PermissionDeniedError("403")))
+    with pytest.raises(Conflict):
+        storage.create("x", b"1")
+
+
+@pytest.mark.parametrize(("status", "tries"), [("400 Bad Request", 1), ("409 Conflict", 4), ("503 Slow Down", 4)])
+def test_only_an_answer_that_may_have_done_something_is_asked_about(storage, puts, status, tries) -> None:
+    error = foreign.GenericError(f"Error performing PUT - Server returned non-2xx status code: {status}: x")
+    puts.script[:] = [(False, error)] * 10
+    with pytest.raises(Unavailable):
+        storage.create("x", b"1")
+    assert len(puts.log) == tries
+
+
+def test_a_backslash_is_refused_where_the_store_would_change_it(store) -> None:
+    with pytest.raises(Invalid, match="backslash"):
+        ObjectStorage("az://c/t").create("a\\b", b"")
+
+
+def test_a_denied_create_is_unavailable_at_once(storage, puts) -> None:
+    puts.script[:] = [(False, foreign.PermissionDeniedError("403 Forbidden"))]
+    with pytest.raises(Unavailable, match="denies permission"):
+        storage.create("x", b"1")
+    assert len(puts.log) == 1
+
+
+# translation
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (FileNotFoundError("not found"), Missing),
+        (FileNotFoundError("<Code>NoSuchBucket</Code>"), Unavailable),
+        (foreign.AlreadyExistsError("x"), Conflict),
+        (foreign.PreconditionError("x"), Conflict),
+        (foreign.NotModifiedError("x"), Conflict),
+        (foreign.PermissionDeniedError("x"), Unavailable),
+        (foreign.UnauthenticatedError("x"), Unavailable),
+        (foreign.NotSupportedError("x"), Unsupported),
+        (NotImplementedError("x"), Unsupported),
+        (foreign.InvalidPathError("x"), Invalid),
+        (ValueError("Could not parse path: x"), Invalid),
+        (foreign.UnknownConfigurationKeyError("x"), Invalid),
+        (foreign.GenericError("x"), Unavailable),
+        (foreign.JoinError("x"), Unavailable),
+        (foreign.BaseError("x"), Unavailable),
+        (OSError("x"), Unavailable),
+    ],
+)
+def test_errors_of_obstore_become_ours(error, kind) -> None:
+    failure = object_failure(error, "read", "s3://b/p", ())
+    assert type(failure) is kind
+    assert "s3://b/p" in str(failure)
+
+
+def test_no_error_of_obstore_is_unknown_here() -> None:
+    known = {
+        *("BaseError", "GenericError", "NotFoundError", "InvalidPathError", "JoinError", "NotSupportedError"),
+        *("AlreadyExistsError", "PreconditionError", "NotModifiedError", "PermissionDeniedError"),
+        *("UnauthenticatedError", "UnknownConfigurationKeyError"),
+    }
+    named = {name for name in dir(foreign) if name.endswith("Error")}
+    assert named <= known, "obstore has grown an error: decide in object_failure what it means"
+
+
+def test_mistakes_of_ours_pass_untranslated(storage, monkeypatch) -> None:
+    monkeypatch.setattr(object_module.obstore, "head", _raising(TypeError("bug")))
+    with pytest.raises(TypeError, match="bug"):
+        storage.head("x")
+
+
+def test_messages_hold_no_secret(storage, monkeypatch) -> None:
+    monkeypatch.setattr(object_module.obstore, "get", _raising(foreign.GenericError("bad key topsecret given")))
+    with pytest.raises(Unavailable) as caught:
+        storage.read("x")
+    shown = f"{caught.value} {caught.value!r} {caught.value.facts} {caught.value.__cause__} {storage!r}"
+    assert "topsecret" not in shown
+    assert "***" in shown
+
+
+def test_a_name_the_store_does_not_take_is_invalid(storage) -> None:
+    with pytest.raises(Invalid, match="does not take the name"):
+        storage.create("line\nbreak", b"")
+
+
+def test_an_unreachable_store_is_unavailable_and_soon() -> None:
+    options = {
+        "aws_access_key_id": "AKIAKEY",
+        "aws_secret_access_key": "topsecret",
+        "aws_endpoint": "http://127.0.0.1:9",
+        "max_retries": "1",
+    }
+    storage = open_storage("s3://bucket/t", options)
+    for act in (
+        lambda: storage.read("x"),
+        lambda: storage.head("x"),
+        lambda: storage.list_dir(""),
+        lambda: list(storage.list("")),
+        lambda: storage.put("x", b""),
+        lambda: storage.delete("x"),
+        lambda: storage.open_input("x"),
+        lambda: storage.read_range("x", 0, 1),
+    ):
+        with pytest.raises(Unavailable, match="network") as caught:
+            act()
+        assert "topsecret" not in str(caught.value)
+    with pytest.raises(CommitUnknown):
+        storage.create("x", b"")
+
+
+# folders
+
+
+def test_a_file_that_was_removed_by_another_does_not_stop_delete_dir(storage, store, monkeypatch) -> None:
+    for name in "abc":
+        storage.put(f"d/{name}", b"")
+    real = obstore.delete
+
+    def delete(store, paths):
+        if not isinstance(paths, str):
+            real(store, "d/b")
+            raise FileNotFoundError("d/b")
+        if paths == "d/b":
+            raise FileNotFoundError("d/b")
+        real(store, paths)
+
+    monkeypatch.setattr(object_module.obstore, "delete", delete)
+    assert storage.delete_dir("d") == 3
+    assert list(storage.list("")) == []
+
+
+# processes
+
+
+def test_a_forked_child_is_refused_instead_of_hanging(storage) -> None:
+    storage.put("x", b"")
+    child = os.fork()
+    if child == 0:
+        try:
+            storage.read("x")
+        except Unsupported:
+            os._exit(7)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_pickles_hold_no_client(storage) -> None:
+    copy = pickle.loads(pickle.dumps(storage))
+    assert (copy, copy.options) == (storage, storage.options)
+
+
+# lease
+
+
+def lease_of(storage: ObjectStorage) -> Lease:
+    return parse_lease(storage.read(LEASE_PATH), LEASE_PATH)
+
+
+def test_a_lease_is_written_as_hudi_writes_it(storage, env) -> None:
+    with storage.exclusive("a write"):
+        fields = json.loads(storage.read(LEASE_PATH))
+        assert list(fields) == ["validUntil", "expired", "owner"]
+        assert fields["expired"] is False
+        assert abs(fields["validUntil"] - env.now().timestamp() * 1000 - 300_000) < 5_000
+        assert len(fields["owner"]) == 36
+    assert lease_of(storage).expired is True
+    assert lease_of(storage).owner == fields["owner"]
+
+
+def test_a_lease_of_a_hudi_writer_excludes_until_it_has_passed(storage, env) -> None:
+    until = int(env.now().timestamp() * 1000) + 60_000
+    storage.put(LEASE_PATH, b'{"owner":"hudi-1","validUntil":%d,"expired":false,"extra":1}' % until)
+    with pytest.raises(Conflict, match="hudi-1"), storage.exclusive("a write"):
+        pass
+    env.ahead = timedelta(seconds=60)
+    with pytest.raises(Conflict), storage.exclusive("a write"):  # within the clock difference
+        pass
+    env.ahead = timedelta(seconds=61)
+    with storage.exclusive("a write"):
+        assert lease_of(storage).owner != "hudi-1"
+
+
+def test_an_expired_lease_is_free_at_once(storage) -> None:
+    storage.put(LEASE_PATH, encode_lease(Lease(2**60, True, "gone")))
+    with storage.exclusive("a write"):
+        pass
+
+
+def test_of_two_that_replace_a_free_lease_one_wins(storage, monkeypatch) -> None:
+    storage.put(LEASE_PATH, encode_lease(Lease(0, True, "gone")))
+    real = ObjectStorage.replace_version
+
+    def late(self, path, data, version):
+        monkeypatch.setattr(ObjectStorage, "replace_version", real)
+        held = self.exclusive("the other's write")
+        held.__enter__()
+        try:
+            return real(self, path, data, version)
+        finally:
+            held.__exit__(None, None, None)
+
+    monkeypatch.setattr(ObjectStorage, "replace_version", late)
+    with pytest.raises(Conflict), storage.exclusive("a write"):
+        pass
+
+
+def test_a_lease_is_extended_while_it_is_held(storage, env) -> None:
+    with held_lease(storage, "a write", env, renew_seconds=0.02):
+        first = lease_of(storage)
+        deadline = time.monotonic() + 10
+        while lease_of(storage).valid_until_ms == first.valid_until_ms and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert lease_of(storage).valid_until_ms > first.valid_until_ms
+        assert lease_of(storage).owner == first.owner
+    assert lease_of(storage).expired is True
+    assert not [thread for thread in threading.enumerate() if thread.name == "lease"]
+
+
+def test_a_lease_taken_by_another_is_not_given_back(storage, env, caplog) -> None:
+    with held_lease(storage, "a write", env, renew_seconds=0.02):
+        storage.put(LEASE_PATH, encode_lease(Lease(2**60, False, "thief")))
+        deadline = time.monotonic() + 10
+        while "taken by another" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert lease_of(storage) == Lease(2**60, False, "thief")
+
+
+def test_a_lease_whose_replacement_was_repeated_by_the_client_is_held(storage, puts) -> None:
+    storage.put(LEASE_PATH, encode_lease(Lease(0, True, "gone")))
+    puts.script[:] = [(True, foreign.PreconditionError("412"))]
+    with storage.exclusive("a write"):
+        assert lease_of(storage).expired is False
+    assert lease_of(storage).expired is True
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"validUntil":"x","expired":false,"owner":"o"}'])
+def test_what_is_no_lease_is_corrupt_and_names_the_remedy(storage, data) -> None:
+    storage.put(LEASE_PATH, data)
+    with pytest.raises(Corrupt, match="nobody writes"), storage.exclusive("a write"):
+        pass
+
+
+def _raising(error: Exception):
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    return fail
