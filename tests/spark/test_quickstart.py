@@ -1,8 +1,8 @@
 """Hudi's PySpark quick start, step by step, as its guide for 1.x has it: only `hoodie.enable(spark)` stands in front.
 
 The table has no record key: keys are made by the first write, and later steps find rows by the `_hoodie_*` columns of
-the frame they read. The SQL parts of the guide (CREATE TABLE, INSERT INTO, MERGE INTO ...) are not supported yet and say
-so. What the real Hudi 1.2.0 answers to each step was recorded; the numbers here are those.
+the frame they read. The SQL parts of the guide (CREATE TABLE, INSERT INTO, MERGE INTO ...) are not supported yet and
+say so. What the real Hudi 1.2.0 answers to each step was recorded; the numbers here are those.
 """
 
 from __future__ import annotations

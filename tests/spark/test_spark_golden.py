@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,17 +26,14 @@ TABLES = golden_tables((ROOT / FULL).resolve() if FULL else ROOT / "tests" / "go
 READS = tuple(read for table in TABLES for read in table.reads())
 
 # A worker starts a Python process: a few tables with many types and partitionings are enough.
-BY_WORKERS = tuple(
-    read
-    for read in READS
-    if read.table.scenario in ("cow_all_types", "cow_timestamp_keygen", "cow_drop_partition_columns", "cow_type_promotion")
-)
+WORKER_SCENARIOS = ("cow_all_types", "cow_timestamp_keygen", "cow_drop_partition_columns", "cow_type_promotion")
+BY_WORKERS = tuple(read for read in READS if read.table.scenario in WORKER_SCENARIOS)
 
 Planned = tuple[Storage, ReadPlan]
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[GoldenRead], Planned]]:
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Callable[[GoldenRead], Planned]:
     folder = tmp_path_factory.mktemp("golden")
     known: dict[str, Path] = {}
 
@@ -46,7 +43,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Gold
         table = Table.open(str(known[read.table.name]))
         return table.storage, table.read_plan(**read.options)
 
-    yield plan
+    return plan
 
 
 @pytest.mark.parametrize("read", READS, ids=lambda read: read.id)

@@ -16,7 +16,8 @@ def start_spark() -> Any:
     from hoodie.spark import session  # noqa: PLC0415
 
     spark: Any = session("hoodie", **{"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"})
-    spark.sparkContext.setLogLevel("ERROR")
+    if hasattr(spark, "sparkContext"):
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,8 +58,10 @@ class CommitTimes:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The selected completed writes, oldest requested first. `reaches_back`: it begins before the active timeline does,
-    so archived commits are meant too. `by_completion` says which clock `begin` and `end` are on.
+    """The selected completed writes of the active timeline, oldest requested first.
+
+    `by_completion` says which clock `begin` and `end` are on. `archived` are requested times of selected writes that
+    are archived; where the clock is the requested time they are not looked up: `has_unknown_past`.
     """
 
     begin: InstantTime
@@ -67,6 +69,18 @@ class Window:
     instants: tuple[Instant, ...]
     by_completion: bool
     reaches_back: bool = False
+    archived: frozenset[InstantTime] = frozenset()
+    has_unknown_past: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no commit at all is selected."""
+        return not (self.instants or self.archived or self.has_unknown_past)
+
+    @property
+    def needs_snapshot(self) -> bool:
+        """Whether archived commits are selected: which files they wrote is not known any more."""
+        return bool(self.archived) or self.has_unknown_past
 
     @property
     def requested(self) -> frozenset[InstantTime]:
@@ -82,6 +96,16 @@ def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, *, b
     active = [clock[one] for one in writes if not timeline.is_before_start(one.requested)]
     reaches_back = bool(active) and begin < min(active)
     return Window(begin, end, instants, by_completion, reaches_back)
+
+
+def with_archived(window: Window, completions: Mapping[InstantTime, InstantTime]) -> Window:
+    """The window with those archived writes (requested → completion time) that completed in its range."""
+    selected = (
+        requested
+        for requested, completed in completions.items()
+        if window.begin < completed and (window.end is None or completed <= window.end)
+    )
+    return replace(window, archived=frozenset(selected))
 
 
 def without_hollow(window: Window, first_incomplete: InstantTime | None, *, block: bool) -> Window:
@@ -105,7 +129,7 @@ def without_hollow(window: Window, first_incomplete: InstantTime | None, *, bloc
             incomplete=first_incomplete,
         )
     kept = tuple(one for one in window.instants if one not in late)
-    return Window(window.begin, window.end, kept, window.by_completion, window.reaches_back)
+    return replace(window, instants=kept)
 
 
 def newest_files(
@@ -137,41 +161,33 @@ def newest_files(
     return there, tuple(sorted(path for path in newest.values() if path not in listed))
 
 
-def commit_times(window: Window, timeline: Timeline, *, has_history: bool) -> CommitTimes:
-    """The commit times that count for a window.
-
-    Raises:
-        Unsupported: the range begins in archived history, and the clock is the completion time.
-    """
+def commit_times(window: Window, timeline: Timeline) -> CommitTimes:
+    """The commit times that count for a window."""
+    times = window.requested | window.archived
     first = timeline.first_write_instant
-    if first is None or not (window.reaches_back and has_history):
-        return CommitTimes(window.requested)
-    start = first.requested
-    if not window.by_completion:
-        # Of 17-digit times exactly those up to `end` are smaller than `end` with a digit behind it.
-        return CommitTimes(
-            window.requested, window.begin, start if window.end is None else min(start, window.end + "0")
-        )
-    if window.begin.strip("0") == "" and window.instants:
-        return CommitTimes(window.requested, "", start)
-    raise Unsupported(
-        f"The incremental query begins at {window.begin}, before the active timeline, "
-        "and archived commits are not read yet",
-        remedy=f"Begin at 000 to have everything, or not before {start}, the first commit that is not archived",
-        begin=window.begin,
-    )
+    if first is None or not window.has_unknown_past:
+        return CommitTimes(times)
+    # Of 17-digit times exactly those up to `end` are smaller than `end` with a digit behind it.
+    until = first.requested if window.end is None else min(first.requested, window.end + "0")
+    return CommitTimes(times, window.begin, until)
 
 
-def ensure_fallback_allowed(gone: tuple[str, ...], *, allowed: bool) -> None:
-    """Nothing, when the newest snapshot may be read in place of files that are gone.
+def ensure_fallback_allowed(window: Window, gone: tuple[str, ...], *, allowed: bool) -> None:
+    """Nothing, when the newest snapshot may be read in place of files that are gone or no longer known.
 
     Raises:
         Invalid: it may not; names a file.
     """
-    if gone and not allowed:
-        raise Invalid(
-            f"{len(gone)} files of the range are gone, cleaned since: {gone[0]}",
-            remedy="Begin later, or filter the newest snapshot instead with "
-            "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true",
-            path=gone[0],
-        )
+    if allowed or not (gone or window.needs_snapshot):
+        return
+    what = (
+        f"{len(gone)} files of the range are gone, cleaned since: {gone[0]}"
+        if gone
+        else "The range has archived commits"
+    )
+    raise Invalid(
+        what,
+        remedy="Begin later, or filter the newest snapshot instead with "
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true",
+        path=gone[0] if gone else None,
+    )

@@ -13,7 +13,7 @@ It opens no data file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Unsupported
+from hoodie.read.archived import load_archived_commits
 from hoodie.read.filter_sql import parse_row_filter
 from hoodie.read.incremental import (
     CommitTimes,
@@ -29,6 +30,7 @@ from hoodie.read.incremental import (
     ensure_fallback_allowed,
     newest_files,
     select,
+    with_archived,
     without_hollow,
 )
 from hoodie.read.read_options import EARLIEST, Query, ReadOptions, ensure_consistent
@@ -105,7 +107,6 @@ class ReadFacts:
     past: KnownPast = field(default_factory=KnownPast)
     window: Window | None = None
     commits: Mapping[InstantTime, CommitMetadata] = field(default_factory=dict)
-    has_history: bool = False
 
 
 def load_read_plan(
@@ -193,14 +194,13 @@ def _incremental_facts(storage: Storage, config: TableConfig, view: View, option
     if not by_completion:
         hollow = first_incomplete_write(storage, timeline)
         window = without_hollow(window, hollow, block=options.hollow_commits == "BLOCK")
+    if window.reaches_back and by_completion:
+        window = with_archived(window, load_archived_commits(storage, timeline.profile))
+    elif window.reaches_back:
+        window = replace(window, has_unknown_past=_has_history(storage, timeline))
     commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
-    return ReadFacts(
-        schema=load_table_schema(storage, config, view, until),
-        window=window,
-        commits=commits,
-        has_history=window.reaches_back and _has_history(storage, timeline),
-    )
+    return ReadFacts(load_table_schema(storage, config, view, until), window=window, commits=commits)
 
 
 def _instant(text: str, config: TableConfig) -> InstantTime:
@@ -221,12 +221,12 @@ def _has_history(storage: Storage, timeline: Timeline) -> bool:
 def _incremental_slices(
     view: View, config: TableConfig, facts: ReadFacts, window: Window, options: ReadOptions
 ) -> tuple[tuple[FileSlice, ...], CommitTimes]:
-    times = commit_times(window, view.timeline, has_history=facts.has_history)
-    if not window.instants:
+    times = commit_times(window, view.timeline)
+    if window.is_empty:
         return (), times
     newest, gone = newest_files(window, facts.commits, view)
-    ensure_fallback_allowed(gone, allowed=options.full_scan_fallback)
-    if gone or times.below is not None:
+    ensure_fallback_allowed(window, gone, allowed=options.full_scan_fallback)
+    if gone or window.needs_snapshot:
         return view.slices_at(), times
     slices = (FileSlice(*group, base.name.instant, base) for group, base in newest.items())
     return tuple(sorted(slices, key=lambda part: part.group_id)), times

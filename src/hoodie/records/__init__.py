@@ -12,7 +12,8 @@ from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, 
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
-from hoodie.records.record_keys import RowOrigin
+from hoodie.records.predicate import Predicate
+from hoodie.records.record_keys import RowOrigin, stored_text_form
 from hoodie.records.schema import (
     COMMENT_KEY,
     COMMIT_TIME_FIELD,
@@ -31,6 +32,7 @@ from hoodie.records.schema import (
 )
 
 __all__ = [
+    "stored_text_form",
     "COMMENT_KEY",
     "COMMIT_TIME",
     "COMMIT_TIME_FIELD",
@@ -59,6 +61,7 @@ __all__ = [
     "MergeRule",
     "PartitionColumns",
     "PathStyle",
+    "Predicate",
     "RowOrigin",
     "align",
     "align_array",

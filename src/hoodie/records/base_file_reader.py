@@ -16,18 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.records.align import align
 from hoodie.records.failures import reading
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
+from hoodie.records.predicate import Predicate, column_stats, matching_rows
 from hoodie.records.schema import is_list
+
+RowFilter: TypeAlias = pc.Expression | Sequence[Predicate]
+"""A condition on rows: an Arrow expression, or predicates that must all be true."""
 
 DEFAULT_BATCH_ROWS: Final = 32 * 1024
 _BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -77,7 +80,7 @@ def iter_batches(
     storage: InputStorage,
     path: str,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: RowFilter | None = None,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     *,
     schema: pa.Schema | None = None,
@@ -86,9 +89,9 @@ def iter_batches(
     """Rows of the file in file order, at most `batch_rows` at a time, fewer where rows are long.
 
     `schema`: give rows in this schema, with nulls for columns the file lacks (default: the file's own). `columns`: of
-    these, give only the named ones. `filter`: drop rows for which the expression is not true, and skip row groups
-    that have no such row; it may use any column of `schema`, but columns used only by it cost reading all of them
-    unless they are in `columns`.
+    these, give only the named ones. `filter`: drop rows for which it is not true, and skip row groups that have no such
+    row; it may use any column of `schema`. An expression does not tell which columns it uses: unless `columns` has them
+    all, every column is read.
 
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
@@ -97,8 +100,8 @@ def iter_batches(
     with _opened(storage, path, footer) as file:
         full = file.schema if schema is None else schema
         wanted = _selected(full, columns, path)
-        read = wanted if filter is None or _binds(filter, wanted) else full
-        groups = list(range(file.group_count)) if filter is None else file.groups_matching(filter, full)
+        read = wanted if filter is None else _read_for(filter, wanted, full, path)
+        groups = [at for at in range(file.group_count) if filter is None or file.may_match(at, filter, full)]
         present = [name for name in read.names if name in file.schema.names]
         for batch in file.stream(present, groups, batch_rows):
             rows = align(batch, read)
@@ -127,17 +130,25 @@ class _ParquetRows:
             rows = max(1, min(batch_rows, meta.num_rows * _BATCH_BYTES // max(1, meta.total_byte_size)))
             yield from self._file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
 
-    def groups_matching(self, expression: pc.Expression, schema: pa.Schema) -> list[int]:
-        """Row groups whose statistics do not rule the expression out; all of them where statistics cannot be asked."""
+    def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
+        """False when the group's statistics rule the condition out. Only columns of the target's own type are asked."""
         alike = pa.schema([field for field in schema if _has_alike(self._file.schema_arrow, field)])
-        every = list(range(self.group_count))
+        if isinstance(condition, pc.Expression):
+            return self._expression_may_match(group, condition, alike)
+        stats = column_stats(self._file.metadata, group)
+        known = [one for one in condition if one.column in alike.names and one.column in stats]
+        return all(one.may_match(stats[one.column]) for one in known)
+
+    def _expression_may_match(self, group: int, expression: pc.Expression, alike: pa.Schema) -> bool:
+        from pyarrow import dataset  # noqa: PLC0415 - imports pandas, a second of CPU
+
         if not _binds(expression, alike):
-            return every
+            return True
         try:
-            fragment = pads.ParquetFileFormat().make_fragment(self._source)
-            return [group.id for group in fragment.subset(expression, schema=alike).row_groups]
+            fragment = dataset.ParquetFileFormat().make_fragment(self._source, row_groups=[group])
+            return bool(fragment.subset(expression, schema=alike).row_groups)
         except (pa.ArrowException, TypeError, ValueError):
-            return every
+            return True
 
 
 class _OrcRows:
@@ -157,9 +168,9 @@ class _OrcRows:
             for at in range(0, stripe.num_rows, batch_rows):
                 yield stripe.slice(at, batch_rows)
 
-    def groups_matching(self, expression: pc.Expression, schema: pa.Schema) -> list[int]:
-        del expression, schema
-        return list(range(self.group_count))
+    def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
+        del group, condition, schema
+        return True
 
 
 @contextmanager
@@ -274,10 +285,21 @@ def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
     return True
 
 
-def _filtered(rows: pa.RecordBatch, expression: pc.Expression, path: str) -> pa.RecordBatch:
+def _read_for(condition: RowFilter, wanted: pa.Schema, full: pa.Schema, path: str) -> pa.Schema:
+    """The columns to read so that the filter can be asked: `wanted` itself when that is enough."""
+    if isinstance(condition, pc.Expression):
+        return wanted if _binds(condition, wanted) else full
+    _selected(full, [one.column for one in condition], path)
+    extra = dict.fromkeys(one.column for one in condition if one.column not in wanted.names)
+    return pa.schema([*wanted, *(full.field(name) for name in extra)]) if extra else wanted
+
+
+def _filtered(rows: pa.RecordBatch, condition: RowFilter, path: str) -> pa.RecordBatch:
+    if not isinstance(condition, pc.Expression):
+        return matching_rows(rows, condition)
     try:
-        return rows.filter(expression)
+        return rows.filter(condition)
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise Invalid(
-            f"The filter {expression} does not fit {path}: {error}", remedy="Correct the filter", path=path
+            f"The filter {condition} does not fit {path}: {error}", remedy="Correct the filter", path=path
         ) from error

@@ -37,6 +37,13 @@ class KeyRange:
         """Whether `key` may be in a file with this range."""
         return java_order(self.low) <= java_order(key) <= java_order(self.high)
 
+    def mask(self, keys: pa.StringArray) -> pa.BooleanArray:
+        """`contains` for every key of an array (null for null)."""
+        odd = _has_odd_leads(keys) or max((self.low + self.high).encode(), default=0) >= _FIRST_ODD_LEAD
+        values = _swapped(keys) if odd else keys.cast(pa.binary())
+        low, high = (java_order(self.low), java_order(self.high)) if odd else (self.low.encode(), self.high.encode())
+        return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+
 
 def key_range(keys: pa.Array | pa.ChunkedArray) -> KeyRange | None:
     """Range of the keys (nulls left out), None when there are none."""

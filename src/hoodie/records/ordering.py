@@ -99,7 +99,7 @@ def newer_wins(incoming: Sequence[Column], stored: Sequence[Column], deleted: Co
 
 def _winners(keys: pa.Array, ordering: list[pa.Array], deleted: pa.Array | None) -> Positions:
     """Positions of the winning rows, one per key. Every row has a rival, so this is small against the input."""
-    codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+    codes = keys.dictionary_encode().indices.to_numpy()
     positions = np.arange(len(codes), dtype=np.int64)
     # A delete that goes by time ends what was before it: rows older than the last of them do not count, and it itself
     # counts least. `era` is the position of that delete, or -1.
@@ -111,10 +111,11 @@ def _winners(keys: pa.Array, ordering: list[pa.Array], deleted: pa.Array | None)
             era = np.full(codes.max() + 1, -1, dtype=np.int64)
             era[codes[lowest]] = positions[lowest]  # NumPy keeps the last of repeated targets
             in_play = positions >= era[codes]
-    sort_keys: list[npt.NDArray[Any]] = [positions]
-    for column in reversed(ordering):
-        sort_keys += reversed(_ranks(column))
-    order = np.lexsort((*sort_keys, ~lowest, in_play, codes))
+    # lexsort is stable, so rows that are equal in all of these stay in input order and the later one ends up last.
+    sort_keys = [rank for column in reversed(ordering) for rank in reversed(_ranks(column))]
+    if lowest.any():
+        sort_keys += [~lowest, in_play]
+    order = np.lexsort((*sort_keys, codes))
     ends = np.append(codes[order][1:] != codes[order][:-1], True)
     winners: Positions = order[ends]
     return winners
@@ -155,8 +156,9 @@ def _ranks(values: pa.Array) -> tuple[npt.NDArray[Any], ...]:
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         values = pa.array(place).take(distinct.indices)
-    present = values.is_valid().to_numpy(zero_copy_only=False)
-    return present, pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
+    if not values.null_count:
+        return (values.to_numpy(zero_copy_only=False),)
+    return values.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
 
 
 def _float_order(values: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ Errors name the fields, how many rows are wrong and the first of them. Format: d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from hoodie.records.java_text import AVRO_TEXT, TextForm, ensure_text, java_text
 
 NULL_PART = "__null__"
 EMPTY_PART = "__empty__"
+_SQL_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ def plain_keys(batch: pa.RecordBatch, field: str, form: TextForm = AVRO_TEXT) ->
         Invalid: the column is missing, has no text, or holds NULL or "".
     """
     text = _text(batch, field, form)
-    _ensure_no_rows(pc.or_(text.is_null(), pc.fill_null(pc.equal(text, ""), False)), (field,))
+    _, blank = _part(text)
+    if blank is not None:
+        _ensure_no_rows(blank, (field,))
     return text
 
 
@@ -73,6 +77,15 @@ def automatic_keys(rows: int, origin: RowOrigin) -> pa.Array:
     return pc.binary_join_element_wise(f"{origin.instant}_{origin.task}_", numbers, "")
 
 
+def stored_text_form(stored_key: str, zone: str = "UTC") -> TextForm:
+    """How the timestamps in a key that a table already holds are written; ask only where a key field is a timestamp.
+
+    A table that was bulk-inserted by Hudi's row writer holds SQL text, one filled by its other operations raw numbers:
+    an upsert finds its rows only in the form they have.
+    """
+    return TextForm("sql" if _SQL_TIMESTAMP.search(stored_key) else "avro", zone)
+
+
 def _text(batch: pa.RecordBatch, field: str, form: TextForm) -> pa.Array:
     values = column(batch, field, "record key field")
     ensure_text(values.type, field, "record key field")
@@ -81,10 +94,11 @@ def _text(batch: pa.RecordBatch, field: str, form: TextForm) -> pa.Array:
 
 def _part(text: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     """`text` with NULL and "" spelled out, and which rows were blank (None: no row was)."""
-    empty = pc.fill_null(pc.equal(text, ""), False)
-    has_empty = pc.any(empty, min_count=0).as_py()
+    shortest = pc.min(pc.binary_length(text)).as_py()
+    has_empty = shortest == 0
     if not has_empty and not text.null_count:
         return text, None
+    empty = pc.fill_null(pc.equal(text, ""), False)
     blank = pc.or_(empty, text.is_null())
     spelled = pc.if_else(empty, EMPTY_PART, text) if has_empty else text
     return pc.fill_null(spelled, NULL_PART), blank

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from hoodie.engine import BATCH_ROWS, Arrangement, ArrowSource, BatchMap, BatchWork, Source
-from hoodie.errors import Unsupported
-from hoodie.spark.arrow_types import arrow_schema_of, spark_schema
+from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import described, is_classic, pickled
 from hoodie.spark.failures import translated
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
@@ -42,7 +41,7 @@ class FrameSource:
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
-        self._frame_schema = arrow_schema(frame)
+        self._frame_schema = arrow_schema(frame.schema)
         self._maps: tuple[BatchMap, ...] = ()
         self._schema = self._frame_schema
         self._held: ArrowSource | None = None
@@ -100,7 +99,7 @@ class FrameSource:
         if not self._maps:
             return self._frame
         told = spark_schema(self._schema)
-        return self._frame.mapInArrow(_mapper(pickled(self._maps), self._frame_schema, arrow_schema_of(told)), told)
+        return self._frame.mapInArrow(_mapper(pickled(self._maps), self._frame_schema, arrow_schema(told)), told)
 
     @staticmethod
     def _copy(frame: DataFrame, frame_schema: pa.Schema, maps: tuple[BatchMap, ...], schema: pa.Schema) -> FrameSource:
@@ -108,35 +107,6 @@ class FrameSource:
         made._frame, made._frame_schema = frame, frame_schema
         made._maps, made._schema, made._held = maps, schema, None
         return made
-
-
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """Arrow schema of a frame's rows: no metadata, timestamps with a zone in UTC.
-
-    Raises:
-        Unsupported: a column has a type that Spark cannot hand over, or that means nothing outside Spark.
-    """
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
-
-    fields = []
-    for field in frame.schema.fields:
-        try:
-            kind = to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkException as error:
-            raise _unstorable(field.name, field.dataType.simpleString()) from error
-        if any(sign in field.dataType.simpleString() for sign in ("variant", "interval", "geometry", "geography")):
-            raise _unstorable(field.name, field.dataType.simpleString())
-        fields.append(pa.field(field.name, kind, field.nullable))
-    return pa.schema(fields)
-
-
-def _unstorable(column: str, kind: str) -> Unsupported:
-    return Unsupported(
-        f"Column {column!r} has type {kind}, which a Hudi table cannot hold",
-        remedy="Cast it, for example to string, before writing",
-        column=column,
-    )
 
 
 def _size_bytes(frame: DataFrame) -> int:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from hoodie.errors import HudiError
+from hoodie.spark.arrow_types import arrow_schema
 from hoodie.spark.failures import raise_through_jvm
 
 if TYPE_CHECKING:
@@ -257,11 +258,9 @@ def _partition_rows(
     spark: SparkSession, partitions: Sequence[_Partition], partition_schema: StructType
 ) -> _PartitionRows | None:
     """All partition values in the JVM by one call; None for a scan without partition columns or files."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
     if not partition_schema.fields or not partitions:
         return None
-    schema = to_arrow_schema(partition_schema, timezone="UTC").append(pa.field("__partition", pa.int32()))
+    schema = arrow_schema(partition_schema).append(pa.field("__partition", pa.int32()))
     rows = [(*partition.files[0].partition_values, partition.number) for partition in partitions]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
     table = pa.Table.from_arrays(columns, names=[f"__{n}" for n in range(len(schema))])

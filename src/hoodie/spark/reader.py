@@ -22,7 +22,7 @@ from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
 from hoodie.read import FileRead, ReadPlan
 from hoodie.records import read_footer
-from hoodie.spark.arrow_types import arrow_schema_of, is_natively_readable, spark_schema
+from hoodie.spark.arrow_types import arrow_schema, is_natively_readable, spark_schema
 from hoodie.spark.engine import is_classic, pickled
 from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, is_native_possible, native_scan
 from hoodie.storage import Storage
@@ -220,7 +220,7 @@ def _worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> Data
     if not plan.files:
         return spark.createDataFrame([], told)
     tasks = [pickled((storage, plan.rows, files)) for files in _packed(plan.files, spark)]
-    reader = _file_reader(tasks, arrow_schema_of(told))
+    reader = _file_reader(tasks, arrow_schema(told))
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reader, told)
 
 

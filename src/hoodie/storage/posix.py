@@ -1,6 +1,6 @@
 """Single steps on a POSIX file system that are atomic, durable, or both.
 
-They raise `OSError`, which `local` translates, and say what a crash right after them leaves behind if it is not nothing.
+They raise `OSError`, which `local` translates, and say what a crash leaves behind if it is not nothing.
 """
 
 from __future__ import annotations

@@ -113,16 +113,20 @@ class GoldenRead:
 
 @dataclass(frozen=True)
 class Rule:
-    """Something to know about some reads. `tables` and `reads` are patterns; `reason` says why, in words."""
+    """Something to know about some reads. `tables` and `reads` are patterns, `table_type` narrows them; `reason` says
+    why, in words.
+    """
 
     tables: tuple[str, ...]
     reads: tuple[str, ...]
     reason: str
     columns: tuple[str, ...] = ()
     instead: str = ""
+    table_type: str = ""
 
     def covers(self, read: GoldenRead) -> bool:
-        return _fits(read.table.name, self.tables) and _fits(read.name, self.reads)
+        fits_type = not self.table_type or read.table.facts["table_type"] == self.table_type
+        return fits_type and _fits(read.table.name, self.tables) and _fits(read.name, self.reads)
 
 
 def load_rules(path: Path, kind: str) -> tuple[Rule, ...]:
@@ -134,6 +138,7 @@ def load_rules(path: Path, kind: str) -> tuple[Rule, ...]:
             one["reason"],
             tuple(one.get("columns", ())),
             one.get("instead", ""),
+            one.get("table_type", ""),
         )
         for one in tomllib.loads(path.read_text()).get(kind, ())
     )

@@ -39,10 +39,10 @@ def evolve_schema(
         return SchemaChange(given, given if current is None else current)
     if current is None or options.operation == "insert_overwrite_table":
         return SchemaChange(given, given)
+    fill = ("hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns")
     rules = EvolutionRules(
-        reconcile=config.flag("hoodie.datasource.write.reconcile.schema"),
-        null_for_missing=config.flag("hoodie.write.set.null.for.missing.columns"),
+        fill_missing=any(config.flag(key) for key in fill),
         drop_missing=config.flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop"),
     )
-    table_schema = reconcile(current, given, rules).table_schema
+    table_schema = reconcile(current, incoming, rules).schema
     return SchemaChange(table_schema, table_schema)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import Invalid, Unsupported
+from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.read import CommitTimes, ReadOptions, load_read_plan
 from hoodie.spec import V6, V9, CommitMetadata, State, WriteStat
 from hoodie.testing.hand_table import HandTable, at
@@ -121,23 +124,58 @@ def archived(table: HandTable) -> HandTable:
     for file in list(table.storage.list_dir(table.profile.timeline_dir).files):
         if file.path.rpartition("/")[2].startswith(at(1)):
             table.storage.delete(file.path)
-    name = ".commits_.archive.1_1-0-1" if table.profile.layout_version == 1 else "manifest_1"
-    table.storage.put(f"{table.profile.history_dir}/{name}", b"{}")
+    folder = table.profile.history_dir
+    if table.profile.layout_version == 1:
+        table.storage.put(f"{folder}/.commits_.archive.1_1-0-1", b"")
+        return table
+    history = pa.table(
+        {
+            "instantTime": [at(0), at(1)],
+            "completionTime": [at(0, 500), at(1, 500)],
+            "action": ["clean", "commit"],
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(history, buffer)
+    table.storage.put(f"{folder}/{at(0)}_{at(1)}_0.parquet", buffer.getvalue())
+    table.storage.put(f"{folder}/forgotten_0.parquet", b"")
+    table.storage.put(f"{folder}/manifest_3", b"broken, but not current")
+    table.storage.put(f"{folder}/manifest_2", f'{{"files": [{{"fileName": "{at(0)}_{at(1)}_0.parquet"}}]}}'.encode())
+    table.storage.put(f"{folder}/_version_", b"2")
     return table
 
 
 def test_from_the_beginning_includes_archived_commits(profile, rows):
     table = archived(three_commits(profile))
     assert keys_and_quantities(rows(table, query="incremental", begin="000")) == [("k1", 2), ("k2", 3), ("k9", 1)]
+    found = rows(table, query="incremental", begin="000", end=clock(table, 1))
+    assert keys_and_quantities(found) == [("k9", 1)]  # what commit 1 wrote and nobody changed since
 
 
 def test_begin_inside_archived_history(profile, rows):
     table = archived(three_commits(profile))
-    if profile.stores_completion_time:
-        with pytest.raises(Unsupported, match="before the active timeline"):
-            rows(table, query="incremental", begin=at(1))
-    else:  # rows carry what the range goes by
-        assert keys_and_quantities(rows(table, query="incremental", begin=at(1))) == [("k1", 2), ("k2", 3)]
+    found = rows(table, query="incremental", begin=at(0, 900))
+    assert keys_and_quantities(found) == [("k1", 2), ("k2", 3), ("k9", 1)]
+    found = rows(table, query="incremental", begin=clock(table, 1))
+    assert keys_and_quantities(found) == [("k1", 2), ("k2", 3)]
+
+
+def test_archived_commits_are_an_error_without_the_fallback(profile, rows):
+    table = archived(three_commits(profile))
+    with pytest.raises(Invalid, match="archived commits"):
+        rows(table, query="incremental", begin="000", full_scan_fallback=False)
+
+
+def test_damaged_history_is_named(rows):
+    table = archived(three_commits(V9))
+    path = f"{table.profile.history_dir}/manifest_2"
+    table.storage.put(path, b"{")
+    with pytest.raises(Corrupt, match="manifest_2"):
+        rows(table, query="incremental", begin="000")
+    table.storage.delete(f"{table.profile.history_dir}/{at(0)}_{at(1)}_0.parquet")
+    table.storage.put(path, f'{{"files": [{{"fileName": "{at(0)}_{at(1)}_0.parquet"}}]}}'.encode())
+    with pytest.raises(Corrupt, match="is gone"):
+        rows(table, query="incremental", begin="000")
 
 
 def test_a_commit_behind_a_running_write_is_refused_in_version_6(rows):

@@ -65,11 +65,11 @@ def test_error_in_a_file_comes_after_the_rows_before_it():
     plan = planned(table, columns=("id",))
     bad = plan.files[3].path
     table.storage.put(bad, table.storage.read(bad)[:100])
-    seen = 0
+    seen: list[int] = []
+    reader = run_read(plan, table.storage, LocalEngine(3))
     with pytest.raises(Corrupt) as caught:
-        for batch in run_read(plan, table.storage, LocalEngine(3)):
-            seen += batch.num_rows
-    assert seen == 3 * 250
+        seen.extend(batch.num_rows for batch in reader)
+    assert sum(seen) == 3 * 250
     assert caught.value.facts["path"] == bad
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import Corrupt, Invalid, Unsupported
-from hoodie.read import ReadOptions, load_table_schema
+from hoodie.read import ReadOptions, load_table_schema, run_read
 from hoodie.records import to_avro
 from hoodie.spec import V9, State, encode_container, keys
 from hoodie.testing.hand_table import ROWS, HandTable, at
@@ -104,12 +104,10 @@ def test_truncated_file_is_named(profile, rows):
 
 
 def test_file_that_went_away_while_reading_is_named(profile, plan):
-    from hoodie.read import run_read
-
     table = two_commits(profile)
     planned = plan(table)
     table.storage.delete(table.path_of(at(1), "p1", "b"))
-    with pytest.raises(Corrupt, match="p1/b_0-1-2.* is gone"):
+    with pytest.raises(Corrupt, match=r"p1/b_0-1-2.* is gone"):
         run_read(planned, table.storage).read_all()
 
 

@@ -24,7 +24,9 @@ from hoodie.records.java_text import TextForm, ensure_text, has_text, java_text
     ],
     ids=str,
 )
-def test_values_are_written_as_java_writes_them(kind: pa.DataType, values: list[object], expected: list[object]) -> None:
+def test_values_are_written_as_java_writes_them(
+    kind: pa.DataType, values: list[object], expected: list[object]
+) -> None:
     assert java_text(pa.array(values, kind)).to_pylist() == expected
 
 
@@ -78,7 +80,9 @@ def test_a_timestamp_is_java_sql_text_in_the_writers_zone_when_asked() -> None:
         None,
     ]
     assert java_text(moments, TextForm("sql", "Asia/Tokyo")).to_pylist()[0] == "2024-01-02 12:04:05.123"
-    assert java_text(pa.array([-1], pa.timestamp("us", "UTC")), TextForm("sql")).to_pylist() == ["1970-01-01 00:00:00.0"]
+    assert java_text(pa.array([-1], pa.timestamp("us", "UTC")), TextForm("sql")).to_pylist() == [
+        "1970-01-01 00:00:00.0"
+    ]
 
 
 def test_a_timestamp_without_zone_stays_a_number() -> None:
@@ -87,6 +91,12 @@ def test_a_timestamp_without_zone_stays_a_number() -> None:
 
 def test_slices_of_binary_columns_are_read_from_their_own_place() -> None:
     assert java_text(pa.array([b"\x01", b"\x02\x03", b"\x04"])[1:]).to_pylist() == ["0203", "04"]
+
+
+@pytest.mark.parametrize("values", [[], [None], [b""], [None, b""]])
+def test_binary_columns_without_bytes_have_no_digits(values: list[bytes | None]) -> None:
+    expected = [None if value is None else "" for value in values]
+    assert java_text(pa.array(values, pa.binary())).to_pylist() == expected
 
 
 def test_nested_columns_have_no_text() -> None:

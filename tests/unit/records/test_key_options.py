@@ -48,6 +48,11 @@ def test_a_type_nobody_has_is_not_supported() -> None:
         key_options("USER_PROVIDED", record_fields="id")
 
 
+def test_automatic_keys_take_the_kind_of_their_partitions() -> None:
+    assert key_options("AUTO_RECORD", partition_fields="p").kind is KeyKind.SIMPLE
+    assert key_options("AUTO_RECORD_AVRO").kind is KeyKind.NON_PARTITION
+
+
 def test_names_are_trimmed_and_types_come_with_them_or_beside_them() -> None:
     inside = key_options(record_fields=" id , s", partition_fields="p:SIMPLE, t:timestamp", timestamp_options=TIMES)
     beside = key_options(

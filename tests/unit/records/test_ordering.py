@@ -1,4 +1,3 @@
-import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -143,10 +142,3 @@ def _newer(ordering: list[int | None], deleted: list[bool], old: int, new: int) 
     if any(deleted[row] and ordering[row] is None for row in (old, new)):
         return True
     return (ordering[new] or 0) >= (ordering[old] or 0)
-
-
-def test_half_a_million_rows_take_well_under_the_time_of_a_python_loop() -> None:
-    keys = pa.array(np.arange(500_000) // 2).cast(pa.string())
-    started = time.perf_counter()
-    assert len(newest(keys, [pa.array(np.arange(500_000) % 7)])) == 250_000
-    assert time.perf_counter() - started < 5

@@ -37,7 +37,7 @@ def test_several_fields_make_nested_folders() -> None:
 def test_url_encoding_escapes_what_hudi_escapes_and_nothing_else() -> None:
     assert url_encoded("x/y z") == "x%2Fy z"
     assert url_encoded("p=q%25") == "p%3Dq%2525"
-    assert url_encoded('"#%\'*:?\\{[]^\x00\x1f\x7f') == "%22%23%25%27%2A%3A%3F%5C%7B%5B%5D%5E%00%1F%7F"
+    assert url_encoded("\"#%'*:?\\{[]^\x00\x1f\x7f") == "%22%23%25%27%2A%3A%3F%5C%7B%5B%5D%5E%00%1F%7F"
     assert url_encoded("}~!@$&()+;,<>| é日😀\x85") == "}~!@$&()+;,<>| é日😀\x85"
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid
-from hoodie.records import KeyGenerator, KeyKind, KeyOptions, RowOrigin
+from hoodie.records import KeyGenerator, KeyKind, KeyOptions, RowOrigin, stored_text_form
 
 
 def batch(**columns: object) -> pa.RecordBatch:
@@ -41,7 +41,9 @@ def test_one_complex_field_has_its_name_unless_the_table_says_otherwise() -> Non
 
 @pytest.mark.parametrize("values", [["a", None, ""], ["a", "", None]])
 def test_a_null_or_empty_simple_key_is_refused_with_column_and_count(values: list[str | None]) -> None:
-    with pytest.raises(Invalid, match=r"field id: 2 of 3 rows have a key that is null or empty \(first: row 1\)") as error:
+    with pytest.raises(
+        Invalid, match=r"field id: 2 of 3 rows have a key that is null or empty \(first: row 1\)"
+    ) as error:
         keys(batch(id=values), KeyKind.SIMPLE, "id")
     assert error.value.facts == {"columns": ("id",), "count": 2}
 
@@ -101,3 +103,8 @@ def test_no_rows_give_no_keys() -> None:
 def test_a_generator_is_a_value() -> None:
     generator = KeyGenerator(KeyOptions(KeyKind.COMPLEX, ("id",), ("p",)))
     assert pickle.loads(pickle.dumps(generator)) == generator
+
+
+def test_a_stored_key_tells_how_its_timestamps_are_written() -> None:
+    assert stored_text_form("id:1,t:2024-01-02 03:04:05.0").timestamps == "sql"
+    assert stored_text_form("1704164645123456").timestamps == "avro"

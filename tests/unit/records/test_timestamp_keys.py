@@ -17,7 +17,9 @@ MS = 1704164645123  # 2024-01-02 03:04:05.123, a Tuesday
 def paths(values: pa.Array, prefix: str = PREFIX, **settings: str) -> list[str]:
     """Partition paths of a TIMESTAMP table; settings are named by their key with `_` for `.`."""
     options = {prefix + name.replace("_", "."): value for name, value in settings.items()}
-    styles = {name: options.pop(prefix + name.replace("_", "."), None) is not None for name in ("hive_style", "url_encode")}
+    styles = {
+        name: options.pop(prefix + name.replace("_", "."), None) is not None for name in ("hive_style", "url_encode")
+    }
     generator = KeyGenerator(
         key_options("TIMESTAMP", record_fields="id", partition_fields="t", timestamp_options=options, **styles)
     )
@@ -49,9 +51,7 @@ def test_numbers_are_read_in_the_unit_of_the_kind(kind: str, value: int) -> None
 )
 def test_a_scalar_has_its_own_unit(unit: str | None, text: str) -> None:
     settings = {} if unit is None else {"timestamp_scalar_time_unit": unit}
-    found = paths(
-        pa.array([2]), timestamp_type="SCALAR", output_dateformat="yyyy-MM-dd HH:mm:ss.SSS", **settings
-    )
+    found = paths(pa.array([2]), timestamp_type="SCALAR", output_dateformat="yyyy-MM-dd HH:mm:ss.SSS", **settings)
     assert found == [text]
 
 
@@ -202,9 +202,7 @@ def test_text_is_read_as_joda_reads_it(pattern: str, text: str, expected: str) -
 )
 def test_text_that_is_no_date_is_refused_with_column_and_value(pattern: str, text: str, message: str) -> None:
     with pytest.raises(Invalid, match=message) as error:
-        paths(
-            pa.array([text]), timestamp_type="DATE_STRING", input_dateformat=pattern, output_dateformat="yyyy"
-        )
+        paths(pa.array([text]), timestamp_type="DATE_STRING", input_dateformat=pattern, output_dateformat="yyyy")
     assert error.value.facts["column"] == "t"
     assert error.value.facts["value"] == text
 
@@ -277,9 +275,7 @@ def test_unknown_pattern_letters_are_refused(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["xxxx-'W'ww", "G yyyy", "E", "yyyy yyyy", "yyyy zzzz"])
 def test_patterns_that_can_only_be_printed_are_not_supported_for_input(pattern: str) -> None:
     with pytest.raises(Unsupported, match="Date format"):
-        paths(
-            pa.array(["2024"]), timestamp_type="DATE_STRING", input_dateformat=pattern, output_dateformat="yyyy"
-        )
+        paths(pa.array(["2024"]), timestamp_type="DATE_STRING", input_dateformat=pattern, output_dateformat="yyyy")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""What readers and writers of Spark were told, as options of Hudi."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config import resolve
+from hoodie.errors import Invalid
+from hoodie.spark.arrow_types import is_natively_readable, spark_schema
+from hoodie.spark.reader import _bytes_of, _without_globs, read_fields
+from hoodie.spark.writer import path_of, with_partitioning, without_path
+
+PARTITION = "hoodie.datasource.write.partitionpath.field"
+
+
+def test_partition_by_stands_for_the_partition_fields() -> None:
+    assert with_partitioning({}, ("a", "b")) == {PARTITION: "a,b"}
+    assert with_partitioning({PARTITION: "a"}, ()) == {PARTITION: "a"}
+    assert with_partitioning({PARTITION: "a, b"}, ("a", "b")) == {PARTITION: "a, b"}
+    assert with_partitioning({PARTITION: "ts:TIMESTAMP"}, ("ts",)) == {PARTITION: "ts:TIMESTAMP"}
+
+
+def test_partition_by_of_a_custom_key_generator_is_of_the_simple_kind() -> None:
+    options = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}
+    assert with_partitioning(options, ("a",))[PARTITION] == "a:simple"
+
+
+def test_partition_by_that_contradicts_the_options_is_refused() -> None:
+    with pytest.raises(Invalid, match=r"partitionBy\(city\) and .*=country contradict"):
+        with_partitioning({PARTITION: "country"}, ("city",))
+
+
+def test_the_path_is_an_argument_or_an_option_in_any_case() -> None:
+    assert path_of("/a", {"path": "/b"}) == "/a"
+    assert path_of(None, {"Path": "/b"}) == "/b"
+    assert without_path({"PATH": "/b", "x": "y"}) == {"x": "y"}
+    with pytest.raises(Invalid, match="path is missing"):
+        path_of(None, {})
+
+
+def test_wildcards_of_old_scripts_are_dropped_and_others_refused() -> None:
+    assert _without_globs("/base/*/*/") == "/base"
+    assert _without_globs("s3://b/t/*") == "s3://b/t"
+    assert _without_globs("/base") == "/base"
+    with pytest.raises(Invalid, match="wildcards"):
+        _without_globs("/base/2024*/x")
+
+
+def test_reader_options_become_fields_of_a_read() -> None:
+    config = resolve(
+        {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": 0,
+            "hoodie.datasource.read.end.instanttime": "20240101000000000",
+        },
+        purpose="read",
+    )
+    fields = read_fields(config)
+    assert fields["query"] == "incremental"
+    assert fields["begin"] == "0"
+    assert fields["end"] == "20240101000000000"
+    assert fields["full_scan_fallback"] is True
+    assert read_fields(resolve({"as.of.instant": "2024-01-01"}, purpose="read"))["as_of"] == "2024-01-01"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("134217728b", 128 << 20), ("64m", 64 << 20), ("1g", 1 << 30), ("77", 77), ("?", 128 << 20)]
+)
+def test_byte_sizes_of_spark_are_understood(text: str, size: int) -> None:
+    assert _bytes_of(text) == size
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "readable"),
+    [
+        (pa.int32(), pa.int32(), True),
+        (pa.int32(), pa.int64(), True),
+        (pa.int32(), pa.float64(), True),
+        (pa.int32(), pa.float32(), False),
+        (pa.int64(), pa.float64(), False),
+        (pa.float32(), pa.float64(), True),
+        (pa.int64(), pa.string(), False),
+        (pa.int64(), pa.int32(), False),
+        (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), True),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), False),
+        (pa.decimal128(10, 2), pa.decimal128(12, 4), True),
+        (pa.decimal128(10, 2), pa.decimal128(10, 4), False),
+        (pa.list_(pa.int32()), pa.list_(pa.int64()), True),
+        (pa.list_(pa.int64()), pa.list_(pa.string()), False),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), True),
+        (pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64()), ("b", pa.string())]), True),
+        (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.string())]), False),
+        (pa.int32(), pa.struct([("a", pa.int64())]), False),
+    ],
+)
+def test_what_sparks_reader_can_widen(stored: pa.DataType, wanted: pa.DataType, readable: bool) -> None:
+    assert is_natively_readable(stored, wanted) is readable
+
+
+def test_comments_and_time_zones_reach_the_spark_schema() -> None:
+    pytest.importorskip("pyspark")
+    schema = pa.schema(
+        [
+            pa.field("a", pa.timestamp("us", "UTC"), metadata={b"comment": b"when"}),
+            pa.field("b", pa.timestamp("us"), nullable=False),
+        ]
+    )
+    made = spark_schema(schema)
+    assert made.simpleString() == "struct<a:timestamp,b:timestamp_ntz>"
+    assert made["a"].metadata == {"comment": "when"}
+    assert not made["b"].nullable
