@@ -32,7 +32,6 @@ from hoodie.records.schema import (
 )
 
 __all__ = [
-    "stored_text_form",
     "COMMENT_KEY",
     "COMMIT_TIME",
     "COMMIT_TIME_FIELD",
@@ -82,6 +81,7 @@ __all__ = [
     "read_footer",
     "reconcile",
     "storable",
+    "stored_text_form",
     "to_avro",
     "with_meta",
     "with_meta_avro",

@@ -1,6 +1,7 @@
 """Reading text by Joda patterns, whole columns at a time.
 
-1. A pattern becomes one regular expression; its fields become integer columns; the calendar is arithmetic on them.
+1. A pattern becomes one regular expression, its fields become integer columns, the calendar is arithmetic on them. Text
+   of fixed width skips the expression.
 2. As lenient as Joda: fewer digits than letters are fine, `yyyy` takes up to nine digits unless a number follows, names
    match in any of the usual cases, literals match in any case.
 3. What a pattern does not mention is 1970-01-01T00:00, but the year 2000 when its coarsest field is a month or day.
@@ -12,8 +13,9 @@ It refuses what no partition format needs: weeks, eras, centuries, weekday witho
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,7 @@ from hoodie.records.joda_zones import UTC_ZONE, Zone, offset_zone, zone_named
 MAX_YEAR_DIGITS = 9
 YEAR_WITHOUT_ONE = 2000
 _MAX_DIGITS = {"M": 2, "d": 2, "D": 3, "h": 2, "H": 2, "k": 2, "K": 2, "m": 2, "s": 2}
+_FIXED_DIGITS = {"y": 4, "M": 2, "d": 2, "D": 3, "H": 2, "k": 2, "m": 2, "s": 2}
 _OFFSET = r"Z|z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?"
 # The names `z` may read, and where Joda puts them.
 SHORT_ZONES = {
@@ -52,6 +55,10 @@ SHORT_ZONES = {
     "PST": "America/Los_Angeles",
     "PDT": "America/Los_Angeles",
 }
+
+
+# A field's place in the pattern → its text (Arrow) or its number (NumPy), one per row.
+Groups = Mapping[int, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +85,20 @@ def parse_times(texts: pa.Array, patterns: Sequence[Pattern], zone: Zone | None,
     zones: list[Zone] = []
     left = np.arange(len(texts))
     for pattern in patterns:
-        here = texts.take(pa.array(left))
-        found = pc.extract_regex(here, _regex(pattern))
-        matched = found.is_valid().to_numpy(zero_copy_only=False)
-        if matched.any():
-            rows = left[matched]
-            parsed = _parsed(found.filter(pa.array(matched)), here.filter(pa.array(matched)), pattern, zone, pivot_year)
-            millis[rows] = parsed.millis
-            codes[rows] = parsed.codes + len(zones)
-            zones.extend(parsed.zones)
-        left = left[~matched]
-        if not len(left):
-            return Parsed(millis, codes, tuple(zones))
+        _ensure_readable(pattern)
+        for read in (_fixed_groups, _regex_groups):
+            here = texts.take(pa.array(left))
+            matched, groups = read(here, pattern)
+            if matched.any():
+                rows = left[matched]
+                fields = _Fields(groups, here.filter(pa.array(matched)), pattern, pivot_year)
+                parsed = _parsed(fields, zone)
+                millis[rows] = parsed.millis
+                codes[rows] = parsed.codes + len(zones)
+                zones.extend(parsed.zones)
+            left = left[~matched]
+            if not len(left):
+                return Parsed(millis, codes, tuple(zones))
     value = texts[int(left[0])].as_py()
     raise Invalid(
         f"{value!r} does not fit the date format{'s' if len(patterns) > 1 else ''} "
@@ -99,8 +108,7 @@ def parse_times(texts: pa.Array, patterns: Sequence[Pattern], zone: Zone | None,
     )
 
 
-def _parsed(found: pa.Array, texts: pa.Array, pattern: Pattern, zone: Zone | None, pivot_year: int) -> Parsed:
-    fields = _Fields(found, texts, pattern, pivot_year)
+def _parsed(fields: _Fields, zone: Zone | None) -> Parsed:
     local = fields.days() * MS_PER_DAY + fields.ms_of_day()
     own_zone = fields.zone_texts()
     if own_zone is None:
@@ -121,13 +129,11 @@ def _parsed(found: pa.Array, texts: pa.Array, pattern: Pattern, zone: Zone | Non
 class _Fields:
     """The columns of one match, checked and combined."""
 
-    def __init__(self, found: pa.Array, texts: pa.Array, pattern: Pattern, pivot_year: int) -> None:
+    def __init__(self, groups: Groups, texts: pa.Array, pattern: Pattern, pivot_year: int) -> None:
         self._texts = texts
         self._pivot_year = pivot_year
         self._groups = {
-            token.letter: (token, pc.struct_field(found, _group(position)))
-            for position, token in enumerate(pattern.tokens)
-            if token.letter
+            token.letter: (token, groups[position]) for position, token in enumerate(pattern.tokens) if token.letter
         }
 
     def days(self) -> Ints:
@@ -162,6 +168,8 @@ class _Fields:
             has_date = any(field in self._groups for field in "MdDE")
             return np.full(len(self._texts), YEAR_WITHOUT_ONE if has_date else 1970, dtype=np.int64)
         token, text = self._groups[letter]
+        if isinstance(text, np.ndarray):
+            return text
         year = _integers(pc.utf8_ltrim(text, "+"))
         if token.count != 2:
             return year
@@ -189,8 +197,10 @@ class _Fields:
     def _fraction(self) -> Ints:
         if "S" not in self._groups:
             return np.zeros(len(self._texts), dtype=np.int64)
-        text = pc.utf8_slice_codeunits(pc.utf8_rpad(self._groups["S"][1], 3, "0"), 0, 3)
-        return _integers(text)
+        token, text = self._groups["S"]
+        if isinstance(text, np.ndarray):
+            return text * 10 ** (3 - token.count) if token.count < 3 else text // 10 ** (token.count - 3)
+        return _integers(pc.utf8_slice_codeunits(pc.utf8_rpad(text, 3, "0"), 0, 3))
 
     def _names(self, letter: str, names: tuple[str, ...]) -> Ints:
         short = pc.utf8_lower(pc.utf8_slice_codeunits(self._groups[letter][1], 0, 3))
@@ -212,9 +222,65 @@ class _Fields:
         raise Invalid(f"{value!r} is no date: {what} is out of range", remedy="Correct the value", value=value)
 
 
-def _integers(text: pa.Array) -> Ints:
-    numbers: Ints = pc.cast(text, pa.int64()).to_numpy()
+def _integers(group: Any) -> Ints:
+    if isinstance(group, np.ndarray):
+        return group
+    numbers: Ints = pc.cast(group, pa.int64()).to_numpy()
     return numbers
+
+
+def _regex_groups(texts: pa.Array, pattern: Pattern) -> tuple[npt.NDArray[np.bool_], Groups]:
+    """Which texts the pattern matches, and the text of each field in those."""
+    distinct = texts.dictionary_encode()
+    found = pc.extract_regex(distinct.dictionary, _regex(pattern)).take(distinct.indices)
+    matched = found.is_valid()
+    kept = found.filter(matched)
+    groups = {
+        position: pc.struct_field(kept, _group(position))
+        for position, token in enumerate(pattern.tokens)
+        if token.letter
+    }
+    return matched.to_numpy(zero_copy_only=False), groups
+
+
+def _fixed_groups(texts: pa.Array, pattern: Pattern) -> tuple[npt.NDArray[np.bool_], Groups]:
+    """The same for texts with exactly the digits the pattern shows (`2024-01-02` for `yyyy-MM-dd`), many times faster.
+
+    Such texts stand one below the other as a matrix of bytes, and a field is a few of its columns.
+    """
+    matched = np.zeros(len(texts), dtype=np.bool_)
+    if not all(_is_fixed(token) for token in pattern.tokens):
+        return matched, {}
+    width = sum(token.count or len(token.text) for token in pattern.tokens)
+    shaped = pc.equal(pc.binary_length(texts), width).to_numpy(zero_copy_only=False)
+    chosen = texts.filter(pa.array(shaped)).cast(pa.large_string())
+    start = np.frombuffer(chosen.buffers()[1], dtype=np.int64)[chosen.offset] if len(chosen) else 0
+    data = np.frombuffer(chosen.buffers()[2] or b"\0", dtype=np.uint8)[start : start + width * len(chosen)]
+    # Bytes below "0" wrap around to large numbers, so one comparison tells digits from all else.
+    digits = data.reshape(len(chosen), width) - np.uint8(ord("0"))
+    fits = np.ones(len(chosen), dtype=np.bool_)
+    groups: dict[int, Ints] = {}
+    place = 0
+    for position, token in enumerate(pattern.tokens):
+        span = digits[:, place : place + (token.count or len(token.text))]
+        if token.letter:
+            groups[position] = np.zeros(len(chosen), dtype=np.int64)
+            for column in span.T:
+                fits &= column <= 9
+                groups[position] = groups[position] * 10 + column
+        else:
+            literal = np.frombuffer(token.text.encode(), dtype=np.uint8) - np.uint8(ord("0"))
+            for column, byte in zip(span.T, literal, strict=True):
+                fits &= column == byte
+        place += span.shape[1]
+    matched[shaped] = fits
+    return matched, {position: values[fits] for position, values in groups.items()}
+
+
+def _is_fixed(token: Token) -> bool:
+    if not token.letter:
+        return token.text.isascii()
+    return _FIXED_DIGITS.get(token.letter) == token.count or (token.letter == "S" and token.count <= MAX_YEAR_DIGITS)
 
 
 def _zone_of(text: str) -> Zone:
@@ -235,7 +301,6 @@ def _group(position: int) -> str:
 
 def _regex(pattern: Pattern) -> str:
     """A regular expression for all of a text, with one named group per field."""
-    _ensure_readable(pattern)
     pieces = ["^"]
     for position, token in enumerate(pattern.tokens):
         if not token.letter:

@@ -260,7 +260,7 @@ def field_names(fields: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _chosen_kind(kind: str | None, class_name: str | None) -> KeyKind | None:
-    """The type where there is one, as in Hudi; `USER_PROVIDED` means the class, `AUTO_RECORD` leaves it to the fields."""
+    """The type where there is one, as in Hudi; `USER_PROVIDED` means the class, `AUTO_RECORD` leaves it open."""
     if kind and kind.strip().upper().removesuffix("_AVRO") == "AUTO_RECORD":
         return None
     if kind and kind.strip() and not (class_name and kind.strip().upper() == "USER_PROVIDED"):

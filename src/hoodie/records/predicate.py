@@ -119,7 +119,7 @@ def matching_rows(batch: pa.RecordBatch, predicates: Sequence[Predicate]) -> pa.
 
 
 def _scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
-    """`value` in the column's type if it keeps its value there (1.5 is no long); else the kernel finds a common type."""
+    """`value` in the column's type if it keeps its value there (1.5 is no long), else left to the kernel."""
     try:
         scalar = pa.scalar(value, type=data_type)
         if scalar.as_py() == value:
@@ -127,69 +127,6 @@ def _scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
         pass
     return pa.scalar(value)
-
-
-_KERNELS[self.operator](values, _scalar(self.value, values.type))
-
-    def may_match(self, stats: ColumnStats) -> bool:
-        """Whether a row group with these statistics may hold a row for which this is true."""
-        if self.operator == "is null":
-            return stats.nulls is None or stats.nulls > 0
-        if stats.nulls is not None and stats.nulls == stats.rows:
-            return False
-        if self.operator in ("is not null", "!=") or stats.low is None or stats.high is None:
-            return True
-        try:
-            if self.operator == "in":
-                return any(stats.low <= value <= stats.high for value in self.value if value is not None)
-            return bool(_RANGES[self.operator](stats.low, stats.high, self.value))
-        except TypeError:
-            return True
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """Statistics of one column in one row group: rows, nulls, smallest and largest value; None for what is not known.
-    """
-
-    rows: int
-    nulls: int | None
-    low: Any
-    high: Any
-
-
-def column_stats(metadata: Any, group: int) -> dict[str, ColumnStats]:
-    """Statistics of the flat columns of a row group (`metadata` is pyarrow's parquet metadata)."""
-    row_group = metadata.row_group(group)
-    found: dict[str, ColumnStats] = {}
-    for at in range(row_group.num_columns):
-        column = row_group.column(at)
-        stats = column.statistics
-        if stats is None or column.path_in_schema != metadata.schema.column(at).name:
-            continue
-        nulls = stats.null_count if stats.has_null_count else None
-        low, high = (stats.min, stats.max) if stats.has_min_max else (None, None)
-        found[column.path_in_schema] = ColumnStats(row_group.num_rows, nulls, low, high)
-    return found
-
-
-def matching_rows(batch: pa.RecordBatch, predicates: Sequence[Predicate]) -> pa.RecordBatch:
-    """The rows for which all predicates are true."""
-    if not predicates:
-        return batch
-    masks = [predicate.mask(batch.column(predicate.column)) for predicate in predicates]
-    keep = masks[0]
-    for mask in masks[1:]:
-        keep = pc.and_kleene(keep, mask)
-    return batch.filter(keep)
-
-
-def _scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
-    try:
-        return pa.scalar(value, type=data_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
-        # 1.5 against a long column: let the kernel find the common type.
-        return pa.scalar(value)
 
 
 _KERNELS: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -145,16 +145,16 @@ def _from_text(values: pa.Array, options: TimestampOptions) -> tuple[Ints, list[
             remedy="Use EPOCHMILLISECONDS, EPOCHMICROSECONDS, UNIX_TIMESTAMP or SCALAR for numbers",
         )
     default = print_one(options.inputs[0], 1, options.input_zone or UTC_ZONE)
-    encoded = pc.fill_null(values.cast(pa.string()), default).dictionary_encode()
-    parsed = parse_times(encoded.dictionary, options.inputs, options.input_zone, options.pivot_year)
-    codes = np.zeros(len(encoded.dictionary), dtype=np.int64)
+    filled = pc.fill_null(values.cast(pa.string()), default)
+    parsed = parse_times(filled, options.inputs, options.input_zone, options.pivot_year)
+    codes = np.zeros(len(filled), dtype=np.int64)
     texts: list[str] = []
     for number, zone in enumerate(parsed.zones):
         rows = parsed.codes == number
         zone_codes, zone_texts = printed(options.output, parsed.millis[rows], options.output_zone or zone)
         codes[rows] = zone_codes + len(texts)
         texts += zone_texts
-    return codes[encoded.indices.to_numpy()], texts
+    return codes, texts
 
 
 def _longs(values: pa.Array, kind: TimeKind) -> pa.Array:

@@ -75,9 +75,7 @@ def roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, failed: I
     """The timeline after the pending write `failed` was undone."""
     plan = plan_rollback(failed, _files_of(handle, failed), handle.storage)
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    rollback = create_requested(
-        handle.storage, handle.profile, requested, "rollback", encode_rollback_plan(plan)
-    )
+    rollback = create_requested(handle.storage, handle.profile, requested, "rollback", encode_rollback_plan(plan))
     log.info("rolling back %s %s as %s", failed.action, failed.requested, requested)
     _run(handle, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
     return load_timeline(handle.storage, handle.profile, handle.config.timezone)

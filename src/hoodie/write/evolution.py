@@ -12,6 +12,9 @@ from hoodie.records import EvolutionRules, reconcile, storable, without_meta
 from hoodie.write.options import WriteOptions
 
 
+_FILLING = ("hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns")
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """`write_schema`: what incoming rows are cast to. `table_schema`: what the table has afterwards. Data columns only."""
@@ -41,8 +44,8 @@ def evolve_schema(
         return SchemaChange(given, given)
     fill = ("hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns")
     rules = EvolutionRules(
-        fill_missing=any(config.flag(key) for key in fill),
+        fill_missing=any(config.flag(key) for key in _FILLING),
         drop_missing=config.flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop"),
     )
-    table_schema = reconcile(current, incoming, rules).schema
+    table_schema = reconcile(current, given, rules).schema
     return SchemaChange(table_schema, table_schema)

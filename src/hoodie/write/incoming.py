@@ -164,5 +164,7 @@ def split_by_partition(keyed: pa.Table | pa.RecordBatch) -> list[tuple[str, pa.T
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(names)))
     rows = keyed.take(pa.array(order))
-    pieces = [(name, rows.slice(end - size, size)) for name, end, size in zip(names, ends, np.bincount(codes), strict=True)]
+    pieces = [
+        (name, rows.slice(end - size, size)) for name, end, size in zip(names, ends, np.bincount(codes), strict=True)
+    ]
     return sorted(pieces, key=lambda piece: piece[0])

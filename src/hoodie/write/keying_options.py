@@ -48,9 +48,7 @@ def needs_stored_key(table: TableConfig, profile: FormatProfile) -> bool:
     return profile.table_version < 9 and table.keygen_type == "COMPLEX" and len(table.record_key_fields) == 1
 
 
-def _single_key_with_name(
-    table: TableConfig, profile: FormatProfile, config: Config, stored_key: str | None
-) -> bool:
+def _single_key_with_name(table: TableConfig, profile: FormatProfile, config: Config, stored_key: str | None) -> bool:
     if not needs_stored_key(table, profile):
         return True
     if stored_key is not None:

@@ -189,9 +189,11 @@ def _look_up(
     if not incoming.rows:
         return []
     whole = KeptKeys(incoming, kept) if options.index.is_global else None
-    by_partition = {} if whole else {
-        name: KeptKeys(incoming.of(name), positions) for name, positions in partitions.split(kept).items()
-    }
+    by_partition = (
+        {}
+        if whole
+        else {name: KeptKeys(incoming.of(name), positions) for name, positions in partitions.split(kept).items()}
+    )
     also = options.ordering if options.moves_partitions and options.merge_rule.ordered_against_stored else ()
     searched = [one for one in slices if one.base is not None and (whole or one.partition in by_partition)]
     tasks = [
@@ -307,7 +309,10 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     replaced, known = None, frozenset[str]()
     if write.options.is_overwrite:
         view = load_view(handle.storage, handle.config, write.timeline)
-        replaced, known = plan_replaced(view.slices_at(), view.partitions), frozenset(one.partition for one in view.slices_at())
+        replaced, known = (
+            plan_replaced(view.slices_at(), view.partitions),
+            frozenset(one.partition for one in view.slices_at()),
+        )
     inflight = _open(write, keying.instant, "commit" if replaced is None else "replacecommit", None)
     task = BulkTask(_target(write, keying.instant), keying, write.options.sizing.max_file_bytes)
     stats = run_bulk_insert(source, task, write.options.arrangement)

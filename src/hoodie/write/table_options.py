@@ -71,7 +71,9 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         timestamp_options=timestamp_options(config.explicit),
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
         timezone=config.text("hoodie.table.timeline.timezone").upper(),  # type: ignore[arg-type]
-        create_schema=None if schema is None or config.is_set("hoodie.datasource.write.operation") else to_avro(schema, name),
+        create_schema=None
+        if schema is None or config.is_set("hoodie.datasource.write.operation")
+        else to_avro(schema, name),
     )
 
 
@@ -91,7 +93,9 @@ def ensure_writable(handle: TableHandle, config: Config) -> TableHandle:
     if table.is_merge_on_read:
         raise Unsupported(f"Table {table.name} is merge-on-read", remedy="Write it with Apache Hudi for now")
     if table.base_file_format.upper() != "PARQUET":
-        raise Unsupported(f"Table {table.name} has {table.base_file_format} base files", remedy="Only Parquet is written")
+        raise Unsupported(
+            f"Table {table.name} has {table.base_file_format} base files", remedy="Only Parquet is written"
+        )
     if table.cdc_enabled:
         raise Unsupported(f"Table {table.name} logs changes (CDC)", remedy="Write it with Apache Hudi for now")
     asked = "hoodie.write.table.version"

@@ -94,7 +94,7 @@ class Jobs:
         if Path(path, ".hoodie", "hoodie.properties").exists():
             settings |= self._continue(path)
         settings |= {**(options or {}), DATASOURCE + "operation": op}
-        frame = self.spark.read.parquet(input).coalesce(1)
+        frame = self.spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(input).coalesce(1)
         before = _timeline(path)
         frame.write.format("hudi").options(**settings).mode(mode).save(path)
         properties = read_properties(path)
