@@ -77,6 +77,19 @@ LIMITS = (
         "timestamps without a zone, which it cannot write either",
         "written/zoneless_timestamps",
     ),
+    PeerLimit(
+        "12_ancient_dates",
+        "hudi_12",
+        "dates before 1582-10-15 and timestamps before 1900 in files of an upsert or insert, unless "
+        "`spark.sql.parquet.datetimeRebaseModeInRead` is `CORRECTED`",
+        "written/ancient_dates",
+    ),
+    PeerLimit(
+        "015_ancient_dates",
+        "hudi_015",
+        "the same",
+        "written/ancient_dates",
+    ),
     PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
     PeerLimit(
         "015_timestamp_keys",

@@ -15,7 +15,9 @@ import pytest
 from peers import (
     WRITE,
     Model,
+    Peer,
     Readers,
+    ancient_rows,
     ensure_same_rows,
     is_meta,
     slim_rows,
@@ -154,6 +156,18 @@ def test_every_peer_reads_every_type(
     limits = ("rs_zoneless_timestamps", "015_zoneless_timestamps") if zoneless else ()
     ours = readers.ensure_agree(table, version, limits)
     ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_reads_ancient_dates_where_spark_is_told_to_trust_files(
+    version: int, hudi_12: Peer, readers: Readers, tmp_path: Path
+) -> None:
+    table = tmp_path / "table"
+    write_rows(table, "insert", ancient_rows(), table_options(version, "id", "region"))
+    ours = readers.ensure_agree(table, version, ("12_ancient_dates", "015_ancient_dates"))
+    ensure_same_rows(without_meta(ours), ancient_rows(), called=("ours", "input"))
+    conf = {"spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED"}
+    ensure_same_rows(ours, hudi_12.read(table, conf=conf), called=("ours", "Hudi 1.2.0"))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

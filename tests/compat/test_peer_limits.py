@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from peer_limits import LIMITS, PeerLimit
-from peers import Peer, PeerFailed, as_stored, difference, is_meta, table_options, typed_rows
+from peers import Peer, PeerFailed, ancient_rows, as_stored, difference, is_meta, table_options, typed_rows
 
 NO_UPGRADE = {"hoodie.write.auto.upgrade": "false"}
 
@@ -42,6 +42,13 @@ def _zoneless_timestamps(hudi_12: Peer, folder: Path) -> tuple[Path, pa.Table]:
     return folder / "table", as_stored(rows)
 
 
+def _ancient_dates(hudi_12: Peer, folder: Path) -> tuple[Path, pa.Table]:
+    options = table_options(6, "id", "region") | NO_UPGRADE
+    hudi_12.write(folder / "table", "insert", ancient_rows(), options, mode="overwrite")
+    return folder / "table", ancient_rows()
+
+
 WRITTEN: dict[str, Callable[[Peer, Path], tuple[Path, pa.Table]]] = {
     "written/zoneless_timestamps": _zoneless_timestamps,
+    "written/ancient_dates": _ancient_dates,
 }

@@ -132,8 +132,7 @@ def _aligned_map(values: pa.MapArray, to: pa.MapType, path: str) -> pa.Array:
 
 
 def _compact_offsets(values: Any) -> tuple[pa.Buffer, int, int]:
-    """Offsets starting at 0, and the range of the child they speak of. A slice of a list array keeps its whole child.
-    """
+    """Offsets starting at 0, and the range of the child they speak of. A slice of a list keeps its whole child."""
     offsets = values.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
     return pa.py_buffer(np.ascontiguousarray(offsets - offsets[0])), first, last

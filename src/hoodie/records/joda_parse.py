@@ -199,7 +199,8 @@ class _Fields:
             return np.zeros(len(self._texts), dtype=np.int64)
         token, text = self._groups["S"]
         if isinstance(text, np.ndarray):
-            return text * 10 ** (3 - token.count) if token.count < 3 else text // 10 ** (token.count - 3)
+            millis: Ints = text * 1000 // 10**token.count
+            return millis
         return _integers(pc.utf8_slice_codeunits(pc.utf8_rpad(text, 3, "0"), 0, 3))
 
     def _names(self, letter: str, names: tuple[str, ...]) -> Ints:

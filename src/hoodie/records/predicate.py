@@ -83,8 +83,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """Statistics of one column in one row group: rows, nulls, smallest and largest value; None for what is not known.
-    """
+    """Statistics of one column in one row group: rows, nulls, smallest and largest value; None: not known."""
 
     rows: int
     nulls: int | None

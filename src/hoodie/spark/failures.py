@@ -4,7 +4,8 @@ A Python error that is raised in a worker or in a callback reaches the caller as
 errors take their kind, cause and facts along in that text, and come out as what they were:
 
 1. What travels is JSON, never a pickle: the text of an exception may hold anybody's data.
-2. Errors that were not raised on purpose stay what Spark makes of them, except where `translated` is asked.
+2. A file of a table that Spark's own reader cannot read is `Corrupt`; files of others are none of our business.
+3. Other errors stay what Spark makes of them, except where `translated` is asked.
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import hoodie.errors as kinds
-from hoodie.errors import HudiError, Unavailable
+from hoodie.errors import Corrupt, HudiError, Unavailable
 
 _MARK = re.compile(r"hoodie-error\[([A-Za-z0-9_=-]+)\]")
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] .*?reading file (\S+?\.parquet)\.\s", re.DOTALL)
+_MOST_CAUSES = 12
 _WORKER_LOST = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
+
+
+_roots: set[str] = set()
 
 
 class ErrorInTransit(RuntimeError):
@@ -53,6 +60,11 @@ def from_text(text: str) -> HudiError | None:
         return kind(str(cause), remedy=None if remedy is None else str(remedy), **facts)
     except (ValueError, TypeError):
         return None
+
+
+def watch(root: str) -> None:
+    """Files below `root`, a URI or path, are a table's: Spark's failures to read them become `Corrupt`."""
+    _roots.add(_plain(root).rstrip("/") + "/")
 
 
 def install() -> None:
@@ -99,21 +111,42 @@ def translated(step: str) -> Iterator[None]:
 
 
 def _of_java(exception: Any) -> HudiError | None:
+    """The error of ours that a Java exception, or one of its causes, stands for."""
     try:
-        return from_text(str(exception.toString())) or _of_causes(exception)
+        texts = []
+        while exception is not None and len(texts) < _MOST_CAUSES:
+            texts.append(str(exception.toString()))
+            exception = exception.getCause()
     except Exception:  # the JVM may be gone: let PySpark say so
         return None
+    ours = next((found for text in texts if (found := from_text(text)) is not None), None)
+    return ours or _unreadable(texts)
 
 
-def _of_causes(exception: Any) -> HudiError | None:
-    for _ in range(10):
-        exception = exception.getCause()
-        if exception is None:
+def _unreadable(texts: Sequence[str]) -> Corrupt | None:
+    for text in texts:
+        found = _UNREADABLE.search(text)
+        if found is None:
+            continue
+        path = _plain(found[2])
+        if not any(path.startswith(root) for root in _roots):
             return None
-        ours = from_text(str(exception.toString()))
-        if ours is not None:
-            return ours
+        if found[1] == "FILE_NOT_EXIST":
+            why, remedy = (
+                "is gone",
+                "It was cleaned while it was read: load the table again; else restore it from a copy",
+            )
+        else:
+            why = f"cannot be read: {texts[-1].partition(': ')[2] or texts[-1]}"
+            remedy = "Restore it from a copy, or roll the table back to before the commit that wrote it"
+        return Corrupt(f"Base file {path} {why}", remedy=remedy, path=path)
     return None
+
+
+def _plain(uri: str) -> str:
+    """A path as people write it: Spark's messages escape URIs and say `file:/a` for `/a`."""
+    text = urllib.parse.unquote(uri)
+    return re.sub(r"^file:/+", "/", text)
 
 
 def _essence(text: str) -> str:

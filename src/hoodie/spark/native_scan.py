@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hoodie.errors import HudiError
 from hoodie.spark.arrow_types import arrow_schema
-from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.failures import raise_through_jvm, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +88,7 @@ def native_scan(
     gateway: Any = spark.sparkContext._gateway
     jvm, jsession = gateway.jvm, spark._jsparkSession
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    watch(root)
     index = _FileIndex(spark, tuple(files), partition_schema, root, skip)
     relation = getattr(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
         index,

@@ -4,7 +4,7 @@ from .ours import WRITE, continue_table, read_rows, table_options, write_rows
 from .process import Peer, PeerFailed, hudi_peer, hudi_rs_peer
 from .readers import Readers
 from .rows import as_mapping, difference, ensure_same_rows, is_meta, without_meta
-from .sample_rows import Model, as_stored, slim_rows, typed_rows
+from .sample_rows import Model, ancient_rows, as_stored, slim_rows, typed_rows
 
 __all__ = [
     "WRITE",
@@ -12,6 +12,7 @@ __all__ = [
     "Peer",
     "PeerFailed",
     "Readers",
+    "ancient_rows",
     "as_mapping",
     "as_stored",
     "continue_table",

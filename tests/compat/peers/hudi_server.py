@@ -15,7 +15,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -60,6 +61,7 @@ class Jobs:
         as_of: str | None = None,
         options: dict[str, str] | None = None,
         where: str | None = None,
+        conf: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         reader = self.spark.read.format("hudi").options(**{"hoodie.metadata.enable": "false", **(options or {})})
         match query:
@@ -76,10 +78,9 @@ class Jobs:
                     reader = reader.option("hoodie.datasource.query.incremental.format", "cdc")
             case _:
                 raise ValueError(query)
-        frame = reader.load(path)
-        if where:
-            frame = frame.where(where)
-        return {"rows": self._store(frame, out)}
+        with self._configured(conf or {}):
+            frame = reader.load(path)
+            return {"rows": self._store(frame.where(where) if where else frame, out)}
 
     def write(
         self,
@@ -103,17 +104,13 @@ class Jobs:
     def sql(self, path: str, statement: str, options: dict[str, str] | None = None) -> dict[str, Any]:
         """Runs one statement in which `{t}` is the table at `path`; answers its rows as text-safe JSON."""
         name = read_properties(path).get("hoodie.table.name", "peer_table")
-        for key, value in (options or {}).items():
-            self.spark.conf.set(key, value)
-        try:
+        with self._configured(options or {}):
             self.spark.sql(f"DROP TABLE IF EXISTS `{name}`")
             self.spark.sql(f"CREATE TABLE `{name}` USING hudi LOCATION '{path}'")
             frame = self.spark.sql(statement.replace("{t}", name).replace("{path}", path))
-            return {"rows": [row.asDict(recursive=True) for row in frame.limit(1000).collect()]}
-        finally:
-            for key in options or {}:
-                self.spark.conf.unset(key)
+            rows = [row.asDict(recursive=True) for row in frame.limit(1000).collect()]
             self.spark.sql(f"DROP TABLE IF EXISTS `{name}`")
+            return {"rows": rows}
 
     def facts(self, path: str) -> dict[str, Any]:
         """Instants and latest file slices as Hudi's own classes see them."""
@@ -139,6 +136,17 @@ class Jobs:
             "timeline": [_instant(item) for item in meta.getActiveTimeline().getInstants()],
             "partitions": partitions,
         }
+
+    @contextmanager
+    def _configured(self, conf: dict[str, str]) -> Iterator[None]:
+        """Session settings for the time of one job."""
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
 
     def _continue(self, path: str) -> dict[str, str]:
         """Write options that follow from hoodie.properties, with no upgrade of the table."""

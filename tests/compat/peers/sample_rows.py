@@ -96,6 +96,19 @@ def typed_rows(
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
+def ancient_rows() -> pa.Table:
+    """Dates before the Gregorian calendar and timestamps before 1900: Spark reads them only where it trusts a file."""
+    return pa.table(
+        {
+            "id": ["a", "b"],
+            "region": ["north", "south"],
+            "ts": pa.array([1, 2], pa.int64()),
+            "c_date": pa.array([dt.date(1, 1, 1), dt.date(1582, 10, 4)]),
+            "c_ts": pa.array([dt.datetime(1, 1, 1), dt.datetime(1899, 12, 31, 23, 59, 59)], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
 def _typed_values(number: int, turn: int, nulls_in_lists: bool) -> dict[str, Any]:
     if number == 0 and turn == 0:
         return {}
@@ -110,8 +123,8 @@ def _typed_values(number: int, turn: int, nulls_in_lists: bool) -> dict[str, Any
             "c_double": float("nan"),
             "c_string": "",
             "c_binary": b"",
-            "c_date": dt.date(1, 1, 1) if turn else dt.date(9999, 12, 31),
-            "c_ts": dt.datetime(1677, 9, 22, 1, 2, 3, 456789, dt.UTC),
+            "c_date": dt.date(1583, 1, 1) if turn else dt.date(9999, 12, 31),
+            "c_ts": dt.datetime(1900, 1, 1, 1, 2, 3, 456789, dt.UTC),
             "c_ntz": dt.datetime(2262, 4, 10, 23, 59, 59, 999999),
             "c_dec_5_0": decimal.Decimal(-99999),
             "c_dec_10_2": decimal.Decimal("99999999.99"),

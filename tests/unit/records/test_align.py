@@ -12,7 +12,9 @@ import pytest
 from hoodie.errors import Invalid
 from hoodie.records import align, align_array, storable
 
-NESTED = pa.struct([("a", pa.int32()), ("l", pa.list_(pa.struct([("x", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])))])
+NESTED = pa.struct(
+    [("a", pa.int32()), ("l", pa.list_(pa.struct([("x", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])))]
+)
 ROWS: list[Any] = [
     {"a": 1, "l": [{"x": 1, "m": [("k", 1), ("n", None)]}, None, {"x": None, "m": None}]},
     None,
@@ -64,7 +66,12 @@ def test_columns_are_found_by_name_filled_and_left_out() -> None:
             pa.decimal128(10, 2),
             [Decimal(text) for text in ("1.01", "2.35", "2.34", "-2.35", "0.00", "0.00")] + [None],
         ),
-        (pa.string(), ["1.005", "12", "1e3"], pa.decimal128(10, 2), [Decimal("1.01"), Decimal("12.00"), Decimal("1000.00")]),
+        (
+            pa.string(),
+            ["1.005", "12", "1e3"],
+            pa.decimal128(10, 2),
+            [Decimal("1.01"), Decimal("12.00"), Decimal("1000.00")],
+        ),
         (pa.null(), [None], pa.list_(pa.int32()), [None]),
         (pa.dictionary(pa.int8(), pa.string()), ["x", None, "x"], pa.string(), ["x", None, "x"]),
         (pa.large_list(pa.int8()), [[1], None, []], pa.list_(pa.int32()), [[1], None, []]),
@@ -73,7 +80,9 @@ def test_columns_are_found_by_name_filled_and_left_out() -> None:
         (pa.timestamp("ns"), [1_234_567], pa.timestamp("us"), None),
     ],
 )
-def test_values_become_what_hudi_makes_of_them(given: pa.DataType, values: list[Any], to: pa.DataType, expected: Any) -> None:
+def test_values_become_what_hudi_makes_of_them(
+    given: pa.DataType, values: list[Any], to: pa.DataType, expected: Any
+) -> None:
     found = aligned(values, given, to)
     if expected is not None:
         assert found == expected
@@ -102,7 +111,10 @@ def test_nested_values_survive_promotion_new_fields_and_slicing() -> None:
     to = pa.struct(
         [
             ("new", pa.string()),
-            ("l", pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("y", pa.bool_()), ("x", pa.float64())]))),
+            (
+                "l",
+                pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("y", pa.bool_()), ("x", pa.float64())])),
+            ),
             ("a", pa.int64()),
         ]
     )
@@ -122,7 +134,11 @@ def test_nested_values_survive_promotion_new_fields_and_slicing() -> None:
 
 
 def test_children_named_by_other_writers_get_the_stored_names() -> None:
-    given = pa.list_(pa.field("array", pa.struct([pa.field("x", pa.list_(pa.field("array", pa.int32(), nullable=False)))]), nullable=False))
+    given = pa.list_(
+        pa.field(
+            "array", pa.struct([pa.field("x", pa.list_(pa.field("array", pa.int32(), nullable=False)))]), nullable=False
+        )
+    )
     rows = pa.table({"l": pa.array([[{"x": [1]}], None], given)})
     found = align(rows, storable(rows.schema))
     assert found.schema.field("l").type.value_field.name == "element"

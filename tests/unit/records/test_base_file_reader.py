@@ -100,7 +100,11 @@ def test_target_schema_fills_promotes_and_selects(storage: MemoryStorage) -> Non
 def test_int96_millis_and_nanos_come_as_micros(storage: MemoryStorage) -> None:
     moment = datetime(2024, 1, 2, 3, 4, 5, 678000)
     nested = pa.array([{"t": moment}], pa.struct([("t", pa.timestamp("us"))]))
-    path = put_table(storage, pa.table({"x": [1], "t": pa.array([moment], pa.timestamp("us")), "s": nested}), use_deprecated_int96_timestamps=True)
+    path = put_table(
+        storage,
+        pa.table({"x": [1], "t": pa.array([moment], pa.timestamp("us")), "s": nested}),
+        use_deprecated_int96_timestamps=True,
+    )
     assert read_footer(storage, path).schema.field("t").type == pa.timestamp("us", "UTC")
     aware = moment.replace(tzinfo=UTC)
     assert all_rows(storage, path) == [{"x": 1, "t": aware, "s": {"t": aware}}]
@@ -156,7 +160,11 @@ FLAT = pa.table(
         (Predicate("n", "in", [2, 23, None]), pc.field("n").isin([2, 23]), [0, 2]),
         (Predicate("s", "=", "l"), pc.field("s") == "l", [1]),
         (Predicate("d", ">", date(2024, 1, 7)), pc.field("d") > pa.scalar(date(2024, 1, 7)), [2]),
-        (Predicate("t", "<", datetime(2024, 1, 2, tzinfo=UTC)), pc.field("t") < pa.scalar(datetime(2024, 1, 2, tzinfo=UTC)), [0]),
+        (
+            Predicate("t", "<", datetime(2024, 1, 2, tzinfo=UTC)),
+            pc.field("t") < pa.scalar(datetime(2024, 1, 2, tzinfo=UTC)),
+            [0],
+        ),
         (Predicate("m", ">=", Decimal("8")), pc.field("m") >= Decimal("8.00"), None),
         (Predicate("u", "is null"), pc.field("u").is_null(), [0]),
         (Predicate("u", "is not null"), pc.field("u").is_valid(), [1, 2]),
@@ -214,7 +222,11 @@ def test_files_that_are_none_are_corrupt_and_named(storage: MemoryStorage, suffi
     path = f"p=1/bad.{suffix}"
     for data in (b"", b"PAR1", b"garbage" * 100, good[:-20], good[: len(good) // 2]):
         storage.put(path, data)
-        for read in (lambda: read_footer(storage, path), lambda: read_columns(storage, path), lambda: all_rows(storage, path)):
+        for read in (
+            lambda: read_footer(storage, path),
+            lambda: read_columns(storage, path),
+            lambda: all_rows(storage, path),
+        ):
             with pytest.raises(Corrupt, match=path) as raised:
                 read()
             assert raised.value.facts["path"] == path

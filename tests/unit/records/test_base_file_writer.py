@@ -37,7 +37,12 @@ def rows(first: int, count: int) -> pa.Table:
     meta[1] = [f"20261121060439000_0_{at}" for at in ids]
     meta[2] = [f"k{at:05d}" for at in ids]
     tags = [None if at % 3 == 0 else ["a", None] for at in ids]
-    arrays = [*(pa.array(values) for values in meta), pa.array(ids), pa.array(ids).cast(pa.decimal128(19, 0)).cast(pa.decimal128(10, 2)), pa.array(tags, pa.list_(pa.string()))]
+    arrays = [
+        *(pa.array(values) for values in meta),
+        pa.array(ids),
+        pa.array(ids).cast(pa.decimal128(19, 0)).cast(pa.decimal128(10, 2)),
+        pa.array(tags, pa.list_(pa.string())),
+    ]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -77,7 +82,12 @@ def test_file_has_the_footer_of_hudi_and_gives_its_rows_back(storage: MemoryStor
     }
     assert footer.avro_schema == to_avro(SCHEMA, "t")
     assert stats == BaseFileStats("p/f.parquet", storage.head("p/f.parquet").size_bytes, 50, "k00000", "k00049")
-    assert (footer.min_key, footer.max_key, footer.rows, footer.size_bytes) == ("k00000", "k00049", 50, stats.size_bytes)
+    assert (footer.min_key, footer.max_key, footer.rows, footer.size_bytes) == (
+        "k00000",
+        "k00049",
+        50,
+        stats.size_bytes,
+    )
     assert footer.bloom_type == "DYNAMIC_V0"
     bloom = footer.bloom()
     assert bloom is not None
@@ -120,7 +130,9 @@ def test_rewrite_with_inserts_has_the_filter_of_a_fresh_build(storage: MemorySto
     assert (new.min_key, new.max_key) == (fresh.min_key, fresh.max_key) == ("k00000", "k00249")
 
 
-@pytest.mark.parametrize("other", [BloomOptions(entries=101), BloomOptions("SIMPLE", entries=100), BloomOptions(entries=100, fpp=0.1)])
+@pytest.mark.parametrize(
+    "other", [BloomOptions(entries=101), BloomOptions("SIMPLE", entries=100), BloomOptions(entries=100, fpp=0.1)]
+)
 def test_filter_of_another_kind_is_built_anew_from_all_rows(storage: MemoryStorage, other: BloomOptions) -> None:
     written(storage, "old", (rows(0, 20), False))
     written(storage, "new", (rows(0, 20), True), options=BaseFileOptions(other), inherit=read_footer(storage, "old"))
@@ -181,16 +193,38 @@ def test_dictionaries_go_to_columns_that_repeat_only(storage: MemoryStorage) -> 
     schema = with_meta(pa.schema([("unique", pa.string()), ("few", pa.string()), ("number", pa.int64())]))
     numbers = pa.array(np.random.default_rng(0).permutation(count))
     few = numbers.cast(pa.string()).to_numpy(zero_copy_only=False)
-    arrays = [*(pa.array(["x"] * count) for _ in META_FIELDS), numbers.cast(pa.string()), pa.array([text[:1] for text in few]), numbers]
+    arrays = [
+        *(pa.array(["x"] * count) for _ in META_FIELDS),
+        numbers.cast(pa.string()),
+        pa.array([text[:1] for text in few]),
+        numbers,
+    ]
     with BaseFileWriter(storage, "f", schema, SMALL) as writer:
         writer.write(pa.Table.from_arrays(arrays, schema=schema))
     group = parquet(storage, "f").metadata.row_group(0)
-    encodings = {group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(group.num_columns)}
-    assert [name for name, has in encodings.items() if not has] == ["_hoodie_commit_seqno", "_hoodie_record_key", "unique", "number"]
+    encodings = {
+        group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(group.num_columns)
+    }
+    assert [name for name, has in encodings.items() if not has] == [
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "unique",
+        "number",
+    ]
     assert group.column(6).has_column_index
 
 
-@pytest.mark.parametrize(("name", "codec"), [("zstd", "ZSTD"), ("GZIP", "GZIP"), ("snappy", "SNAPPY"), ("uncompressed", "UNCOMPRESSED"), ("", "UNCOMPRESSED"), ("lz4", "LZ4")])
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("zstd", "ZSTD"),
+        ("GZIP", "GZIP"),
+        ("snappy", "SNAPPY"),
+        ("uncompressed", "UNCOMPRESSED"),
+        ("", "UNCOMPRESSED"),
+        ("lz4", "LZ4"),
+    ],
+)
 def test_codecs_go_by_the_names_of_hudi(storage: MemoryStorage, name: str, codec: str) -> None:
     written(storage, "f", (rows(0, 5), False), options=BaseFileOptions(SMALL.bloom, codec=parse_codec(name)))
     assert parquet(storage, "f").metadata.row_group(0).column(0).compression == codec
@@ -228,11 +262,16 @@ def test_nulls_in_a_required_column_are_refused(storage: MemoryStorage) -> None:
     assert list(storage.list("")) == []
 
 
-def test_exception_in_the_block_leaves_no_file(storage: MemoryStorage) -> None:
-    options = BaseFileOptions(SMALL.bloom, row_group_bytes=1000)
-    with pytest.raises(KeyError), BaseFileWriter(storage, "f", SCHEMA, options) as writer:
+def fail_half_way(writer: BaseFileWriter) -> None:
+    with writer:
         writer.write(rows(0, 100))
         raise KeyError
+
+
+def test_exception_in_the_block_leaves_no_file(storage: MemoryStorage) -> None:
+    writer = BaseFileWriter(storage, "f", SCHEMA, BaseFileOptions(SMALL.bloom, row_group_bytes=1000))
+    with pytest.raises(KeyError):
+        fail_half_way(writer)
     writer.abort()
     del writer
     gc.collect()
@@ -276,7 +315,10 @@ class FullDisk:
 def test_full_disk_is_unavailable_naming_the_file_and_drops_it(room: int) -> None:
     disk = FullDisk(room)
     options = BaseFileOptions(SMALL.bloom, row_group_bytes=2000)
-    with pytest.raises(Unavailable, match=r"p/f\.parquet.*No space left.*Free space"), BaseFileWriter(disk, "p/f.parquet", SCHEMA, options) as writer:
+    with (
+        pytest.raises(Unavailable, match=r"p/f\.parquet.*No space left.*Free space"),
+        BaseFileWriter(disk, "p/f.parquet", SCHEMA, options) as writer,
+    ):
         writer.write(rows(0, 200))
     assert disk.aborted
     assert not disk.closed

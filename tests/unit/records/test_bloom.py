@@ -139,7 +139,7 @@ def test_unknown_filters_are_unsupported() -> None:
 
 @pytest.mark.parametrize(("entries", "fpp"), [(0, 1e-9), (60_000, 0.0), (60_000, 1.0), (10**9, 1e-9)])
 def test_impossible_sizes_are_refused(entries: int, fpp: float) -> None:
-    with pytest.raises(Invalid, match="hoodie.index.bloom"):
+    with pytest.raises(Invalid, match=r"hoodie\.index\.bloom"):
         BloomOptions(entries=entries, fpp=fpp)
 
 

@@ -1,6 +1,7 @@
 """Every base file of every golden table: schema text, bloom filter and rows, against what the real Hudi wrote and read.
 
-Runs when HOODIE_GOLDEN_DIR names the folder of golden tables (`<version>/<scenario>/table.tar.gz` with `expected/` beside).
+Runs when HOODIE_GOLDEN_DIR names the folder of golden tables (`<version>/<scenario>/table.tar.gz` with `expected/`
+beside).
 """
 
 from __future__ import annotations

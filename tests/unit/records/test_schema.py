@@ -124,7 +124,9 @@ def test_types_become_the_stored_ones(given: pa.DataType, stored: pa.DataType) -
 
 
 def test_list_and_map_children_get_their_stored_names() -> None:
-    schema = storable(pa.schema([("l", pa.list_(pa.field("item", pa.int32()))), ("m", pa.map_(pa.string(), pa.int32()))]))
+    schema = storable(
+        pa.schema([("l", pa.list_(pa.field("item", pa.int32()))), ("m", pa.map_(pa.string(), pa.int32()))])
+    )
     assert schema.field("l").type.value_field.name == "element"
     assert (schema.field("m").type.key_field.name, schema.field("m").type.item_field.name) == ("key", "value")
 
@@ -144,7 +146,7 @@ def test_list_and_map_children_get_their_stored_names() -> None:
     ],
 )
 def test_types_hudi_cannot_hold_are_refused_by_column(given: pa.DataType) -> None:
-    with pytest.raises(Invalid, match="`s.c") as raised:
+    with pytest.raises(Invalid, match=r"`s\.c") as raised:
         storable(pa.schema([("s", pa.struct([("c", given)]))]))
     assert raised.value.remedy
 
@@ -201,7 +203,9 @@ def test_schemas_of_other_writers_are_understood() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"type":"string"}', '{"type":"record","name":"r","fields":[{"name":"a","type":"x.Y"}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"type":"string"}', '{"type":"record","name":"r","fields":[{"name":"a","type":"x.Y"}]}']
+)
 def test_text_that_is_no_record_schema_is_corrupt(text: str) -> None:
     with pytest.raises(Corrupt):
         from_avro(text)

@@ -187,6 +187,23 @@ def test_text_is_read_as_joda_reads_it(pattern: str, text: str, expected: str) -
     assert found == [expected]
 
 
+def test_text_of_the_usual_width_and_any_other_read_alike() -> None:
+    settings = {"timestamp_type": "DATE_STRING", "output_dateformat": "yyyyMMdd HHmmssSSS"}
+    pattern = "yyyy-MM-dd'T'HH:mm:ss.SS"
+    texts = ["2024-01-02T03:04:05.67", "2024-1-2T3:4:5.6", "2024-01-02t03:04:05.67", None, "2024-01-02T03:04:05.67"]
+    assert paths(pa.array(["x", *texts])[1:], input_dateformat=pattern, **settings) == [
+        "20240102 030405670",
+        "20240102 030405600",
+        "20240102 030405670",
+        "19700101 000000000",
+        "20240102 030405670",
+    ]
+    assert paths(pa.array(["1234"]), input_dateformat="SSSS", **settings) == ["19700101 000000123"]
+    for hostile in ("2024-0\x2f-02", "2024-01:02", "２０２４", "é024-01-0"):
+        with pytest.raises(Invalid, match="does not fit"):
+            paths(pa.array([hostile]), input_dateformat="yyyy-MM-dd", **settings)
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "message"),
     [
