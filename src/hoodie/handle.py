@@ -6,11 +6,13 @@ it, so that no decision is taken on an old picture.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie.env import Env
-from hoodie.spec import FormatProfile, TableConfig
-from hoodie.storage import Storage
+from hoodie.env import Env, SystemEnv
+from hoodie.spec import FormatProfile, TableConfig, profile_of
+from hoodie.storage import Storage, open_storage
+from hoodie.timeline import Timeline, load_table_config, load_timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +23,29 @@ class TableHandle:
     config: TableConfig
     profile: FormatProfile
     env: Env
+
+
+def open_handle(uri: str, options: Mapping[str, str], env: Env | None = None) -> TableHandle:
+    """The table at `uri`; options without the `hoodie.` prefix go to the storage.
+
+    Raises:
+        Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
+        Unsupported: a table version `hoodie` does not know, or no storage for this URI.
+    """
+    return load_handle(open_storage(uri, storage_options(options)), env or SystemEnv())
+
+
+def load_handle(storage: Storage, env: Env) -> TableHandle:
+    """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
+    config = load_table_config(storage)
+    return TableHandle(storage, config, profile_of(config), env)
+
+
+def timeline_of(handle: TableHandle) -> Timeline:
+    """The active timeline as it is on storage now."""
+    return load_timeline(handle.storage, handle.profile, handle.config.timezone)
+
+
+def storage_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of `options` that are meant for the storage: credentials, endpoints and the like."""
+    return {key: value for key, value in options.items() if not key.startswith("hoodie.")}

@@ -83,9 +83,9 @@ WITH_HISTORY = {"cow_part", "cow_nonpart", "cow_insert_overwrite", "cow_delete_p
 
 @pytest.mark.parametrize(("name", "version"), CASES, ids=lambda value: str(value).replace("/", "-"))
 def test_a_replayed_scenario_has_hudis_rows_and_every_peer_reads_them(
-    name: str, version: int, readers: Readers, golden: Callable[[str], tuple[Path, Path]], tmp_path: Path
+    name: str, version: int, readers: Readers, golden: Callable[..., tuple[Path, Path]], tmp_path: Path
 ) -> None:
-    _, expected = golden(name)
+    _, expected = golden(name, replay=True)
     scenario = name.split("/")[1]
     table = tmp_path / "replayed"
     for step in json.loads((expected / "ops.json").read_text()):
@@ -102,11 +102,11 @@ def test_a_replayed_scenario_has_hudis_rows_and_every_peer_reads_them(
     ("name", "version"), [case for case in CASES if case[0].split("/")[1] in WITH_HISTORY], ids=str
 )
 def test_every_peer_gives_our_rows_of_the_past_and_of_the_changes(
-    name: str, version: int, readers: Readers, golden: Callable[[str], tuple[Path, Path]], tmp_path: Path
+    name: str, version: int, readers: Readers, golden: Callable[..., tuple[Path, Path]], tmp_path: Path
 ) -> None:
     from hoodie import Table  # noqa: PLC0415
 
-    _, expected = golden(name)
+    _, expected = golden(name, replay=True)
     table = tmp_path / "replayed"
     for step in json.loads((expected / "ops.json").read_text()):
         write_rows(table, step["op"], pq.read_table(expected / step["input"]), _options(step, version), step["mode"])

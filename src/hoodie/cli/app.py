@@ -1,8 +1,8 @@
 """The command `hoodie` itself: its commands, its common options, and how it fails.
 
-1. A command's module is loaded when that command runs, so `hoodie config` does not wait for pyarrow, nor any for Spark.
-   For the same reason arguments are parsed by the standard library: typer loads pydantic, which takes longer than
-   most commands do.
+1. A command's module is loaded when that command runs, so `hoodie timeline` does not wait for pyarrow, nor any for
+   Spark. For the same reason arguments are parsed by the standard library and not by a framework that loads more
+   than most commands.
 2. What goes wrong is said in one message with cause and remedy on stderr, with exit status 2; a traceback only appears
    with `--debug`. Status 1 is left to `hoodie validate`, for findings.
 """
@@ -32,6 +32,7 @@ _COMMANDS = {
     "validate": "check a table's files and timeline",
     "config": "explain configuration keys",
 }
+_WITHOUT_ARROW = ("timeline", "config")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,9 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = said.debug or "--debug" in said.rest
     _start_logging(debug)
     try:
-        if arguments is None and said.command != "config":
-            # A process of our own that will use pyarrow.
-            importlib.import_module("hoodie.cli.lean").keep_pandas_out()
+        if arguments is None and said.command not in _WITHOUT_ARROW:
+            _load_arrow()  # a process of our own
         return _run(said.command, said.rest)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -77,6 +77,12 @@ def _run(command: str, rest: Sequence[str]) -> int:
     module.define(parser)
     status: int = module.run(parser.parse_args(rest))
     return status
+
+
+def _load_arrow() -> None:
+    """Loads pyarrow with as little else as possible. Its numpy starts a thread per core for matrices nobody has."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    importlib.import_module("hoodie.arrow_start").start_without_pandas()
 
 
 def _root_parser() -> argparse.ArgumentParser:

@@ -42,3 +42,8 @@ def plain_text(value: Any) -> str:
 def json_line(row: dict[str, Any]) -> str:
     """One row as one line of JSON."""
     return json.dumps(plain_value(row), ensure_ascii=False)
+
+
+def count_text(number: int, noun: str) -> str:
+    """How many there are of a thing."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,4 +1,7 @@
-"""Where output goes: results to stdout, progress to stderr."""
+"""Where output goes: results to stdout, progress to stderr.
+
+rich is loaded when there is somebody to see it: programs that ask for JSON do not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Step(Protocol):
@@ -19,6 +23,8 @@ class Step(Protocol):
 
 def console() -> Console:
     """The console results are printed on."""
+    from rich.console import Console  # noqa: PLC0415
+
     return Console(highlight=False)
 
 
@@ -31,5 +37,17 @@ def print_json(value: Any) -> None:
 @contextmanager
 def progress(text: str) -> Iterator[Step]:
     """Shows on stderr that work goes on; nothing is shown when stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield _Unseen()
+        return
+    from rich.console import Console  # noqa: PLC0415
+
     with Console(stderr=True).status(text) as status:
         yield status
+
+
+class _Unseen:
+    """A step nobody watches."""
+
+    def update(self, text: str) -> None:
+        pass

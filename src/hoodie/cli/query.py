@@ -12,7 +12,6 @@ import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns, parse_options
 from hoodie.cli.plain import json_line
 from hoodie.cli.printing import console, progress
-from hoodie.cli.render import rows_grid
 from hoodie.cli.rows import store_rows
 from hoodie.cli.spark import start_spark
 from hoodie.errors import Invalid
@@ -104,6 +103,8 @@ def _print_table(rows: pa.Table, total: int, *, all_columns: bool) -> None:
     if not all_columns:
         data = [name for name in rows.column_names if not name.startswith(_META_PREFIX)]
         rows = rows.select(data) if data else rows
+    from hoodie.cli.row_grid import rows_grid  # noqa: PLC0415 - loads rich
+
     target = console()
     target.print(rows_grid(rows, total, target.width))
 

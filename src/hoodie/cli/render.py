@@ -1,67 +1,35 @@
-"""Timelines, file layouts, findings, commits and rows as tables for the terminal, and as plain values for JSON."""
+"""Timelines, file layouts, findings and commits as tables for the terminal."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from rich.console import Group
 from rich.table import Table as Grid
-from rich.text import Text
 
-from hoodie.cli.plain import plain_text
-from hoodie.read import Finding
+from hoodie.cli.facts import finding_rows
+from hoodie.cli.plain import count_text, plain_text
 from hoodie.spec import Instant, State
-from hoodie.view import FileSlice
-from hoodie.write import Committed
 
-_WIDEST_CELL = 40
-_GAP = 3
-_NULL = Text("NULL", style="dim")
-
-
-def timeline_rows(instants: Iterable[Instant]) -> list[dict[str, str | None]]:
-    """One row per instant, in the given order."""
-    return [
-        {
-            "requested_time": instant.requested,
-            "completion_time": instant.completed,
-            "action": instant.action,
-            "state": instant.state.name,
-        }
-        for instant in instants
-    ]
+if TYPE_CHECKING:
+    from hoodie.read import Finding
+    from hoodie.view import FileSlice
+    from hoodie.write import Committed
 
 
 def timeline_grid(instants: Sequence[Instant]) -> Grid:
     """Table of instants; pending ones stand out."""
-    grid = Grid("requested", "completed", "action", "state", title=f"Timeline: {_count(len(instants), 'instant')}")
+    grid = Grid("requested", "completed", "action", "state", title=f"Timeline: {count_text(len(instants), 'instant')}")
     for instant in instants:
         style = None if instant.state is State.COMPLETED else "yellow"
         grid.add_row(instant.requested, instant.completed or "", instant.action, instant.state.name, style=style)
     return grid
 
 
-def files_rows(slices: Iterable[FileSlice]) -> list[dict[str, Any]]:
-    """One row per file slice; files by their names inside the partition."""
-    return [
-        {
-            "partition": part.partition,
-            "file_id": part.file_id,
-            "base_instant": part.base_instant,
-            "base_file": _file_name(part.base.path) if part.base else None,
-            "log_files": [_file_name(log.path) for log in part.logs],
-        }
-        for part in slices
-    ]
-
-
 def files_grid(slices: Sequence[FileSlice]) -> Grid:
     """Table of file slices with their sizes."""
     total = size_text(sum(part.size_bytes for part in slices))
-    grid = Grid("partition", title=f"Files: {_count(len(slices), 'file slice')}, {total}")
+    grid = Grid("partition", title=f"Files: {count_text(len(slices), 'file slice')}, {total}")
     grid.add_column("file group", overflow="fold")
     grid.add_column("base instant")
     for heading in ("base file", "logs"):
@@ -72,23 +40,13 @@ def files_grid(slices: Sequence[FileSlice]) -> Grid:
     return grid
 
 
-def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """One row per finding with the fields it has."""
-    return [dataclasses.asdict(finding) for finding in findings]
-
-
 def findings_grid(findings: Sequence[Finding]) -> Grid:
     """Table of what is wrong with a table."""
     rows = finding_rows(findings)
-    grid = Grid(*rows[0], title=_count(len(rows), "finding"), title_style="red")
+    grid = Grid(*rows[0], title=count_text(len(rows), "finding"), title_style="red")
     for row in rows:
         grid.add_row(*(plain_text(value) for value in row.values()))
     return grid
-
-
-def commit_row(committed: Committed) -> dict[str, Any]:
-    """The outcome of a write by its field names."""
-    return {**dataclasses.asdict(committed), "partitions": list(committed.partitions)}
 
 
 def commit_grid(committed: Committed, seconds: float) -> Grid:
@@ -105,21 +63,6 @@ def commit_grid(committed: Committed, seconds: float) -> Grid:
     return grid
 
 
-def rows_grid(rows: pa.Table, total: int, width: int) -> Group:
-    """The given rows as a table that fits `width`; below it, how many rows and columns there are besides."""
-    shown = _columns_that_fit(rows, width)
-    grid = Grid()
-    for name in shown:
-        numeric = pa.types.is_integer(rows.schema.field(name).type) or pa.types.is_floating(
-            rows.schema.field(name).type
-        )
-        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="ellipsis", max_width=_WIDEST_CELL)
-    columns = [rows.column(name).to_pylist() for name in shown]
-    for cells in zip(*columns, strict=True):
-        grid.add_row(*(_NULL if cell is None else Text(plain_text(cell)) for cell in cells))
-    return Group(grid, Text(_caption(rows, total, len(shown)), style="dim"))
-
-
 def size_text(size_bytes: int) -> str:
     """Bytes in the unit people would use."""
     size = float(size_bytes)
@@ -128,31 +71,3 @@ def size_text(size_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
-
-
-def _columns_that_fit(rows: pa.Table, width: int) -> list[str]:
-    shown: list[str] = []
-    left = width - 1
-    for name in rows.column_names:
-        cells = (len(plain_text(value)) for value in rows.column(name).to_pylist())
-        left -= min(_WIDEST_CELL, max([len(name), *cells])) + _GAP
-        if shown and left < 0:
-            break
-        shown.append(name)
-    return shown
-
-
-def _caption(rows: pa.Table, total: int, columns_shown: int) -> str:
-    caption = _count(total, "row")
-    if rows.num_rows < total:
-        caption = f"first {rows.num_rows} of {caption}"
-    missing = rows.num_columns - columns_shown
-    return caption if not missing else f"{caption}; {_count(missing, 'more column')}, choose with --columns"
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.facts import finding_rows
 from hoodie.cli.printing import console, print_json
-from hoodie.cli.render import finding_rows, findings_grid
 
 FOUND = 1
 
@@ -22,6 +22,8 @@ def run(said: Namespace) -> int:
     if said.json:
         print_json(finding_rows(findings))
     elif findings:
+        from hoodie.cli.render import findings_grid  # noqa: PLC0415 - loads rich
+
         console().print(findings_grid(findings))
     else:
         console().print("nothing found, the table is in order")

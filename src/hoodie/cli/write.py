@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
+from hoodie.cli.facts import commit_row
 from hoodie.cli.printing import Step, console, print_json, progress
-from hoodie.cli.render import commit_grid, commit_row
 from hoodie.cli.rows import open_rows
 from hoodie.cli.spark import spark_engine, start_spark
 from hoodie.engine import Engine, LocalEngine, Work
@@ -49,8 +49,10 @@ def run(said: Namespace) -> int:
         committed = _write(said, operation, options, step)
     if said.json:
         print_json(commit_row(committed))
-    else:
-        console().print(commit_grid(committed, time.monotonic() - start))
+        return 0
+    from hoodie.cli.render import commit_grid  # noqa: PLC0415 - loads rich
+
+    console().print(commit_grid(committed, time.monotonic() - start))
     return 0
 
 

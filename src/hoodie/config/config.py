@@ -81,6 +81,10 @@ class Config:
         everything = {**self.passed, **self.explicit}
         return {key: value for key, value in everything.items() if prefix and key.startswith(prefix)}
 
+    def overridden(self, by: Config) -> Config:
+        """These options, with those of `by` in the place of ones of the same meaning, however either is spelled."""
+        return Config({**self.explicit, **by.explicit}, {**self.passed, **by.passed})
+
     def masked(self) -> dict[str, str]:
         """All options as they may be printed."""
         return masked({**self.explicit, **self.passed})

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.records import KeyGenerator, read_columns, read_footer
+from hoodie.records import BaseFooter, KeyGenerator, KeyRange, iter_batches, read_columns, read_footer
 from hoodie.storage import Storage
 
 KEY = "_hoodie_record_key"
@@ -58,7 +58,7 @@ class LookupTask:
     """One base file to look into.
 
     `generator` makes the keys when the file has no key column (`hoodie.populate.meta.fields=false`).
-    `also` names columns whose stored values the caller needs for each hit.
+    `also` has columns whose stored values the caller needs for each hit, in the types it wants them.
     """
 
     storage: Storage
@@ -67,14 +67,14 @@ class LookupTask:
     kind: IndexKind
     prune_by_ranges: bool = True
     generator: KeyGenerator | None = None
-    also: tuple[str, ...] = ()
+    also: pa.Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileHits:
     """Hits in one base file, ordered by file row: `rows[i]` of the file holds the key of incoming `positions[i]`.
 
-    `stored` has the columns `also` of those rows, or None when none were asked for.
+    `stored` has the columns `also` of those rows (nulls where the file lacks one), or None when none were asked for.
     """
 
     path: str
@@ -90,26 +90,27 @@ def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
         Corrupt: the base file cannot be read; names it.
     """
     keys, positions = task.keys.load()
+    footer = read_footer(task.storage, task.path)
     if task.kind.uses_bloom and task.generator is None:
-        keys, positions = _candidates(task, keys, positions)
+        keys, positions = _candidates(task, footer, keys, positions)
     if not len(keys):
-        return _hits(task, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
-    stored = _stored_keys(task)
+        return _hits(task, footer, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    stored = _stored_keys(task, footer)
     found = pc.index_in(stored, value_set=keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
     at = found.drop_null().to_numpy(zero_copy_only=False)
-    columns = read_columns(task.storage, task.path, list(task.also)) if task.also and len(rows) else None
-    return _hits(task, rows, positions[at], columns)
+    return _hits(task, footer, rows, positions[at])
 
 
-def _candidates(task: LookupTask, keys: pa.Array, positions: Positions) -> tuple[pa.Array, Positions]:
-    footer = read_footer(task.storage, task.path)
+def _candidates(
+    task: LookupTask, footer: BaseFooter, keys: pa.Array, positions: Positions
+) -> tuple[pa.Array, Positions]:
     keep = np.ones(len(keys), dtype=bool)
     if task.prune_by_ranges and footer.min_key is not None and footer.max_key is not None:
-        inside = pc.and_(pc.greater_equal(keys, footer.min_key), pc.less_equal(keys, footer.max_key))
-        keep = inside.to_numpy(zero_copy_only=False).copy()
+        # The footer's range is in Java's string order, which is not the order of UTF-8 bytes.
+        keep = KeyRange(footer.min_key, footer.max_key).mask(keys).to_numpy(zero_copy_only=False).copy()
     bloom = footer.bloom()
     if bloom is not None and keep.any():
         at = np.flatnonzero(keep)
@@ -117,10 +118,10 @@ def _candidates(task: LookupTask, keys: pa.Array, positions: Positions) -> tuple
     return keys.filter(pa.array(keep)), positions[keep]
 
 
-def _stored_keys(task: LookupTask) -> Any:
+def _stored_keys(task: LookupTask, footer: BaseFooter) -> Any:
     if task.generator is None:
-        return read_columns(task.storage, task.path, [KEY]).column(KEY)
-    table = read_columns(task.storage, task.path, _roots(task.generator))
+        return read_columns(task.storage, task.path, [KEY], footer=footer).column(KEY)
+    table = read_columns(task.storage, task.path, _roots(task.generator), footer=footer)
     chunks = [task.generator.record_keys(batch) for batch in table.to_batches()]
     return pa.chunked_array(chunks, pa.string())
 
@@ -130,6 +131,9 @@ def _roots(generator: KeyGenerator) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in generator.options.record_fields))
 
 
-def _hits(task: LookupTask, rows: Positions, positions: Positions, columns: pa.Table | None) -> FileHits:
-    stored = columns.take(pa.array(rows)) if columns is not None else None
+def _hits(task: LookupTask, footer: BaseFooter, rows: Positions, positions: Positions) -> FileHits:
+    if task.also is None:
+        return FileHits(task.path, rows, positions, None)
+    batches = iter_batches(task.storage, task.path, schema=task.also, footer=footer) if len(rows) else ()
+    stored = pa.Table.from_batches(batches, task.also).take(pa.array(rows))
     return FileHits(task.path, rows, positions, stored)

@@ -1,6 +1,8 @@
-"""Reading a table: options, plan (pure), rows."""
+"""Reading a table: options, plan (pure), rows.
 
-from hoodie.read.filter_sql import parse_filter, parse_row_filter
+Conditions as SQL text go into `ReadOptions.filter`; their parser, `filter_sql`, is loaded when there is such a text.
+"""
+
 from hoodie.read.incremental import CommitTimes, Window
 from hoodie.read.read_options import ReadOptions
 from hoodie.read.read_plan import (
@@ -16,7 +18,7 @@ from hoodie.read.read_rows import read_rows
 from hoodie.read.result_schema import ResultSchema, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of
 from hoodie.read.run_read import run_read
-from hoodie.read.table_schema import load_table_schema
+from hoodie.read.table_schema import load_newest_schema, load_table_schema
 from hoodie.read.validate import Finding, validate_table
 
 __all__ = [
@@ -31,11 +33,10 @@ __all__ = [
     "RowPlan",
     "Window",
     "filter_of",
+    "load_newest_schema",
     "load_read_facts",
     "load_read_plan",
     "load_table_schema",
-    "parse_filter",
-    "parse_row_filter",
     "plan_read",
     "read_rows",
     "result_schema",

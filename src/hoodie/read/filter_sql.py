@@ -15,8 +15,6 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,6 +26,7 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.errors import Invalid, Unsupported
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of, matching
+from hoodie.read.sql_literal import Literal, natural_type, typed_scalar
 
 
 def parse_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> pc.Expression:
@@ -80,15 +79,7 @@ class _Value:
     type: pa.DataType | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
-    """A constant that has not met its type yet. `kind`: number, string, boolean, null."""
-
-    text: str
-    kind: str
-
-
-_Operand = _Value | _Literal
+_Operand = _Value | Literal
 
 
 def _split(node: Node) -> list[Node]:
@@ -108,7 +99,7 @@ def _conjunct(node: Node, scope: _Scope) -> Conjunct:
 
 def _boolean(node: Node, scope: _Scope) -> pc.Expression:
     found = _operand(node, scope)
-    if isinstance(found, _Literal):
+    if isinstance(found, Literal):
         return _expression(found, pa.bool_(), scope)
     if found.type is not None and not pa.types.is_boolean(found.type):
         raise Invalid(
@@ -124,11 +115,11 @@ def _operand(node: Node, scope: _Scope) -> _Operand:
         case exp.Column():
             return _column(node, scope)
         case exp.Literal():
-            return _Literal(str(node.this), "string" if node.is_string else "number")
+            return Literal(str(node.this), "string" if node.is_string else "number")
         case exp.Boolean():
-            return _Literal(str(bool(node.this)).lower(), "boolean")
+            return Literal(str(bool(node.this)).lower(), "boolean")
         case exp.Null():
-            return _Literal("null", "null")
+            return Literal("null", "null")
         case exp.And() | exp.Or():
             join = operator.and_ if isinstance(node, exp.And) else operator.or_
             return _Value(join(_boolean(node.this, scope), _boolean(node.expression, scope)), pa.bool_())
@@ -233,15 +224,15 @@ def _in(node: exp.In, scope: _Scope, *, exact: bool) -> pc.Expression:
         options = [_compare(operator.eq, node.this, option, scope) for option in node.expressions]
         return functools.reduce(operator.or_, options)
     literals = [_operand(option, scope) for option in node.expressions]
-    constants = [one for one in literals if isinstance(one, _Literal) and one.kind != "null"]
-    scalars = [_scalar(one, wanted.type, scope) for one in constants]
-    if any(not isinstance(one, _Literal) for one in literals) or len({scalar.type for scalar in scalars}) > 1:
+    constants = [one for one in literals if isinstance(one, Literal) and one.kind != "null"]
+    scalars = [typed_scalar(one, wanted.type, scope.zone, scope.sql) for one in constants]
+    if any(not isinstance(one, Literal) for one in literals) or len({scalar.type for scalar in scalars}) > 1:
         options = [_compare(operator.eq, node.this, option, scope) for option in node.expressions]
         return functools.reduce(operator.or_, options)
     values = pa.array([scalar.as_py() for scalar in scalars], scalars[0].type if scalars else wanted.type)
     subject = wanted.expression if values.type == wanted.type else wanted.expression.cast(values.type)
     found = subject.isin(values)
-    unknown = _expression(_Literal("null", "null"), pa.bool_(), scope)
+    unknown = _expression(Literal("null", "null"), pa.bool_(), scope)
     if exact:
         found = found | (subject.is_null() & unknown)
     return found | unknown if _has_null(node) else found
@@ -266,7 +257,7 @@ def _is(node: exp.Is, scope: _Scope) -> pc.Expression:
 def _like(node: Node, scope: _Scope, *, escape: str = "\\") -> pc.Expression:
     subject = _expression(_operand(node.this, scope), pa.string(), scope)
     pattern = _operand(node.expression, scope)
-    if not isinstance(pattern, _Literal) or not isinstance(node, exp.Like | exp.ILike):
+    if not isinstance(pattern, Literal) or not isinstance(node, exp.Like | exp.ILike):
         raise scope.unsupported(node)
     return pc.match_like(subject, _backslashed(pattern.text, escape), ignore_case=isinstance(node, exp.ILike))
 
@@ -282,8 +273,8 @@ def _backslashed(pattern: str, escape: str) -> str:
 def _cast(node: Node, scope: _Scope) -> _Operand:
     wanted = _arrow_type(node.args["to"], scope)
     found = _operand(node.this, scope)
-    if isinstance(found, _Literal):
-        scalar = _scalar(found, wanted, scope)
+    if isinstance(found, Literal):
+        scalar = typed_scalar(found, wanted, scope.zone, scope.sql)
         return _Value(pc.scalar(scalar), scalar.type)
     if found.type is not None and pa.types.is_string(wanted) and not _prints_as_spark(found.type):
         raise scope.unsupported(node)
@@ -292,9 +283,9 @@ def _cast(node: Node, scope: _Scope) -> _Operand:
 
 def _negative(node: exp.Neg, scope: _Scope) -> _Operand:
     found = _operand(node.this, scope)
-    if isinstance(found, _Literal):
+    if isinstance(found, Literal):
         text = found.text[1:] if found.text.startswith("-") else f"-{found.text}"
-        return _Literal(text, found.kind)
+        return Literal(text, found.kind)
     return _Value(pc.negate(found.expression), found.type)
 
 
@@ -322,7 +313,7 @@ def _text_function(compute: Callable[[pc.Expression], pc.Expression], result: pa
 def _text_test(compute: Callable[[pc.Expression, str], pc.Expression]) -> _Function:
     def call(node: Node, scope: _Scope) -> _Value:
         pattern = _operand(node.expression, scope)
-        if not isinstance(pattern, _Literal) or pattern.kind != "string":
+        if not isinstance(pattern, Literal) or pattern.kind != "string":
             raise scope.unsupported(node)
         return _Value(compute(_expression(_operand(node.this, scope), pa.string(), scope), pattern.text), pa.bool_())
 
@@ -354,10 +345,10 @@ def _coalesce(node: Node, scope: _Scope) -> _Value:
 def _substring(node: Node, scope: _Scope) -> _Value:
     start, length = node.args.get("start"), node.args.get("length")
     numbers = [None if part is None else _operand(part, scope) for part in (start, length)]
-    if any(one is not None and (not isinstance(one, _Literal) or one.kind != "number") for one in numbers):
+    if any(one is not None and (not isinstance(one, Literal) or one.kind != "number") for one in numbers):
         raise scope.unsupported(node)
     first, count = (
-        None if one is None else int(one.text) for one in numbers if one is None or isinstance(one, _Literal)
+        None if one is None else int(one.text) for one in numbers if one is None or isinstance(one, Literal)
     )
     begin = max((first or 1) - 1, 0) if (first or 0) >= 0 else (first or 0)
     stop = None if count is None else begin + max(count, 0)
@@ -403,23 +394,23 @@ def _function(node: Node, scope: _Scope) -> _Operand:
         value = _expression(_operand(node.expressions[0], scope), None, scope)
         return _Value(_NAMED_FUNCTIONS[node.name.lower()](value), pa.bool_())
     if isinstance(node, exp.Concat) and all(isinstance(part, exp.Literal) for part in node.expressions):
-        return _Literal("".join(str(part.this) for part in node.expressions), "string")  # 'it''s'
+        return Literal("".join(str(part.this) for part in node.expressions), "string")  # 'it''s'
     raise scope.unsupported(node)
 
 
 def _aligned(one: _Operand, two: _Operand, scope: _Scope) -> tuple[pc.Expression, pc.Expression]:
     """Both sides of a comparison in types Arrow can compare."""
-    if isinstance(one, _Literal) and isinstance(two, _Literal):
+    if isinstance(one, Literal) and isinstance(two, Literal):
         if one.kind == two.kind == "number" or "null" in (one.kind, two.kind):
             return _expression(one, pa.float64(), scope), _expression(two, pa.float64(), scope)
         return _expression(one, pa.string(), scope), _expression(two, pa.string(), scope)
-    if isinstance(one, _Literal):
+    if isinstance(one, Literal):
         two_aligned, one_aligned = _aligned(two, one, scope)
         return one_aligned, two_aligned
-    if isinstance(two, _Literal):
+    if isinstance(two, Literal):
         if one.type is None:
-            return one.expression, _expression(two, _natural_type(two), scope)
-        scalar = _scalar(two, one.type, scope)
+            return one.expression, _expression(two, natural_type(two), scope)
+        scalar = typed_scalar(two, one.type, scope.zone, scope.sql)
         same_family = scalar.type == one.type or not pa.types.is_string(one.type)
         subject = one.expression if same_family else one.expression.cast(scalar.type, safe=False)
         return subject, pc.scalar(scalar)
@@ -440,85 +431,14 @@ def _aligned_values(one: _Value, two: _Value) -> tuple[pc.Expression, pc.Express
 
 
 def _expression(operand: _Operand, wanted: pa.DataType | None, scope: _Scope) -> pc.Expression:
-    if isinstance(operand, _Literal):
-        return pc.scalar(_scalar(operand, wanted or _natural_type(operand), scope))
+    if isinstance(operand, Literal):
+        return pc.scalar(typed_scalar(operand, wanted or natural_type(operand), scope.zone, scope.sql))
     needs_cast = (
         wanted is not None
         and operand.type is not None
         and pa.types.is_string(wanted) != pa.types.is_string(operand.type)
     )
     return operand.expression.cast(wanted) if needs_cast else operand.expression
-
-
-def _natural_type(literal: _Literal) -> pa.DataType:
-    match literal.kind:
-        case "number":
-            return pa.int64() if literal.text.lstrip("+-").isdigit() else pa.float64()
-        case "boolean":
-            return pa.bool_()
-    return pa.string()
-
-
-def _scalar(literal: _Literal, wanted: pa.DataType, scope: _Scope) -> pa.Scalar:
-    """A literal in the type of what it meets, or in a wider one when the value does not fit there.
-
-    Raises:
-        Invalid: the text is no value of that type.
-    """
-    if literal.kind == "null":
-        return pa.scalar(None, wanted)
-    try:
-        return _typed(literal, wanted, scope)
-    except (ValueError, InvalidOperation, pa.ArrowException) as error:
-        raise Invalid(
-            f"{literal.text!r} in the filter {scope.sql!r} is not a value of type {wanted}",
-            remedy="Compare columns with values of their own type",
-        ) from error
-
-
-def _typed(literal: _Literal, wanted: pa.DataType, scope: _Scope) -> pa.Scalar:
-    text = literal.text.strip() if not pa.types.is_string(wanted) else literal.text
-    types = pa.types
-    if types.is_string(wanted):
-        return pa.scalar(text) if literal.kind != "number" else _number(text)
-    if types.is_boolean(wanted):
-        if text.lower() not in ("true", "false"):
-            raise ValueError("neither true nor false")
-        return pa.scalar(text.lower() == "true")
-    if types.is_integer(wanted) or types.is_floating(wanted):
-        return _number(text, wanted)
-    if types.is_decimal(wanted):
-        return pa.scalar(Decimal(text))
-    if types.is_date(wanted):
-        return _date(text, scope)
-    if types.is_timestamp(wanted):
-        return pa.scalar(_moment(text, wanted, scope), wanted)
-    if types.is_binary(wanted):
-        return pa.scalar(text.encode(), wanted)
-    raise ValueError(f"no literals of type {wanted}")
-
-
-def _number(text: str, wanted: pa.DataType | None = None) -> pa.Scalar:
-    whole = text.lstrip("+-").isdigit()
-    if wanted is not None and (whole or pa.types.is_floating(wanted)):
-        try:
-            return pa.scalar(int(text) if pa.types.is_integer(wanted) else float(text), wanted)
-        except (OverflowError, pa.ArrowException):
-            pass
-    return pa.scalar(int(text), pa.int64()) if whole else pa.scalar(float(text), pa.float64())
-
-
-def _date(text: str, scope: _Scope) -> pa.Scalar:
-    if len(text) <= len("2024-01-01"):
-        return pa.scalar(date.fromisoformat(text), pa.date32())
-    return pa.scalar(_moment(text, pa.timestamp("us"), scope), pa.timestamp("us"))
-
-
-def _moment(text: str, wanted: pa.DataType, scope: _Scope) -> datetime:
-    found = datetime.fromisoformat(text)
-    if wanted.tz is None:
-        return found.replace(tzinfo=None) if found.tzinfo is None else found.astimezone(scope.zone).replace(tzinfo=None)
-    return (found if found.tzinfo else found.replace(tzinfo=scope.zone)).astimezone(UTC)
 
 
 def _prints_as_spark(data_type: pa.DataType) -> bool:

@@ -21,8 +21,6 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.read.archived import load_archived_commits
-from hoodie.read.filter_sql import parse_row_filter
 from hoodie.read.incremental import (
     CommitTimes,
     Window,
@@ -41,7 +39,7 @@ from hoodie.read.time_travel import KnownPast, ensure_known, first_incomplete_wr
 from hoodie.records import COMMIT_TIME_FIELD, partition_values
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, CommitMetadata, InstantTime, TableConfig
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, load_commit_metadata, parse_as_of
+from hoodie.timeline import Timeline, has_history, load_archived_commits, load_commit_metadata, parse_as_of
 from hoodie.view import BaseFile, FileSlice, View, load_view
 
 
@@ -197,7 +195,7 @@ def _incremental_facts(storage: Storage, config: TableConfig, view: View, option
     if window.reaches_back and by_completion:
         window = with_archived(window, load_archived_commits(storage, timeline.profile))
     elif window.reaches_back:
-        window = replace(window, has_unknown_past=_has_history(storage, timeline))
+        window = replace(window, has_unknown_past=has_history(storage, timeline.profile))
     commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
     return ReadFacts(load_table_schema(storage, config, view, until), window=window, commits=commits)
@@ -208,14 +206,6 @@ def _instant(text: str, config: TableConfig) -> InstantTime:
     if text in EARLIEST:
         return EARLIEST[-1]
     return text if text.isascii() and text.isdigit() else parse_as_of(text, config.timezone)
-
-
-def _has_history(storage: Storage, timeline: Timeline) -> bool:
-    """Whether instants were archived, by the names archives have: `manifest_N`, `X_Y_N.parquet` or
-    `.commits_.archive.N`.
-    """
-    names = (file.path.rpartition("/")[2] for file in storage.list_dir(timeline.profile.history_dir).files)
-    return any(name.startswith((".commits_.archive", "manifest_")) or name.endswith(".parquet") for name in names)
 
 
 def _incremental_slices(
@@ -261,6 +251,9 @@ def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
     if isinstance(options.filter, RowFilter):
         return options.filter
     if isinstance(options.filter, str):
+        # Loads sqlglot, a quarter of the imports of a worker or a command, which mostly have no SQL to parse.
+        from hoodie.read.filter_sql import parse_row_filter  # noqa: PLC0415
+
         return parse_row_filter(options.filter, schema, timezone=options.filter_timezone)
     if isinstance(options.filter, pc.Expression):
         return filter_of(options.filter, schema)

@@ -20,7 +20,7 @@ from hoodie.records import from_avro, read_footer, without_meta
 from hoodie.spec import CommitMetadata, InstantTime, TableConfig
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
-from hoodie.view import View
+from hoodie.view import View, load_view
 
 SCHEMA_HISTORY_DIR = ".hoodie/.schema"
 INTERNAL_SCHEMA = "latest_schema"
@@ -41,9 +41,7 @@ def load_table_schema(
     """
     said = _latest_said(storage, view.timeline, as_of)
     if said is not None:
-        if said.extra_metadata.get(INTERNAL_SCHEMA):
-            ensure_names_are_stable(load_schema_history(storage, as_of))
-        return without_meta(from_avro(said.schema or ""))
+        return _schema_of(storage, said, as_of)
     slices = view.base_slices_at(as_of)
     if config.create_schema and (as_of is None or not slices):
         return without_meta(from_avro(config.create_schema))
@@ -52,6 +50,25 @@ def load_table_schema(
         newest = max(bases, key=lambda base: base.name.instant)
         return without_meta(read_footer(storage, newest.path).schema)
     return load_table_schema(storage, config, view) if as_of is not None else None
+
+
+def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
+    """The table's own schema now, as a writer needs it. Lists the table's files only when nothing else says it.
+
+    Raises:
+        Unsupported: the table keeps a schema-on-read history, which a write would have to continue.
+    """
+    said = _latest_said(storage, timeline, None)
+    if said is not None and said.extra_metadata.get(INTERNAL_SCHEMA):
+        raise Unsupported(
+            f"Table {config.name} keeps a history of its schema (schema-on-read), which hoodie cannot continue yet",
+            remedy="Write it with Apache Hudi; reading works",
+        )
+    if said is not None:
+        return _schema_of(storage, said, None)
+    if config.create_schema:
+        return without_meta(from_avro(config.create_schema))
+    return load_table_schema(storage, config, load_view(storage, config, timeline))
 
 
 def load_schema_history(storage: Storage, as_of: InstantTime | None = None) -> tuple[dict[str, Any], ...]:
@@ -88,6 +105,12 @@ def ensure_names_are_stable(history: tuple[dict[str, Any], ...]) -> None:
                     remedy="Read this table with Apache Hudi and hoodie.schema.on.read.enable=true",
                     column=name,
                 )
+
+
+def _schema_of(storage: Storage, said: CommitMetadata, as_of: InstantTime | None) -> pa.Schema:
+    if said.extra_metadata.get(INTERNAL_SCHEMA):
+        ensure_names_are_stable(load_schema_history(storage, as_of))
+    return without_meta(from_avro(said.schema or ""))
 
 
 def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> CommitMetadata | None:

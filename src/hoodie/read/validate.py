@@ -33,7 +33,7 @@ from hoodie.spec import (
     parse_table_config,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, list_instants, load_commit_metadata, load_instant, load_timeline
+from hoodie.timeline import Timeline, has_history, list_instants, load_commit_metadata, load_instant, load_timeline
 from hoodie.view import BaseFile, GroupId, View, load_view
 
 CHECKING_THREADS = 16
@@ -83,7 +83,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Fi
         past = load_known_past(storage, timeline)
     except Corrupt as error:
         return _ordered([*findings, _unreadable(error, "timeline")])
-    was_cleaned = any(instant.action == CLEAN for instant in timeline.completed()) or _has_archive(storage, timeline)
+    was_cleaned = any(instant.action == CLEAN for instant in timeline.completed()) or has_history(storage, profile)
     sizes = {one.path: one.size_bytes for found in view.files for one in found.everything}
     picture = _Picture(view, commits, past.earliest_retained, was_cleaned, sizes)
     findings += [
@@ -154,10 +154,6 @@ def _load_commits(storage: Storage, timeline: Timeline) -> tuple[_Commits, list[
         except (Corrupt, Missing) as error:
             findings.append(_unreadable(error, f"{instant.requested}.{instant.action}"))
     return commits, findings
-
-
-def _has_archive(storage: Storage, timeline: Timeline) -> bool:
-    return bool(storage.list_dir(timeline.profile.history_dir).files)
 
 
 def _strays(picture: _Picture) -> Iterator[Finding]:

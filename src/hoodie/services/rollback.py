@@ -6,6 +6,7 @@
 3. Files go before the instant's own files, the inflight file before the requested one, and the completed rollback is
    written last: whoever dies in between leaves a pending rollback that finds less to do.
 4. Deleting what is already gone is success.
+5. A writer that fails and lives takes its own write back (`take_back`): nobody has seen it, so nothing is recorded.
 
 It undoes pending writes of tables without log files; completed instants are the subject of restore.
 """
@@ -18,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Unsupported
-from hoodie.handle import TableHandle
+from hoodie.errors import HudiError, Unsupported
+from hoodie.handle import TableHandle, timeline_of
 from hoodie.spec import (
     Instant,
     InstantInfo,
@@ -30,6 +31,7 @@ from hoodie.spec import (
     State,
     encode_rollback_metadata,
     encode_rollback_plan,
+    keys,
     marker_dir,
     parse_base_file_name,
     parse_requested_replace,
@@ -43,7 +45,6 @@ from hoodie.timeline import (
     delete_instant_files,
     load_markers,
     load_requested,
-    load_timeline,
     new_instant_time,
     to_inflight,
 )
@@ -52,23 +53,40 @@ from hoodie.view import list_partitions
 log = logging.getLogger(__name__)
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+_LEFTOVERS = (".spool", keys.OVERWRITE_SUFFIX)
 
 
-def heal(handle: TableHandle, engine: Engine) -> Timeline:
+def heal(handle: TableHandle, engine: Engine, timeline: Timeline | None = None) -> Timeline:
     """The timeline after all failed writes were rolled back, newest first (failed-writes policy EAGER).
 
-    Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer exclusion.
+    Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer
+    exclusion, and may pass the timeline it has loaded under it.
     """
-    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    timeline = timeline or timeline_of(handle)
     interrupted = [one for one in timeline.pending() if one.action == "rollback"]
     for rollback in interrupted:
         _resume(handle, engine, rollback)
     if interrupted:
-        timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+        timeline = timeline_of(handle)
     failed = [one for one in timeline.pending() if one.action in _WRITES and not _is_clustering(handle, one)]
     for instant in sorted(failed, key=lambda one: one.requested, reverse=True):
         timeline = roll_back(handle, engine, timeline, instant)
+    _sweep(handle.storage, timeline)
     return timeline
+
+
+def take_back(handle: TableHandle, engine: Engine, requested: str) -> None:
+    """Remove all traces of this process's own pending write `requested`: files, instants, markers.
+
+    The caller still holds the writer exclusion. A completed or vanished instant is left alone. When this fails
+    half-way, what is left is a pending write that the next `heal` rolls back.
+    """
+    instant = timeline_of(handle).find(requested)
+    if instant is not None and not instant.is_completed:
+        files = _files_of(handle, instant)
+        engine.run(_delete, [_Delete(handle.storage, path) for path in files], "take back")
+        delete_instant_files(handle.storage, handle.profile, instant)
+        handle.storage.delete_dir(marker_dir(requested))
 
 
 def roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, failed: Instant) -> Timeline:
@@ -78,7 +96,7 @@ def roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, failed: I
     rollback = create_requested(handle.storage, handle.profile, requested, "rollback", encode_rollback_plan(plan))
     log.info("rolling back %s %s as %s", failed.action, failed.requested, requested)
     _run(handle, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
-    return load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    return timeline_of(handle)
 
 
 def plan_rollback(failed: Instant, paths: Sequence[str], storage: Storage) -> RollbackPlan:
@@ -125,6 +143,22 @@ def _is_clustering(handle: TableHandle, instant: Instant) -> bool:
     return parse_requested_replace(data, instant.requested).is_clustering
 
 
+def _sweep(storage: Storage, timeline: Timeline) -> None:
+    """Remove what writers that died left in the folder for temporary files, beside the markers of pending writes."""
+    found = storage.list_dir(keys.TEMP_DIR)
+    done = {one.requested for one in timeline.completed_writes()}
+    try:
+        for folder in found.dirs:
+            name = folder.rpartition("/")[2]
+            if name in done or name.endswith(_LEFTOVERS):
+                storage.delete_dir(folder)
+        for file in found.files:
+            if file.path.endswith(_LEFTOVERS):
+                storage.delete(file.path)
+    except HudiError as error:
+        log.warning("could not remove left-over temporary files: %s", error)
+
+
 def _resume(handle: TableHandle, engine: Engine, rollback: Instant) -> None:
     data = load_requested(handle.storage, handle.profile, rollback)
     if not data:
@@ -132,6 +166,12 @@ def _resume(handle: TableHandle, engine: Engine, rollback: Instant) -> None:
         delete_instant_files(handle.storage, handle.profile, rollback)
         return
     plan = parse_rollback_plan(data, handle.profile.instant_names.file_name(rollback))
+    if any(request.log_blocks_to_delete for request in plan.requests):
+        raise Unsupported(
+            f"Rollback {rollback.requested} has to undo log files of a merge-on-read table",
+            remedy="Let Apache Hudi finish it; hoodie does not write merge-on-read tables yet",
+            instant=rollback.requested,
+        )
     if rollback.state is State.REQUESTED:
         rollback = to_inflight(handle.storage, handle.profile, rollback)
     _run(handle, engine, rollback, plan)
@@ -149,15 +189,15 @@ def _delete(_: TaskId, task: _Delete) -> None:
 
 def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> None:
     clock = handle.env.monotonic()
-    absolute = [path for request in plan.requests for path in request.files_to_delete]
-    engine.run(_delete, [_Delete(handle.storage, _relative(handle.storage, path)) for path in absolute], "rollback")
     target = plan.instant_to_rollback
+    doomed = [_relative(request, path, target) for request in plan.requests for path in request.files_to_delete]
+    engine.run(_delete, [_Delete(handle.storage, path) for path in doomed], "rollback")
     failed = Instant(target.commit_time, target.action, State.INFLIGHT)
     delete_instant_files(handle.storage, handle.profile, failed)
     metadata = RollbackMetadata(
         start_time=rollback.requested,
         time_taken_ms=int((handle.env.monotonic() - clock) * 1000),
-        total_files_deleted=len(absolute),
+        total_files_deleted=len(doomed),
         commits=(target.commit_time,),
         partitions=_per_partition(plan.requests),
         instants=(target,),
@@ -180,15 +220,19 @@ def _per_partition(requests: Iterable[RollbackRequest]) -> dict[str, RollbackPar
     return {name: RollbackPartition(name, tuple(paths), ()) for name, paths in deleted.items()}
 
 
-def _relative(storage: Storage, path: str) -> str:
-    """A plan's absolute path below the table; another writer may have written it with or without a scheme."""
-    base = storage.absolute("").rstrip("/")
-    bare = path.split(":", 1)[1] if path.startswith("file:") else path
-    bare = "/" + bare.lstrip("/") if path.startswith("file:") else bare
-    if not bare.startswith(base + "/"):
+def _relative(request: RollbackRequest, path: str, target: InstantInfo) -> str:
+    """A plan's absolute path below the table: the request's partition and the file's name.
+
+    Other writers spell the base path differently (scheme, host, slashes), so only the end is looked at. What a plan may
+    delete is base files of the instant it is about, and nothing else.
+    """
+    file_name = path.rpartition("/")[2]
+    relative = f"{request.partition_path}/{file_name}" if request.partition_path else file_name
+    name = parse_base_file_name(file_name)
+    if name is None or name.instant != target.commit_time or not path.endswith(f"/{relative}"):
         raise Unsupported(
-            f"The rollback plan names {path}, which is not below the table at {base}",
-            remedy="Check the plan; nothing was deleted",
+            f"The plan to roll back {target.commit_time} names {path}, which is no base file of that instant",
+            remedy="Let Apache Hudi finish this rollback; nothing was deleted",
             path=path,
         )
-    return bare[len(base) + 1 :]
+    return relative

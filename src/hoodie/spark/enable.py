@@ -162,7 +162,8 @@ def _wrap_stream_reader(owner: type) -> None:
 def _wrap_stream_writer(owner: type) -> None:
     _note_options(owner)
     _note_value(owner, "outputMode", "output_mode")
-    _note_partitioning(owner)
+    partition_by = vars(owner)["partitionBy"]
+    _replace(owner, "partitionBy", _hold_partitioning)
     _note(owner, "clusterBy", functools.partial(_set_unfit, "clusterBy"))
 
     def start(  # noqa: PLR0917
@@ -170,6 +171,7 @@ def _wrap_stream_writer(owner: type) -> None:
         queryName: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
         if not _is_hudi(self, format):
+            _tell_partitioning(self, partition_by)
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         self.options(**options)
         if outputMode is not None:
@@ -190,6 +192,7 @@ def _wrap_stream_writer(owner: type) -> None:
 
     def to_table(original: Any, self: Any, name: Any, format: Any = None, *args: Any, **named: Any) -> Any:
         _ensure_not_hudi(self, format, "toTable")
+        _tell_partitioning(self, partition_by)
         return original(self, name, format, *args, **named)
 
     _replace(owner, "start", start)
@@ -319,8 +322,22 @@ def _note_options(owner: type) -> None:
 
 def _note_partitioning(owner: type) -> None:
     def partition_by(notes: _Notes, *columns: str | Iterable[str]) -> None:
-        notes.partition_by = tuple(
-            name for part in columns for name in ((part,) if isinstance(part, str) else tuple(part))
-        )
+        notes.partition_by = _flat(columns)
 
     _note(owner, "partitionBy", partition_by)
+
+
+def _hold_partitioning(_: Any, self: Any, *columns: str | Iterable[str]) -> Any:
+    """A stream's partition columns are kept from Spark until the format is known: `foreachBatch` refuses them."""
+    _notes(self).partition_by = _flat(columns)
+    return self
+
+
+def _tell_partitioning(self: Any, partition_by: Callable[..., Any]) -> None:
+    columns = _notes(self).partition_by
+    if columns:
+        partition_by(self, *columns)
+
+
+def _flat(columns: Iterable[str | Iterable[str]]) -> tuple[str, ...]:
+    return tuple(name for part in columns for name in ((part,) if isinstance(part, str) else tuple(part)))

@@ -64,7 +64,7 @@ def from_text(text: str) -> HudiError | None:
 
 def watch(root: str) -> None:
     """Files below `root`, a URI or path, are a table's: Spark's failures to read them become `Corrupt`."""
-    _roots.add(_plain(root).rstrip("/") + "/")
+    _roots.add(_without_scheme(root).rstrip("/") + "/")
 
 
 def install() -> None:
@@ -113,7 +113,7 @@ def translated(step: str) -> Iterator[None]:
 def _of_java(exception: Any) -> HudiError | None:
     """The error of ours that a Java exception, or one of its causes, stands for."""
     try:
-        texts = []
+        texts: list[str] = []
         while exception is not None and len(texts) < _MOST_CAUSES:
             texts.append(str(exception.toString()))
             exception = exception.getCause()
@@ -128,7 +128,7 @@ def _unreadable(texts: Sequence[str]) -> Corrupt | None:
         found = _UNREADABLE.search(text)
         if found is None:
             continue
-        path = _plain(found[2])
+        path = _without_scheme(urllib.parse.unquote(found[2]))
         if not any(path.startswith(root) for root in _roots):
             return None
         if found[1] == "FILE_NOT_EXIST":
@@ -143,10 +143,9 @@ def _unreadable(texts: Sequence[str]) -> Corrupt | None:
     return None
 
 
-def _plain(uri: str) -> str:
-    """A path as people write it: Spark's messages escape URIs and say `file:/a` for `/a`."""
-    text = urllib.parse.unquote(uri)
-    return re.sub(r"^file:/+", "/", text)
+def _without_scheme(uri: str) -> str:
+    """A local path as people write it: Spark says `file:/a` for `/a`."""
+    return re.sub(r"^file:/+", "/", uri)
 
 
 def _essence(text: str) -> str:

@@ -191,11 +191,10 @@ class _FileIndex:
         copy = self._jvm.java.lang.System.arraycopy
         status_class = self._jvm.org.apache.hadoop.fs.FileStatus
         statuses = _file_statuses(self._jvm, [file for partition in partitions for file in partition.files])
+        no_values = self._jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
         made, start = [], 0
         for partition in partitions:
-            row = self._jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
-            if self._values is not None:
-                row = self._values.row(partition.number)
+            row = no_values if self._values is None else self._values.row(partition.number)
             own = self._gateway.new_array(status_class, len(partition.files))
             copy(statuses, start, own, 0, len(partition.files))
             made.append(make(row, own))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.arrow_start import start_without_pandas
 from hoodie.engine import BatchMap, BatchWork, TaskId
 
 OUTCOME_SCHEMA = pa.schema([pa.field("done", pa.bool_()), pa.field("outcome", pa.binary())])
@@ -71,6 +72,7 @@ def start() -> TaskId:
     """Prepares this worker for its task and says which it is."""
     from pyspark import TaskContext  # noqa: PLC0415
 
+    start_without_pandas()
     pa.set_cpu_count(1)  # Spark runs one task per core already
     context = TaskContext.get()
     if context is None:

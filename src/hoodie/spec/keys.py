@@ -14,6 +14,8 @@ PROPERTIES_FILE = ".hoodie/hoodie.properties"
 PROPERTIES_BACKUP_FILE = ".hoodie/hoodie.properties.backup"
 TEMP_DIR = ".hoodie/.temp"
 HEARTBEAT_DIR = ".hoodie/.heartbeat"
+OVERWRITE_SUFFIX = ".overwrite"
+"""Ends the name of a file of ours in `TEMP_DIR`: how to finish putting one table in the place of another."""
 METADATA_TABLE_DIR = ".hoodie/metadata"
 PARTITION_METAFILE_PREFIX = ".hoodie_partition_metadata"
 

@@ -12,9 +12,6 @@ import io
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hoodie.errors import Corrupt
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.keys import PARTITION_METAFILE_PREFIX
@@ -51,6 +48,9 @@ def encode_partition_metafile(metafile: PartitionMetafile, saved_at: datetime) -
 
 def encode_partition_metafile_parquet(metafile: PartitionMetafile) -> bytes:
     """The bytes of the parquet form: no rows, the values in the footer."""
+    import pyarrow as pa  # noqa: PLC0415 - few tables have this form, and what only reads timelines needs no pyarrow
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     buffer = io.BytesIO()
     with pq.ParquetWriter(buffer, pa.schema([("dummyint", pa.int64())]), store_schema=False) as writer:
         writer.add_key_value_metadata(_entries(metafile))
@@ -77,6 +77,9 @@ def _entries(metafile: PartitionMetafile) -> dict[str, str]:
 
 
 def _parse_parquet(data: bytes, path: str) -> dict[str, str]:
+    import pyarrow as pa  # noqa: PLC0415 - see `encode_partition_metafile_parquet`
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     try:
         footer = pq.read_metadata(pa.BufferReader(data)).metadata or {}
     except (pa.ArrowException, OSError) as error:

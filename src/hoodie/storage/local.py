@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
@@ -150,6 +148,8 @@ class LocalStorage:
 
     def open_input(self, path: str) -> Any:
         full = self.absolute(checked_path(path))
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to load than commands that open no data file take to answer
+
         with translated("open", full):
             if os.path.isdir(full):
                 raise Missing(f"{full} is not a file", path=full)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import pyarrow as pa
-
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
@@ -119,6 +117,8 @@ class MemoryStorage:
         return len(doomed)
 
     def open_input(self, path: str) -> Any:
+        import pyarrow as pa  # noqa: PLC0415 - see LocalStorage.open_input
+
         return pa.BufferReader(self.read(path))
 
     def open_output(self, path: str) -> MemoryOutput:

@@ -3,6 +3,7 @@
 from hoodie.timeline.as_of import parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, store_table_config
+from hoodie.timeline.history import has_history, load_archived_commits
 from hoodie.timeline.load import (
     instant_path,
     list_instants,
@@ -20,9 +21,11 @@ __all__ = [
     "complete",
     "create_requested",
     "delete_instant_files",
+    "has_history",
     "instant_path",
     "is_table",
     "list_instants",
+    "load_archived_commits",
     "load_commit_metadata",
     "load_instant",
     "load_markers",

@@ -13,9 +13,9 @@ States and what each reader makes of them: `docs/format/properties.md`.
 from __future__ import annotations
 
 from hoodie.env import Env, SystemEnv
-from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing
+from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
 from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
-from hoodie.spec.keys import CHECKSUM, HOODIE_DIR, PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
+from hoodie.spec.keys import CHECKSUM, HOODIE_DIR, OVERWRITE_SUFFIX, PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TEMP_DIR
 from hoodie.storage import Storage
 
 _ATTEMPTS = 5
@@ -33,6 +33,7 @@ def load_table_config(storage: Storage, env: Env | None = None) -> TableConfig:
     Raises:
         Invalid: there is no table, or the folder is something else.
         Corrupt: the properties are damaged and there is no whole backup.
+        Unavailable: an overwrite by a table of another kind is not finished.
         Unsupported: the table has another version.
     """
     clock = env or SystemEnv()
@@ -45,6 +46,12 @@ def load_table_config(storage: Storage, env: Env | None = None) -> TableConfig:
             _ensure_initialised(storage)
         if attempt + 1 < _ATTEMPTS:
             clock.sleep(_PAUSE_SECONDS)
+    if damage is None and any(one.path.endswith(OVERWRITE_SUFFIX) for one in storage.list_dir(TEMP_DIR).files):
+        raise Unavailable(
+            f"The table at {storage.uri} is being overwritten by one of another kind, or the writer that did so died",
+            remedy="If no writer is at work, write to it with hoodie: that finishes the overwrite first. No row is lost",
+            path=PROPERTIES_FILE,
+        )
     raise damage or Corrupt(
         f"{PROPERTIES_FILE} is missing at {storage.uri}, though the folder {HOODIE_DIR} is there",
         remedy=f"Restore {PROPERTIES_FILE} from a copy; if no table was ever finished here, delete {HOODIE_DIR}",

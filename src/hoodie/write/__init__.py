@@ -5,8 +5,16 @@ from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.keying_options import needs_stored_key
 from hoodie.write.operations import Engines, Write, delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, parse_operation, parse_write_options
+from hoodie.write.overwrite import load_switch, run_switch
 from hoodie.write.replace import match_partitions
-from hoodie.write.table_options import create_table, drop_metadata_table, ensure_compatible, ensure_writable
+from hoodie.write.table_options import (
+    create_table,
+    drop_metadata_table,
+    ensure_compatible,
+    ensure_writable,
+    is_writable,
+    plan_table,
+)
 
 __all__ = [
     "Committed",
@@ -21,10 +29,14 @@ __all__ = [
     "ensure_compatible",
     "ensure_writable",
     "evolve_schema",
+    "is_writable",
+    "load_switch",
     "match_partitions",
     "needs_stored_key",
     "parse_operation",
     "parse_write_options",
     "partitions_of",
+    "plan_table",
+    "run_switch",
     "run_write",
 ]

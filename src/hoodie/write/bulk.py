@@ -2,8 +2,8 @@
 
 1. A task holds one open file per partition path it meets and closes it when it reaches the size limit.
 2. Rows wait in memory until a partition has enough of them for an efficient write; past `HELD_BYTES` in one task the
-   partition with most waiting rows is written out, and past `OPEN_FILES` the file unused for longest is closed. Unsorted input over many partitions
-   therefore makes more files, never more memory.
+   partition with most waiting rows is written out, and past `OPEN_FILES` the file unused for longest is closed.
+   Unsorted input over many partitions therefore makes more files, never more memory.
 3. File ids of a task share one UUID and count up, as Hudi's row writer names them.
 """
 
@@ -110,6 +110,7 @@ class _Writers:
     def __init__(self, task: BulkTask, task_id: TaskId) -> None:
         self._task = task
         self._task_id = task_id
+        self._flush_bytes = min(FLUSH_BYTES, task.max_file_bytes)
         self._prefix = task.target.env.uuid()
         self._files = 0
         self._rows = 0
@@ -120,7 +121,7 @@ class _Writers:
     def add(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
         self._waiting.setdefault(partition, []).append(rows)
         self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
-        if self._sizes[partition] >= FLUSH_BYTES:
+        if self._sizes[partition] >= self._flush_bytes:
             yield from self._flush(partition)
         elif sum(self._sizes.values()) > HELD_BYTES:
             yield from self._flush(max(self._sizes, key=lambda name: self._sizes[name]))
@@ -136,8 +137,13 @@ class _Writers:
             file.abort()
 
     def _flush(self, partition: str) -> Iterator[WriteStat]:
-        rows = pa.concat_tables(self._waiting.pop(partition))
-        del self._sizes[partition]
+        """Write the waiting rows in steps, so that a file ends near its limit however many rows come at once."""
+        waiting = pa.concat_tables(self._waiting.pop(partition))
+        step = max(1, waiting.num_rows * self._flush_bytes // max(1, self._sizes.pop(partition)))
+        for first in range(0, waiting.num_rows, step):
+            yield from self._write(partition, waiting.slice(first, step))
+
+    def _write(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
         file = self._open.pop(partition, None)
         if file is None:
             if len(self._open) >= OPEN_FILES:

@@ -1,63 +1,131 @@
 """Combine before write: of several incoming rows with one key keep one.
 
 1. Rows compete within their partition path, or in the whole input when keys are unique in the table (global index).
-2. With ordering fields the largest ordering value wins, a later row wins a tie; without them the last row wins.
+2. With ordering fields the largest ordering value wins, a later row wins a tie; without them the last row wins. Rows
+   that are deletes and have no ordering value go by their place in the input.
 3. The answer is positions only; rows that lost stay where they are and are never written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskId
 from hoodie.index import Positions
 from hoodie.records import newest
+from hoodie.records.columns import column
+from hoodie.write.deletion import DeleteMarker, deletion_columns, is_deleted
 from hoodie.write.incoming import KEY, Incoming
+
+EMPTY: Positions = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class CombineTask:
-    """Rows that compete with each other. `ordering` names columns that decide; empty: the last row wins."""
+    """Rows that compete with each other. `ordering` names columns (maybe dotted) that decide; empty: the last wins."""
 
     rows: Incoming
     ordering: tuple[str, ...]
+    marker: DeleteMarker | None
 
 
-def plan_combine(incoming: Incoming, ordering: tuple[str, ...], *, whole_input: bool) -> tuple[CombineTask, ...]:
+def plan_combine(
+    incoming: Incoming, ordering: tuple[str, ...], marker: DeleteMarker | None, *, whole_input: bool
+) -> tuple[CombineTask, ...]:
     """One task for each set of competing rows."""
-    scopes: Iterable[Incoming] = (incoming,) if whole_input else (incoming.of(name) for name in incoming.partitions)
-    return tuple(CombineTask(scope, ordering) for scope in scopes)
+    wanted = [KEY, *root_columns(ordering), *(deletion_columns(incoming.schema, marker) if ordering else ())]
+    rows = incoming.project(list(dict.fromkeys(wanted)))
+    scopes: Iterable[Incoming] = (rows,) if whole_input else (rows.of(name) for name in rows.partitions)
+    return tuple(CombineTask(scope, ordering, marker) for scope in scopes)
 
 
 def run_combine(tasks: tuple[CombineTask, ...], engine: Engine) -> Positions:
     """Positions to keep, ascending."""
     kept = engine.run(keep_newest, tasks, "combine")
-    return np.sort(np.concatenate(kept)) if kept else np.empty(0, dtype=np.int64)
+    return np.sort(np.concatenate(kept)) if kept else EMPTY
 
 
 def keep_newest(_: TaskId, task: CombineTask) -> Positions:
     """Positions of the winners among the task's rows, ascending."""
-    table = task.rows.column_table(list(dict.fromkeys([KEY, *task.ordering])))
-    winners = newest(table.column(KEY), [table.column(name) for name in task.ordering])
+    table = task.rows.load()
+    deleted = pa.array(is_deleted(table, task.marker)) if task.ordering else None
+    winners = newest(table.column(KEY), ordering_values(table, task.ordering), deleted)
     return task.rows.positions()[winners]
 
 
+def ordering_values(rows: pa.Table, ordering: Sequence[str]) -> list[Any]:
+    """The ordering columns of `rows`; fields of structs by their dotted names."""
+    return [column(rows, name, "ordering field") for name in ordering]
+
+
+def root_columns(names: Iterable[str]) -> list[str]:
+    """The top-level columns that hold the (maybe dotted) fields, each once."""
+    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def same_keys(incoming: Incoming, of: Positions, among: Positions, *, whole_input: bool) -> Positions:
+    """Those of `among` whose key is that of a row in `of` (of the same partition path, or of the whole input)."""
+    if not len(of) or not len(among):
+        return EMPTY
+    scopes = (incoming,) if whole_input else tuple(incoming.of(name) for name in incoming.partitions)
+    found = [_same_keys(scope, of, among) for scope in scopes]
+    return np.sort(np.concatenate(found))
+
+
+def _same_keys(scope: Incoming, of: Positions, among: Positions) -> Positions:
+    positions = scope.positions()
+    wanted, others = np.isin(positions, of), np.isin(positions, among)
+    if not wanted.any() or not others.any():
+        return EMPTY
+    keys = scope.column_table([KEY]).column(KEY).combine_chunks()
+    same = pc.is_in(keys.filter(pa.array(others)), value_set=keys.filter(pa.array(wanted)))
+    found: Positions = positions[others][same.to_numpy(zero_copy_only=False)]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class KeptKeys:
-    """Keys of the kept rows among `rows`: the `KeySet` an index lookup takes along. `kept` is ascending."""
+class HeldKeys:
+    """Keys of some incoming rows by value: the `KeySet` of rows in memory. `positions` is aligned with `keys`."""
+
+    keys: pa.Array
+    positions: Positions
+
+    def load(self) -> tuple[pa.Array, Positions]:
+        return self.keys, self.positions
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledKeys:
+    """Keys of the `kept` rows among `rows`, read where they are needed. `kept` is ascending."""
 
     rows: Incoming
     kept: Positions
 
     def load(self) -> tuple[pa.Array, Positions]:
         keys = self.rows.column_table([KEY]).column(KEY).combine_chunks()
-        if isinstance(keys, pa.ChunkedArray):
-            keys = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], pa.string())
         if len(self.kept) == self.rows.rows:
             return keys, self.kept
         # Positions of `rows` ascend, so a kept position is found by binary search.
         return keys.take(pa.array(np.searchsorted(self.rows.positions(), self.kept))), self.kept
+
+
+def keys_of(rows: Incoming, kept: Positions) -> HeldKeys | SpooledKeys:
+    """The keys of the `kept` rows among `rows`, in a form that carries no more than them to a worker."""
+    spooled = SpooledKeys(rows.project([KEY]), kept)
+    return HeldKeys(*spooled.load()) if rows.in_memory else spooled
+
+
+def sorted_by_key(incoming: Incoming, kept: Positions) -> Positions:
+    """`kept` (ascending) reordered: partition paths as they come, rows of one by record key."""
+    pieces = []
+    for name in incoming.partitions:
+        rows = incoming.of(name)
+        keys, positions = keys_of(rows, kept[np.isin(kept, rows.positions())]).load()
+        pieces.append(positions[pc.sort_indices(keys).to_numpy()])
+    return np.concatenate(pieces) if pieces else EMPTY

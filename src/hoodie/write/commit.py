@@ -4,6 +4,7 @@
 2. A file of this write that is not in its statistics (a retried or speculative task wrote it) is deleted before the
    instant completes; the markers tell.
 3. Partition metafiles exist before the instant completes.
+4. A write that another writer overtook does not complete: it was planned on an older table.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie.errors import Conflict, HudiError
-from hoodie.handle import TableHandle
+from hoodie.errors import Conflict, Fenced, HudiError
+from hoodie.handle import TableHandle, timeline_of
 from hoodie.spec import CommitMetadata, Instant, PartitionMetafile, WriteStat, encode_partition_metafile, marker_dir
-from hoodie.timeline import complete, load_markers
+from hoodie.timeline import Timeline, complete, load_markers
 
 log = logging.getLogger(__name__)
 
@@ -40,46 +41,90 @@ class Committed:
     partitions: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a write has done to files, ready to be made visible: what its completed instant will say."""
+
+    operation: str
+    stats: tuple[WriteStat, ...]
+    extra_metadata: Mapping[str, str]
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+
+    @property
+    def metadata(self) -> CommitMetadata:
+        return CommitMetadata(
+            partition_to_write_stats=_by_partition(self.stats),
+            compacted=False,
+            extra_metadata=dict(self.extra_metadata),
+            operation_type=self.operation,
+            partition_to_replace_file_ids=self.replaced,
+        )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the base files written."""
+        return tuple(stat.path for stat in self.stats if stat.path is not None)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Partitions that get files, then those that only lose some."""
+        return tuple(dict.fromkeys([*(stat.partition_path for stat in self.stats), *(self.replaced or ())]))
+
+    def committed(self, done: Instant, operation: str) -> Committed:
+        return Committed(
+            instant=done.requested,
+            completed=done.completed,
+            operation=operation,
+            files=len(self.stats),
+            size_bytes=sum(stat.file_size_bytes for stat in self.stats),
+            rows_written=sum(stat.num_writes for stat in self.stats),
+            inserts=sum(stat.num_inserts for stat in self.stats),
+            updates=sum(stat.num_update_writes for stat in self.stats),
+            deletes=sum(stat.num_deletes for stat in self.stats),
+            partitions=self.partitions,
+        )
+
+
 def finish(
-    handle: TableHandle,
-    inflight: Instant,
-    operation: str,
-    stats: Sequence[WriteStat],
-    extra_metadata: Mapping[str, str],
-    replaced: Mapping[str, tuple[str, ...]] | None,
-    known_partitions: Iterable[str],
-) -> Committed:
-    """The outcome after the write became visible.
+    handle: TableHandle, known: Timeline, inflight: Instant, outcome: Outcome, known_partitions: Iterable[str]
+) -> Instant:
+    """The completed instant: the write is visible now. `known` is the timeline the write was planned on.
 
     Raises:
         Fenced: another writer rolled this write back meanwhile; nothing became visible.
+        Conflict: another write completed or began meanwhile; nothing became visible, this one is still pending.
     """
-    _remove_losers(handle, inflight.requested, stats)
-    touched = dict.fromkeys(stat.partition_path for stat in stats)
-    for partition in touched.keys() - set(known_partitions):
+    remove_losers(handle, inflight.requested, outcome.stats)
+    ensure_alone(handle, known, inflight)
+    for partition in {stat.partition_path for stat in outcome.stats} - set(known_partitions):
         ensure_partition(handle, partition, inflight.requested)
-    metadata = CommitMetadata(
-        partition_to_write_stats=_by_partition(stats),
-        compacted=False,
-        extra_metadata=dict(extra_metadata),
-        operation_type=operation.upper(),
-        partition_to_replace_file_ids=replaced,
-    )
-    payload = handle.profile.commit_codec.encode(metadata, inflight.action)
-    done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
+    payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
+    try:
+        done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
+    except Fenced:
+        _remove_own(handle, outcome.files)
+        raise
     drop_leftovers(handle, inflight.requested)
-    return Committed(
-        instant=done.requested,
-        completed=done.completed,
-        operation=operation,
-        files=len(stats),
-        size_bytes=sum(stat.file_size_bytes for stat in stats),
-        rows_written=sum(stat.num_writes for stat in stats),
-        inserts=sum(stat.num_inserts for stat in stats),
-        updates=sum(stat.num_update_writes for stat in stats),
-        deletes=sum(stat.num_deletes for stat in stats),
-        partitions=tuple(touched),
-    )
+    return done
+
+
+def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant) -> None:
+    """Nothing, when no other write has moved since `known` was loaded.
+
+    A look, not a lock: writers that honour `Storage.exclusive` never get here together. It catches the others.
+
+    Raises:
+        Conflict: one has.
+    """
+    before = {(one.logical, one.is_completed) for one in known.writes()}
+    for one in timeline_of(handle).writes():
+        if one.logical != inflight.logical and (one.logical, one.is_completed) not in before:
+            raise Conflict(
+                f"Another writer's {one.action} {one.requested} appeared while {inflight.requested} was being written",
+                remedy="Nothing became visible; read the table again and repeat the write. Use one writer at a time",
+                instant=inflight.requested,
+                other=one.requested,
+            )
 
 
 def ensure_partition(handle: TableHandle, partition: str, instant: str) -> None:
@@ -91,18 +136,26 @@ def ensure_partition(handle: TableHandle, partition: str, instant: str) -> None:
 
 
 def drop_leftovers(handle: TableHandle, instant: str) -> None:
-    """Delete markers and spool files of a write that is over. A failure costs disk space only, so it is logged."""
+    """Delete markers (or spool files) of a write that is over. A failure costs disk space only, so it is logged."""
     try:
         handle.storage.delete_dir(marker_dir(instant))
     except HudiError as error:
         log.warning("could not delete the markers of %s: %s", instant, error)
 
 
-def _remove_losers(handle: TableHandle, instant: str, stats: Sequence[WriteStat]) -> None:
+def remove_losers(handle: TableHandle, instant: str, stats: Sequence[WriteStat]) -> None:
+    """Delete the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {stat.path for stat in stats}
     for marker in load_markers(handle.storage, instant) or ():
         if marker.data_path not in kept and handle.storage.delete(marker.data_path):
             log.info("deleted %s, left by a retried task", marker.data_path)
+
+
+def _remove_own(handle: TableHandle, files: Iterable[str]) -> None:
+    """Delete the files of a fenced write: whoever rolled it back may have looked before the last of them was there."""
+    for path in files:
+        with contextlib.suppress(HudiError):
+            handle.storage.delete(path)
 
 
 def _by_partition(stats: Sequence[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:

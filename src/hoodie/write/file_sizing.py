@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ class SizingOptions:
     estimation_threshold: float = 1.0
     split_rows: int = 500_000
     auto_split: bool = True
+    looked_at_commits: int = 5
+    footer_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,12 @@ class Fill:
 def average_record_bytes(commits: Iterable[CommitMetadata], options: SizingOptions) -> int:
     """Bytes of one record on storage, from the newest of `commits` (newest first) that wrote enough to tell.
 
-    Enough is more than `estimation_threshold` times the small file limit.
+    Enough is more than `estimation_threshold` times the small file limit. `footer_bytes` of each file do not count.
     """
     enough = options.estimation_threshold * options.small_file_bytes
-    for commit in commits:
+    for commit in itertools.islice(commits, options.looked_at_commits):
         stats = [stat for group in commit.partition_to_write_stats.values() for stat in group]
-        size = sum(stat.total_write_bytes for stat in stats)
+        size = sum(max(0, stat.total_write_bytes - options.footer_bytes) for stat in stats)
         rows = sum(stat.num_writes for stat in stats)
         if rows and size > enough:
             return max(1, size // rows)

@@ -1,8 +1,8 @@
 """Write one base file: a new file group, or the next version of an existing one.
 
 1. The marker exists before the data file does (rollback finds every file by its marker).
-2. The old base file is streamed batch by batch: updated rows are replaced in place, deleted rows dropped, untouched rows
-   carried over with their commit time and sequence number, new rows appended. No row becomes a Python object.
+2. The old base file is streamed batch by batch: updated rows are replaced in place, deleted rows dropped, untouched
+   rows carried over with their commit time and sequence number, new rows appended. No row becomes a Python object.
 3. Memory is bounded by one row group of the old file, one of the new file and the incoming rows of this file group.
 4. A rewrite with neither new nor deleted keys inherits the old footer's bloom filter and key range.
 """
@@ -46,6 +46,8 @@ class WriteTarget:
     """What all files of one write share.
 
     `schema` is the write schema (data columns); `dropped` names partition columns that are not stored in files.
+    `blank` is what meta columns hold in a table that does not fill them: Hudi's row writer (bulk insert) leaves empty
+    text, its other operations NULL.
     """
 
     storage: Storage
@@ -54,6 +56,7 @@ class WriteTarget:
     schema: pa.Schema
     dropped: tuple[str, ...]
     populate_meta_fields: bool
+    blank: str | None
     table_name: str
     delete_marker: DeleteMarker | None
     options: BaseFileOptions
@@ -152,7 +155,7 @@ class Stamp:
         schema = self._target.file_schema
         count = keyed.num_rows
         if not self._target.populate_meta_fields:
-            empty = pa.repeat(pa.scalar("", pa.string()), count)
+            empty = pa.repeat(pa.scalar(self._target.blank, pa.string()), count)
             meta: list[pa.Array] = [empty] * len(_META)
         else:
             numbers = pa.array(np.arange(self._next, self._next + count, dtype=np.int64)).cast(pa.string())
@@ -187,7 +190,7 @@ def _carried_over(
         first += size
 
 
-def _merge_batch(
+def _merge_batch(  # noqa: PLR0917
     task: FileTask, stored: pa.Table, rows: pa.Table, at: Positions, drop: Positions, stamp: Stamp, counts: _Counts
 ) -> pa.Table:
     gone = drop

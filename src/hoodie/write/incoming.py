@@ -2,7 +2,7 @@
 
 1. Every incoming row has a position: its place in the concatenation of all parts. Plans speak of rows by position only.
 2. A part holds rows of one partition path. Its data is an Arrow table in memory, or record batches of an Arrow IPC file
-   below the table's `.hoodie/.temp/<instant>/.spool/` folder.
+   below the table's `.hoodie/.temp/<instant>.spool/` folder. Only the batches that hold a wanted row are read.
 3. Rows carry the two columns `_hoodie_record_key` and `_hoodie_partition_path` in front of the data columns.
 
 This module does not know what will become of the rows.
@@ -11,12 +11,12 @@ This module does not know what will become of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie.storage import Storage
+from hoodie.storage import Storage, translated
 
 KEY = "_hoodie_record_key"
 PARTITION = "_hoodie_partition_path"
@@ -33,22 +33,41 @@ class MemoryRows:
     def load(self, columns: Sequence[str] | None = None) -> pa.Table:
         return self.table if columns is None else self.table.select(list(columns))
 
+    def take(self, at: Positions) -> pa.Table:
+        return self.table.take(pa.array(at))
+
 
 @dataclass(frozen=True, slots=True)
 class SpooledRows:
-    """Rows in some record batches of one spool file."""
+    """Rows in some record batches of one spool file: (number of the batch in the file, its rows)."""
 
     storage: Storage
     path: str
-    batches: tuple[int, ...]
+    batches: tuple[tuple[int, int], ...]
 
     def load(self, columns: Sequence[str] | None = None) -> pa.Table:
-        with self.storage.open_input(self.path) as file:
+        with self.storage.open_input(self.path) as file, translated("read", self.path):
             schema = pa.ipc.open_file(file).schema
             wanted = None if columns is None else [schema.get_field_index(name) for name in columns]
             reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=wanted))
-            table = pa.Table.from_batches([reader.get_batch(n) for n in self.batches], reader.schema)
+            table = pa.Table.from_batches([reader.get_batch(n) for n, _ in self.batches], reader.schema)
         return table if columns is None else table.select(list(columns))
+
+    def take(self, at: Positions) -> pa.Table:
+        """Rows `at` in that order. Memory: them, and one batch of the file."""
+        order = np.argsort(at, kind="stable")
+        ascending = at[order]
+        pieces: list[pa.RecordBatch] = []
+        first = 0
+        with self.storage.open_input(self.path) as file, translated("read", self.path):
+            reader = pa.ipc.open_file(file)
+            for number, rows in self.batches:
+                low, high = np.searchsorted(ascending, [first, first + rows])
+                if low < high:
+                    pieces.append(reader.get_batch(number).take(pa.array(ascending[low:high] - first)))
+                first += rows
+            table = pa.Table.from_batches(pieces, reader.schema)
+        return table if np.array_equal(at, ascending) else table.take(pa.array(np.argsort(order)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +88,9 @@ class RowsRef:
     order: Positions | None
     schema: pa.Schema
 
-    @property
-    def in_memory_bytes(self) -> int:
-        return sum(data.table.nbytes for data, _ in self.pieces if isinstance(data, MemoryRows))
-
     def load(self) -> pa.Table:
         """The rows, keyed schema, in the order that was asked for."""
-        tables = [data.load() if at is None else data.load().take(pa.array(at)) for data, at in self.pieces]
+        tables = [data.load() if at is None else data.take(at) for data, at in self.pieces]
         table = pa.concat_tables(tables) if tables else self.schema.empty_table()
         return table if self.order is None else table.take(pa.array(self.order))
 
@@ -103,6 +118,18 @@ class Incoming:
         """Only the rows of `partition`; positions stay what they were."""
         return Incoming(tuple(part for part in self.parts if part.partition == partition), self.schema)
 
+    def project(self, columns: Sequence[str]) -> Incoming:
+        """The same rows with some columns only. Rows in memory are cut down now: workers get no more of them."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        if self.schema == schema:
+            return self
+        parts = tuple(replace(part, data=_projected(part.data, columns)) for part in self.parts)
+        return Incoming(parts, schema)
+
+    def load(self) -> pa.Table:
+        """All rows in position order; reads spool files."""
+        return self.column_table(self.schema.names)
+
     def column_table(self, columns: Sequence[str]) -> pa.Table:
         """Named columns of all rows in position order, plus nothing else; reads spool files."""
         tables = [part.data.load(columns) for part in self.parts]
@@ -116,13 +143,13 @@ class Incoming:
         return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
 
     def select(self, wanted: Positions) -> RowsRef:
-        """A reference to the rows at `wanted`, in that order. In-memory rows are cut out now, spooled ones when loaded."""
+        """A reference to the rows at `wanted`, in that order. In-memory rows are cut out now, spooled when loaded."""
         pieces: list[tuple[MemoryRows | SpooledRows, Positions | None]] = []
         places: list[Positions] = []
         for part, where in self._split(wanted):
             local = wanted[where] - part.offset
             if isinstance(part.data, MemoryRows):
-                pieces.append((MemoryRows(part.data.table.take(pa.array(local))), None))
+                pieces.append((MemoryRows(part.data.take(local)), None))
             else:
                 pieces.append((part.data, local))
             places.append(where)
@@ -139,6 +166,14 @@ class Incoming:
         owner = np.searchsorted(offsets, wanted, side="right") - 1
         for n in np.unique(owner):
             yield self.parts[int(n)], np.flatnonzero(owner == n)
+
+
+def _projected(data: MemoryRows | SpooledRows, columns: Sequence[str]) -> MemoryRows | SpooledRows:
+    if isinstance(data, SpooledRows):
+        return data
+    # A slice travels with all it was cut from; a copy does not.
+    chosen = data.table.select(list(columns))
+    return MemoryRows(chosen.take(pa.array(np.arange(chosen.num_rows))))
 
 
 def in_memory(keyed: pa.Table) -> Incoming:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -81,18 +82,32 @@ def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:
     if table is not None:
         batches = key_rows(keying, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
         return in_memory(pa.Table.from_batches(list(batches), keying.keyed_schema))
-    results = source.consume(partial(_spool_rows, keying, spool), "intake")
-    inline = [one for one in results if isinstance(one, pa.Table)]
-    spooled = [one for one in results if not isinstance(one, pa.Table)]
-    return _joined(keying.keyed_schema, inline, spooled)
+    return _joined(keying.keyed_schema, source.consume(partial(_spool_rows, keying, spool), "intake"))
 
 
-def _joined(schema: pa.Schema, inline: list[pa.Table], spooled: list[_SpooledPart]) -> Incoming:
-    if not spooled:
-        return in_memory(pa.concat_tables(inline) if inline else schema.empty_table())
-    found: list[tuple[str, int, MemoryRows | SpooledRows]] = [(one.partition, one.rows, one.data) for one in spooled]
-    for table in inline:
-        found.extend((name, rows.num_rows, MemoryRows(rows)) for name, rows in split_by_partition(table))
+def load_partition_paths(source: Source, keying: Keying) -> tuple[str, ...]:
+    """The distinct partition paths of the rows of `source`, sorted. Evaluates the source once and keeps no rows."""
+    found = source.consume(partial(_partition_paths, keying), "intake")
+    return tuple(sorted(set(itertools.chain.from_iterable(found))))
+
+
+def _partition_paths(keying: Keying, _: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[frozenset[str]]:
+    for batch in batches:
+        if batch.num_rows:
+            paths = keying.generator.partition_paths(align(batch, keying.schema))
+            yield frozenset(paths.unique().to_pylist())
+
+
+def _joined(schema: pa.Schema, results: list[pa.Table | _SpooledPart]) -> Incoming:
+    """All parts by partition path; within one path in the order of arrival, which decides between equal rows."""
+    if all(isinstance(one, pa.Table) for one in results):
+        return in_memory(pa.concat_tables(results) if results else schema.empty_table())
+    found: list[tuple[str, int, MemoryRows | SpooledRows]] = []
+    for one in results:
+        if isinstance(one, _SpooledPart):
+            found.append((one.partition, one.rows, one.data))
+        else:
+            found.extend((name, rows.num_rows, MemoryRows(rows)) for name, rows in split_by_partition(one))
     parts: list[Part] = []
     offset = 0
     for partition, rows, data in sorted(found, key=lambda one: one[0]):
@@ -133,7 +148,7 @@ def _write_spool(
                         where.setdefault(partition, []).append((written, batch.num_rows))
                         written += 1
     for partition, batches in where.items():
-        data = SpooledRows(spool.storage, path, tuple(number for number, _ in batches))
+        data = SpooledRows(spool.storage, path, tuple(batches))
         yield _SpooledPart(partition, sum(rows for _, rows in batches), data)
 
 

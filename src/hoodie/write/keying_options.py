@@ -1,14 +1,17 @@
 """The key generator of a table: its properties, plus what a write must say again.
 
-A COMPLEX key of one field is written `field:value` by some releases and bare by others (docs/format/record-keys.md). Version 9
-fixed it; for older tables a key that is already stored decides, then the option, then the version's habit.
+A COMPLEX key of one field is written `field:value` by some releases and bare by others (docs/format/record-keys.md).
+Version 9 fixed it; for older tables a key that is already stored decides, then the option, then the version's habit.
+Timestamps in keys are spelled in two ways too, and there as well a stored key decides.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from hoodie.config import Config
-from hoodie.records import KeyGenerator
-from hoodie.records.keys import key_options
+from hoodie.records import KeyGenerator, key_options, stored_text_form
+from hoodie.records.columns import has_column
 from hoodie.spec import FormatProfile, TableConfig
 
 _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
@@ -30,7 +33,7 @@ def key_generator(
             url_encode=table.url_encode,
             slash_dates=table.slash_dates,
             single_key_with_name=_single_key_with_name(table, profile, config, stored_key),
-            consistent_timestamps=config.flag(_CONSISTENT_TIMESTAMPS),
+            consistent_timestamps=_sql_timestamps(config, stored_key),
             timestamp_options={**config.explicit, **table.timestamp_options},
         )
     )
@@ -43,13 +46,38 @@ def _partition_types(table: TableConfig, config: Config) -> tuple[str, ...]:
     return tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
 
 
-def needs_stored_key(table: TableConfig, profile: FormatProfile) -> bool:
-    """Whether a stored key is worth looking up: only then can the encoding differ."""
+def needs_stored_key(table: TableConfig, profile: FormatProfile, schema: pa.Schema | None) -> bool:
+    """Whether a stored key is worth looking up: only then can the spelling differ. `schema` is the input's."""
+    if not table.populate_meta_fields:
+        return False
+    return _may_lack_name(table, profile) or (
+        schema is not None and any(_is_timestamp(schema, name) for name in table.record_key_fields)
+    )
+
+
+def _may_lack_name(table: TableConfig, profile: FormatProfile) -> bool:
     return profile.table_version < 9 and table.keygen_type == "COMPLEX" and len(table.record_key_fields) == 1
 
 
+def _is_timestamp(schema: pa.Schema, name: str) -> bool:
+    if not has_column(schema, name):
+        return False
+    head, *path = name.split(".")
+    kind = schema.field(head).type
+    for step in path:
+        kind = kind.field(step).type
+    return bool(pa.types.is_timestamp(kind))
+
+
+def _sql_timestamps(config: Config, stored_key: str | None) -> bool:
+    """Whether timestamps are SQL text: as in the table's keys, else as the option says."""
+    if stored_key is None:
+        return config.flag(_CONSISTENT_TIMESTAMPS)
+    return config.flag(_CONSISTENT_TIMESTAMPS) or stored_text_form(stored_key).timestamps == "sql"
+
+
 def _single_key_with_name(table: TableConfig, profile: FormatProfile, config: Config, stored_key: str | None) -> bool:
-    if not needs_stored_key(table, profile):
+    if not _may_lack_name(table, profile):
         return True
     if stored_key is not None:
         return stored_key.startswith(f"{table.record_key_fields[0]}:")

@@ -2,49 +2,62 @@
 
 1. Order of events: evaluate the input once, tag, plan, open the instant, write files, finalise, complete. For bad rows
    found in the first step nothing has been written at all.
-2. A bulk insert writes while it reads, so its instant is opened first and rolled back when the input turns out bad.
+2. A bulk insert writes while it reads, so its instant is opened first; the caller takes it back when the input turns
+   out bad.
 3. Every operation is `plan` over values and `run` through an engine; this module only puts them in order.
 
-The caller holds the table's writer exclusion and has rolled back failed writes.
+The caller holds the table's writer exclusion, has rolled back failed writes, and undoes this one when it raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie.engine import Engine, Source
+from hoodie.engine import Arrangement, Engine, Source
 from hoodie.errors import Invalid
 from hoodie.handle import TableHandle
-from hoodie.index import LookupTask, find_in_file
+from hoodie.index import FileHits, LookupTask, Positions, find_in_file
 from hoodie.records import newer_wins, to_avro
 from hoodie.spec import (
     EMPTY_REPLACE,
     CommitMetadata,
     Instant,
+    InstantTime,
     WriteStat,
     delete_partition_request,
     encode_requested_replace,
+    keys,
     marker_dir,
     new_file_id,
     workload_profile,
 )
-from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time, to_inflight
+from hoodie.timeline import Timeline, create_requested, load_commit_metadata, to_inflight
 from hoodie.view import FileSlice, View, load_view
 from hoodie.write.bulk import BulkTask, run_bulk_insert
-from hoodie.write.combine import KeptKeys, plan_combine, run_combine
-from hoodie.write.commit import Committed, drop_leftovers, finish
+from hoodie.write.combine import (
+    EMPTY,
+    keys_of,
+    ordering_values,
+    plan_combine,
+    root_columns,
+    run_combine,
+    same_keys,
+    sorted_by_key,
+)
+from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
+from hoodie.write.deletion import deletion_columns, is_deleted
 from hoodie.write.file_sizing import average_record_bytes
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef
-from hoodie.write.intake import Keying, Spool, local_job, run_intake
+from hoodie.write.intake import Keying, Spool, load_partition_paths, local_job, run_intake
 from hoodie.write.options import DuplicatePolicy, WriteOptions
+from hoodie.write.overwrite import finish_overwrite
 from hoodie.write.plan import (
-    EMPTY,
     PartitionMap,
     PlannedFile,
     SliceHits,
@@ -53,15 +66,22 @@ from hoodie.write.plan import (
     place_upserts,
     plan_files,
     plan_work,
+    without,
 )
 from hoodie.write.replace import plan_replaced
+from hoodie.write.reserved import ensure_free, load_reserved
 
-_LOOKED_AT_COMMITS = 10
+_SPOOL_SUFFIX = ".spool"
+_SORTED = (
+    Arrangement.GLOBAL_SORT,
+    Arrangement.PARTITION_SORT,
+    Arrangement.PARTITION_PATH_REPARTITION_AND_SORT,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Where a commit may run: threads of the driver, or spread over the cluster (the same object when there is none)."""
+    """Where a commit may run: threads of the driver, or spread over the cluster (the same object without one)."""
 
     local: Engine
     spread: Engine
@@ -71,7 +91,9 @@ class Engines:
 class Write:
     """One write operation, ready to run.
 
-    `schema` is the write schema and `table_schema` what the table has afterwards (both data columns only).
+    `schema` is what rows are cast to, `table_schema` what the table has afterwards (data columns only; None: a delete
+    in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
+    kind whose place this one takes: the write is pending there until the switch.
     """
 
     handle: TableHandle
@@ -79,7 +101,9 @@ class Write:
     options: WriteOptions
     engines: Engines
     schema: pa.Schema
-    table_schema: pa.Schema
+    table_schema: pa.Schema | None
+    instant: InstantTime
+    overwritten: TableHandle | None = None
 
 
 def run_write(write: Write, source: Source) -> Committed:
@@ -87,87 +111,88 @@ def run_write(write: Write, source: Source) -> Committed:
 
     Raises:
         Invalid: rows without key, bad partition values, duplicates under policy `fail`.
-        Fenced: another writer rolled this write back.
+        Conflict: another writer was at work. Fenced: another writer rolled this write back.
     """
-    handle = write.handle
-    requested = new_instant_time(handle.env, handle.config.timezone, write.timeline.last_time())
-    keying = Keying(write.options.keys, write.schema, requested)
+    keying = Keying(write.options.keys, write.schema, write.instant)
+    if write.options.writes_while_reading:
+        return _bulk_insert(write, source, keying)
+    spool = Spool(write.handle.storage, marker_dir(write.instant) + _SPOOL_SUFFIX, write.options.inline_bytes)
     try:
-        if write.options.writes_while_reading:
-            return _bulk_insert(write, source, keying)
-        return _write_tagged(write, _intake(write, source, keying), requested)
-    finally:
-        drop_leftovers(handle, f"{requested}{_SPOOL_SUFFIX}")
-
-
-_SPOOL_SUFFIX = ".spool"
+        incoming = run_intake(source, keying, spool)
+        committed = _write_tagged(write, incoming)
+    except BaseException:
+        drop_leftovers(write.handle, write.instant + _SPOOL_SUFFIX)
+        raise
+    if not incoming.in_memory:
+        drop_leftovers(write.handle, write.instant + _SPOOL_SUFFIX)
+    return committed
 
 
 def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     """The outcome of replacing every file group of `partitions` by nothing."""
     handle = write.handle
-    requested = new_instant_time(handle.env, handle.config.timezone, write.timeline.last_time())
     view = load_view(handle.storage, handle.config, write.timeline, partitions=partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
-    inflight = _open(write, requested, "replacecommit", workload_profile(write.options.operation.upper(), {}))
+    inflight = _open(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
     return _finish(write, inflight, [], replaced, partitions)
-
-
-def _intake(write: Write, source: Source, keying: Keying) -> Incoming:
-    folder = marker_dir(keying.instant) + _SPOOL_SUFFIX
-    return run_intake(source, keying, Spool(write.handle.storage, folder, write.options.inline_bytes))
-
-
-def _write_tagged(write: Write, incoming: Incoming, requested: str) -> Committed:
-    options = write.options
-    touched = None if options.index.is_global and options.looks_up else incoming.partitions
-    view = load_view(write.handle.storage, write.handle.config, write.timeline, partitions=touched)
-    slices = view.slices_at()
-    held = sum(one.base.size_bytes for one in slices if one.base is not None)
-    engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
-    kept = _combine(write, incoming, engine)
-    files = _plan(write, incoming, kept, slices, engine)
-    replaced = _replaced(write, incoming, view)
-    action = "commit" if replaced is None else "replacecommit"
-    inflight = _open(write, requested, action, workload_profile(options.operation.upper(), plan_work(files)))
-    stats = engine.run(write_file, _tasks(write, incoming, files, requested), options.operation)
-    return _finish(write, inflight, stats, replaced, {one.partition for one in slices})
 
 
 def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
     """Partition paths of the rows of `source`: what a partition delete with rows means."""
-    keying = Keying(write.options.keys, write.schema, "")
-    return _intake(write, source, keying).partitions
+    return load_partition_paths(source, Keying(write.options.keys, write.schema, write.instant))
 
 
-def _combine(write: Write, incoming: Incoming, engine: Engine) -> Any:
+def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     options = write.options
-    if not options.combine:
-        return incoming.positions()
+    view = _view(write, incoming)
+    slices = view.slices_at()
+    touches = options.looks_up or options.fills_small_files
+    held = sum(one.base.size_bytes for one in slices if one.base is not None) if touches else 0
+    engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
+    files = _plan(write, incoming, slices, engine)
+    replaced = _replaced(write, incoming.partitions, slices)
+    action = "commit" if replaced is None else "replacecommit"
+    work = workload_profile(options.recorded_operation, plan_work(files))
+    inflight = _open(write, action, work, replaced or {}, files)
+    stats = engine.run(write_file, _tasks(write, incoming, files), options.operation)
+    return _finish(write, inflight, stats, replaced, {one.partition for one in slices})
+
+
+def _view(write: Write, incoming: Incoming) -> View:
+    """The part of the table this write has to know."""
+    options = write.options
+    everywhere = options.replaces == "table" or (options.index.is_global and options.looks_up)
+    partitions = None if everywhere else incoming.partitions
+    return load_view(write.handle.storage, write.handle.config, write.timeline, partitions=partitions)
+
+
+def _plan(write: Write, incoming: Incoming, slices: Sequence[FileSlice], engine: Engine) -> tuple[PlannedFile, ...]:
+    """The files to write. `unique` has one row for each key, `free` the rows that may become new rows of the table."""
+    options = write.options
+    rows = incoming.positions()
+    unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
+    partitions = PartitionMap(*_partition_starts(incoming))
+    hits = _look_up(write, incoming, unique, slices, engine, partitions) if options.looks_up else []
+    if options.operation == "delete" and options.looks_up:
+        return place_deletes(hits).files
+    free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)
+    free = without(free, _deletes(write, incoming))
+    if options.operation == "upsert" and options.looks_up:
+        placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
+    else:
+        free = _not_stored(write, incoming, free, hits)
+        is_sorted = options.operation == "bulk_insert" and options.arrangement in _SORTED
+        placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions)
+    record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
+    return plan_files(placement, _fillable(write, slices), record_bytes, options.sizing)
+
+
+def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:
+    options = write.options
     decides = options.merge_rule.ordered_in_input and options.operation != "delete"
     ordering = options.ordering if decides else ()
-    tasks = plan_combine(incoming, ordering, whole_input=options.index.is_global and options.looks_up)
-    return run_combine(tasks, engine)
-
-
-def _plan(
-    write: Write, incoming: Incoming, kept: Any, slices: Sequence[FileSlice], engine: Engine
-) -> tuple[PlannedFile, ...]:
-    options = write.options
-    partitions = PartitionMap(*_partition_starts(incoming))
-    if options.operation == "delete":
-        return place_deletes(_look_up(write, incoming, kept, slices, engine, partitions)).files
-    if options.is_overwrite:
-        placement, fillable = place_inserts(kept, partitions), {}
-    elif options.operation == "upsert":
-        hits = _look_up(write, incoming, kept, slices, engine, partitions)
-        placement = place_upserts(kept, hits, partitions, move_partitions=options.moves_partitions)
-        fillable = _fillable(slices)
-    else:
-        kept = _without_duplicates(write, incoming, kept, slices, engine, partitions)
-        placement, fillable = place_inserts(kept, partitions), _fillable(slices)
-    record_bytes = average_record_bytes(_commits(write), options.sizing)
-    return plan_files(placement, fillable, record_bytes, options.sizing)
+    tasks = plan_combine(incoming, ordering, options.delete_marker, whole_input=options.index.is_global)
+    return run_combine(tasks, write.engines.local if incoming.in_memory else engine)
 
 
 def _partition_starts(incoming: Incoming) -> tuple[tuple[str, ...], Any]:
@@ -177,97 +202,132 @@ def _partition_starts(incoming: Incoming) -> tuple[tuple[str, ...], Any]:
     return tuple(starts), np.array(list(starts.values()), dtype=np.int64)
 
 
-def _look_up(
+def _look_up(  # noqa: PLR0917
     write: Write,
     incoming: Incoming,
-    kept: Any,
+    unique: Positions,
     slices: Sequence[FileSlice],
     engine: Engine,
     partitions: PartitionMap,
 ) -> list[SliceHits]:
+    """Where the keys of the rows `unique` are stored."""
     options = write.options
-    if not incoming.rows:
+    if not len(unique):
         return []
-    whole = KeptKeys(incoming, kept) if options.index.is_global else None
+    whole = keys_of(incoming, unique) if options.index.is_global else None
     by_partition = (
         {}
         if whole
-        else {name: KeptKeys(incoming.of(name), positions) for name, positions in partitions.split(kept).items()}
+        else {name: keys_of(incoming.of(name), positions) for name, positions in partitions.split(unique).items()}
     )
-    also = options.ordering if options.moves_partitions and options.merge_rule.ordered_against_stored else ()
-    searched = [one for one in slices if one.base is not None and (whole or one.partition in by_partition)]
+    ordered = options.moves_partitions and options.merge_rule.ordered_against_stored and options.ordering
+    also = pa.schema([write.schema.field(name) for name in root_columns(options.ordering)]) if ordered else None
+    searched = [(one, one.base) for one in slices if one.base is not None and (whole or one.partition in by_partition)]
     tasks = [
         LookupTask(
             write.handle.storage,
-            one.base.path if one.base is not None else "",
+            base.path,
             whole or by_partition[one.partition],
             options.index,
             options.prune_by_ranges,
             None if options.populate_meta_fields else options.keys,
             also,
         )
-        for one in searched
+        for one, base in searched
     ]
     found = engine.run(find_in_file, tasks, "index")
     return [
-        SliceHits(one, hits.rows, hits.positions, _wins(write, incoming, hits))
-        for one, hits in zip(searched, found, strict=True)
+        SliceHits(one, hits.rows, hits.positions, _wins(write, incoming, partitions, one, hits))
+        for (one, _), hits in zip(searched, found, strict=True)
         if len(hits.rows)
     ]
 
 
-def _wins(write: Write, incoming: Incoming, hits: Any) -> Any:
-    if hits.stored is None:
-        return np.ones(len(hits.positions), dtype=bool)
-    rows = incoming.select(hits.positions).load()
+def _wins(write: Write, incoming: Incoming, partitions: PartitionMap, one: FileSlice, hits: FileHits) -> Any:
+    """Per hit whether the incoming row beats the stored one; asked only of rows that would leave their partition."""
+    wins = np.ones(len(hits.positions), dtype=bool)
+    away = partitions.elsewhere(hits.positions, one.partition)
+    if hits.stored is None or not away.any():
+        return wins
+    rows = incoming.select(hits.positions[away]).load()
+    stored = hits.stored.filter(pa.array(away))
     names = write.options.ordering
-    return newer_wins([rows.column(name) for name in names], [hits.stored.column(name) for name in names])
+    deleted = pa.array(is_deleted(rows, write.options.delete_marker))
+    wins[away] = newer_wins(ordering_values(rows, names), ordering_values(stored, names), deleted)
+    return wins
 
 
-def _without_duplicates(
-    write: Write, incoming: Incoming, kept: Any, slices: Sequence[FileSlice], engine: Engine, partitions: PartitionMap
-) -> Any:
-    policy = write.options.duplicate_policy
-    if policy is DuplicatePolicy.NONE:
-        return kept
-    hits = _look_up(write, incoming, kept, slices, engine, partitions)
+def _without_twins(
+    write: Write, incoming: Incoming, rows: Positions, unique: Positions, hits: Sequence[SliceHits]
+) -> Positions:
+    """`rows` without those that lost against another row of their key, where that key is stored: a stored row gets one
+    update. Of keys that are new every row is kept: nobody asked to combine them.
+    """
+    if not hits:
+        return rows
+    found = np.unique(np.concatenate([hit.positions for hit in hits]))
+    losers = without(rows, unique)
+    return without(rows, same_keys(incoming, found, losers, whole_input=write.options.index.is_global))
+
+
+def _deletes(write: Write, incoming: Incoming) -> Positions:
+    """Positions of the rows that are deletes: they may change stored rows but never become one."""
+    names = deletion_columns(incoming.schema, write.options.delete_marker)
+    if not names:
+        return EMPTY
+    deleted: Positions = incoming.positions()[is_deleted(incoming.column_table(names), write.options.delete_marker)]
+    return deleted
+
+
+def _not_stored(write: Write, incoming: Incoming, free: Positions, hits: Sequence[SliceHits]) -> Positions:
+    """`free` without the keys the table holds already.
+
+    Raises:
+        Invalid: there are such, and the policy is to refuse.
+    """
     present = np.unique(np.concatenate([hit.positions for hit in hits])) if hits else EMPTY
-    if policy is DuplicatePolicy.FAIL and len(present):
+    if write.options.duplicate_policy is DuplicatePolicy.FAIL and len(present):
         key = incoming.select(present[:1]).load().column(KEY)[0].as_py()
         raise Invalid(
-            f"{len(present)} of the rows to insert have keys the table already holds, for example {key!r}",
+            f"{len(present)} of the keys to insert are in the table already, for example {key!r}",
             remedy="Use operation upsert, or hoodie.datasource.insert.dup.policy=drop to skip them",
             keys=len(present),
         )
-    return np.setdiff1d(kept, present)
+    return without(free, present)
 
 
-def _fillable(slices: Sequence[FileSlice]) -> Mapping[str, list[FileSlice]]:
+def _fillable(write: Write, slices: Sequence[FileSlice]) -> Mapping[str, list[FileSlice]]:
+    """Per partition the slices that may take new rows."""
     fillable: dict[str, list[FileSlice]] = {}
-    for one in slices:
-        if one.base is not None:
-            fillable.setdefault(one.partition, []).append(one)
+    if write.options.fills_small_files:
+        reserved = load_reserved(write.handle.storage, write.timeline)
+        for one in slices:
+            if one.base is not None and one.group_id not in reserved:
+                fillable.setdefault(one.partition, []).append(one)
     return fillable
 
 
-def _replaced(write: Write, incoming: Incoming, view: View) -> Mapping[str, tuple[str, ...]] | None:
-    if not write.options.is_overwrite:
-        return None
-    if write.options.operation == "insert_overwrite":
-        return plan_replaced(view.slices_at(), incoming.partitions)
-    whole = load_view(write.handle.storage, write.handle.config, write.timeline)
-    return plan_replaced(whole.slices_at(), whole.partitions)
+def _replaced(
+    write: Write, partitions: Sequence[str], slices: Sequence[FileSlice]
+) -> Mapping[str, tuple[str, ...]] | None:
+    """File groups the new rows take the place of; None for a write that replaces none."""
+    match write.options.replaces:
+        case "nothing":
+            return None
+        case "partitions":
+            return plan_replaced(slices, partitions)
+        case "table":
+            return plan_replaced(slices, {one.partition for one in slices})
 
 
 def _commits(write: Write) -> Iterator[CommitMetadata]:
-    """Metadata of the newest completed commits, newest first; read only as far as the caller goes."""
-    done = [one for one in write.timeline.completed_writes() if one.action == "commit"]
-    for instant in reversed(done[-_LOOKED_AT_COMMITS:]):
+    """Metadata of completed commits, newest first; read only as far as the caller goes."""
+    for instant in reversed(write.timeline.completed_writes()):
         yield load_commit_metadata(write.handle.storage, write.handle.profile, instant)
 
 
-def _tasks(write: Write, incoming: Incoming, files: Sequence[PlannedFile], requested: str) -> list[FileTask]:
-    target = _target(write, requested)
+def _tasks(write: Write, incoming: Incoming, files: Sequence[PlannedFile]) -> list[FileTask]:
+    target = _target(write)
     tasks = []
     for file in files:
         wanted = np.concatenate([file.update_positions, file.insert_positions])
@@ -289,15 +349,16 @@ def _tasks(write: Write, incoming: Incoming, files: Sequence[PlannedFile], reque
     return tasks
 
 
-def _target(write: Write, requested: str) -> WriteTarget:
+def _target(write: Write) -> WriteTarget:
     options = write.options
     return WriteTarget(
         storage=write.handle.storage,
         env=write.handle.env,
-        instant=requested,
-        schema=write.table_schema,
+        instant=write.instant,
+        schema=write.schema if write.table_schema is None else write.table_schema,
         dropped=options.dropped_columns,
         populate_meta_fields=options.populate_meta_fields,
+        blank="" if options.operation == "bulk_insert" else None,
         table_name=write.handle.config.name,
         delete_marker=options.delete_marker,
         options=options.base_file,
@@ -307,30 +368,42 @@ def _target(write: Write, requested: str) -> WriteTarget:
 def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     handle = write.handle
     replaced, known = None, frozenset[str]()
-    if write.options.is_overwrite:
-        view = load_view(handle.storage, handle.config, write.timeline)
-        replaced, known = (
-            plan_replaced(view.slices_at(), view.partitions),
-            frozenset(one.partition for one in view.slices_at()),
-        )
-    inflight = _open(write, keying.instant, "commit" if replaced is None else "replacecommit", None)
-    task = BulkTask(_target(write, keying.instant), keying, write.options.sizing.max_file_bytes)
+    if write.options.replaces == "table":
+        slices = load_view(handle.storage, handle.config, write.timeline).slices_at()
+        known = frozenset(one.partition for one in slices)
+        replaced = plan_replaced(slices, known)
+    inflight = _open(write, "commit" if replaced is None else "replacecommit", None, replaced or {}, ())
+    task = BulkTask(_target(write), keying, write.options.sizing.max_file_bytes)
     stats = run_bulk_insert(source, task, write.options.arrangement)
     return _finish(write, inflight, stats, replaced, known)
 
 
-def _open(write: Write, requested: str, action: str, profile_of_work: CommitMetadata | None) -> Instant:
-    """The inflight instant, after its requested file was created."""
-    handle = write.handle
+def _open(
+    write: Write,
+    action: str,
+    workload: CommitMetadata | None,
+    replaced: Mapping[str, tuple[str, ...]],
+    files: Iterable[PlannedFile],
+) -> Instant:
+    """The inflight instant, after its requested file was created.
+
+    Raises:
+        Conflict: the write wants file groups of a pending clustering, or its instant exists.
+    """
+    home = write.overwritten or write.handle
+    changed = [file.slice.group_id for file in files if file.slice is not None]
+    changed.extend((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
+    if changed:
+        ensure_free(changed, load_reserved(home.storage, write.timeline))
     plan = b""
     if action == "replacecommit":
         request = EMPTY_REPLACE
         if write.options.operation == "delete_partition":
-            request = delete_partition_request(handle.profile.dialect)
-        plan = encode_requested_replace(request, handle.profile.dialect)
-    instant = create_requested(handle.storage, handle.profile, requested, action, plan)
-    payload = b"" if profile_of_work is None else handle.profile.commit_codec.encode(profile_of_work, action)
-    return to_inflight(handle.storage, handle.profile, instant, payload)
+            request = delete_partition_request(home.profile.dialect)
+        plan = encode_requested_replace(request, home.profile.dialect)
+    instant = create_requested(home.storage, home.profile, write.instant, action, plan)
+    payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
+    return to_inflight(home.storage, home.profile, instant, payload)
 
 
 def _finish(
@@ -338,7 +411,14 @@ def _finish(
     inflight: Instant,
     stats: Sequence[WriteStat],
     replaced: Mapping[str, tuple[str, ...]] | None,
-    known_partitions: Any,
+    known_partitions: Iterable[str],
 ) -> Committed:
-    extra = {**write.options.extra_metadata, "schema": to_avro(write.table_schema, write.handle.config.name)}
-    return finish(write.handle, inflight, write.options.operation, stats, extra, replaced, known_partitions)
+    options, extra = write.options, dict(write.options.extra_metadata)
+    if write.table_schema is not None:
+        extra[keys.SCHEMA_EXTRA] = to_avro(write.table_schema, write.handle.config.name)
+    outcome = Outcome(options.recorded_operation, tuple(stats), extra, replaced)
+    if write.overwritten is not None:
+        done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)
+    else:
+        done = finish(write.handle, write.timeline, inflight, outcome, known_partitions)
+    return outcome.committed(done, options.operation)

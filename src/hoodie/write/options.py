@@ -34,6 +34,15 @@ Operation = Literal[
     "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
 ]
 
+Replaces = Literal["nothing", "partitions", "table"]
+
+_REPLACED: dict[Operation, Replaces] = {
+    "insert_overwrite": "partitions",
+    "insert_overwrite_table": "table",
+    "delete_partition": "partitions",
+}
+_ROW_GROUP = "hoodie.parquet.block.size"
+_DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _OVERWRITING_PAYLOADS = {"OverwriteWithLatestAvroPayload"}
 _EVENT_TIME_PAYLOADS = {"DefaultHoodieRecordPayload", "EventTimeAvroPayload"}
 
@@ -50,11 +59,13 @@ class DuplicatePolicy(Enum):
 class WriteOptions:
     """Options of one write operation on one table.
 
-    Behaviour: what is stored. Performance: `local_job_bytes` (largest input plus touched base files a commit handles in
-    the driver), `inline_bytes` (rows a task keeps in memory before it spools).
+    Behaviour: what is stored. `replaces` says what the new rows take the place of. Performance: `local_job_bytes`
+    (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a task keeps in memory
+    before it spools).
     """
 
     operation: Operation
+    replaces: Replaces
     keys: KeyGenerator
     index: IndexKind
     moves_partitions: bool
@@ -74,15 +85,23 @@ class WriteOptions:
     inline_bytes: int
 
     @property
+    def recorded_operation(self) -> str:
+        """The operation as the commit names it: rows in the place of all others are an overwrite, however made."""
+        return "INSERT_OVERWRITE_TABLE" if self.replaces == "table" else self.operation.upper()
+
+    @property
     def looks_up(self) -> bool:
         """Whether incoming keys are searched in the table."""
+        if self.replaces != "nothing":
+            return False
         if self.operation in ("upsert", "delete"):
             return True
         return self.operation == "insert" and self.duplicate_policy is not DuplicatePolicy.NONE
 
     @property
-    def is_overwrite(self) -> bool:
-        return self.operation in ("insert_overwrite", "insert_overwrite_table")
+    def fills_small_files(self) -> bool:
+        """Whether new rows may go to base files that are there."""
+        return self.replaces == "nothing" and self.operation in ("upsert", "insert")
 
     @property
     def writes_while_reading(self) -> bool:
@@ -108,27 +127,38 @@ def parse_operation(text: str) -> Operation:
 
 
 def parse_write_options(
-    operation: Operation, config: Config, table: TableConfig, profile: FormatProfile, stored_key: str | None = None
+    operation: Operation,
+    config: Config,
+    table: TableConfig,
+    profile: FormatProfile,
+    stored_key: str | None = None,
+    *,
+    whole_table: bool = False,
 ) -> WriteOptions:
     """Options for `operation` on the table described by `table`; `stored_key` is any record key it already holds.
+
+    With `whole_table` the rows take the place of all the table has (save mode overwrite).
 
     Raises:
         Invalid: a value outside its range. Unsupported: a value `hoodie` cannot honour.
     """
+    _ensure_possible(operation, config, table)
     index = IndexKind(config.text("hoodie.index.type").upper())
     moves = {
         IndexKind.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
         IndexKind.GLOBAL_BLOOM: "hoodie.bloom.index.update.partition.path",
     }
+    rule = _merge_rule(config, table)
     return WriteOptions(
         operation=operation,
+        replaces="table" if whole_table else _REPLACED.get(operation, "nothing"),
         keys=key_generator(table, profile, config, stored_key),
         index=index,
         moves_partitions=index.is_global and config.flag(moves[index]),
         prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
         combine=_combines(operation, config),
-        merge_rule=_merge_rule(config, table),
-        ordering=table.ordering_fields,
+        merge_rule=rule,
+        ordering=_ordering(config, table, rule),
         duplicate_policy=_duplicate_policy(config),
         arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode").upper()),
         sizing=_sizing(config),
@@ -142,12 +172,39 @@ def parse_write_options(
     )
 
 
+def _ensure_possible(operation: Operation, config: Config, table: TableConfig) -> None:
+    """Nothing, when the operation goes together with the table's keys and the duplicate options."""
+    if operation in ("upsert", "delete") and not table.record_key_fields:
+        raise Invalid(
+            f"Table {table.name} has no record key fields: its keys are made when rows are inserted, so {operation} "
+            "cannot find a row again",
+            remedy="Use insert or bulk_insert, or make a table with hoodie.datasource.write.recordkey.field",
+            operation=operation,
+        )
+    if operation == "bulk_insert" and config.flag(_DROP_DUPLICATES):
+        raise Invalid(
+            f"bulk_insert does not look for keys, so {_DROP_DUPLICATES} cannot be honoured",
+            remedy="Use operation insert, or leave the option out",
+            key=_DROP_DUPLICATES,
+        )
+
+
 def _combines(operation: Operation, config: Config) -> bool:
     if operation == "upsert":
         return config.flag("hoodie.combine.before.upsert")
     if operation == "delete":
         return config.flag("hoodie.combine.before.delete")
-    return config.flag("hoodie.combine.before.insert")
+    # In Hudi leaving out duplicates of stored rows leaves out those within the input; the newer policy option does not.
+    return config.flag("hoodie.combine.before.insert") or config.flag(_DROP_DUPLICATES)
+
+
+def _ordering(config: Config, table: TableConfig, rule: MergeRule) -> tuple[str, ...]:
+    """The table's ordering fields. Where no merge mode is stored (version 6) a write may name them itself."""
+    if not (rule.ordered_in_input or rule.ordered_against_stored):
+        return ()
+    if table.ordering_fields or table.stored_merge_mode is not None:
+        return table.ordering_fields
+    return tuple(config.list("hoodie.table.ordering.fields"))
 
 
 def _merge_rule(config: Config, table: TableConfig) -> MergeRule:
@@ -183,7 +240,7 @@ def _delete_marker(config: Config, table: TableConfig) -> DeleteMarker | None:
 
 
 def _duplicate_policy(config: Config) -> DuplicatePolicy:
-    if config.flag("hoodie.datasource.write.insert.drop.duplicates"):
+    if config.flag(_DROP_DUPLICATES):
         return DuplicatePolicy.DROP
     return DuplicatePolicy(config.text("hoodie.datasource.insert.dup.policy").lower())
 
@@ -196,6 +253,8 @@ def _sizing(config: Config) -> SizingOptions:
         estimation_threshold=config.number("hoodie.record.size.estimation.threshold"),
         split_rows=config.integer("hoodie.copyonwrite.insert.split.size"),
         auto_split=config.flag("hoodie.copyonwrite.insert.auto.split"),
+        looked_at_commits=config.integer("_hoodie.record.size.estimator.max.commits"),
+        footer_bytes=config.integer("hoodie.record.size.estimator.average.metadata.size"),
     )
 
 
@@ -211,4 +270,7 @@ def _base_file(config: Config, table: TableConfig) -> BaseFileOptions:
         bloom=bloom if wanted else None,
         codec=parse_codec(config.text("hoodie.parquet.compression.codec")),
         page_bytes=config.integer("hoodie.parquet.page.size"),
+        dictionary=config.flag("hoodie.parquet.dictionary.enabled"),
+        # Hudi's default is for its JVM writer; ours bounds the memory of a task.
+        **({"row_group_bytes": config.integer(_ROW_GROUP)} if config.is_set(_ROW_GROUP) else {}),
     )

@@ -73,16 +73,27 @@ class PartitionMap:
         """Index into `names` for each position."""
         return np.searchsorted(self.starts, positions, side="right") - 1
 
+    def elsewhere(self, positions: Positions, partition: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Mask of the positions that do not belong to `partition`."""
+        at = self.names.index(partition) if partition in self.names else -1
+        away: np.ndarray[tuple[int], np.dtype[np.bool_]] = self.owners(positions) != at
+        return away
+
     def split(self, positions: Positions) -> dict[str, Positions]:
         """Positions by partition path; partitions without any are left out. Order within a partition is kept."""
         owners = self.owners(positions)
         return {self.names[int(n)]: positions[owners == n] for n in np.unique(owners)}
 
 
+def without(positions: Positions, others: Positions) -> Positions:
+    """`positions` that are not in `others`, in their order."""
+    return positions[~np.isin(positions, others)] if len(others) else positions
+
+
 def place_upserts(
-    kept: Positions, hits: Sequence[SliceHits], partitions: PartitionMap, *, move_partitions: bool
+    free: Positions, hits: Sequence[SliceHits], partitions: PartitionMap, *, move_partitions: bool
 ) -> Placement:
-    """Updates where a key was found, inserts for the rest.
+    """Updates where a key was found, inserts for the rest of `free`, the rows that may be inserted.
 
     `move_partitions` is Hudi's `update.partition.path` of a global index: a row found in another partition is deleted
     there and inserted into its new one (when it wins); without it the row is updated where it is.
@@ -91,9 +102,8 @@ def place_upserts(
     settled: list[Positions] = []
     for hit in hits:
         away = np.zeros(len(hit.positions), dtype=bool)
-        if move_partitions and len(hit.positions):
-            names = np.array(partitions.names, dtype=object)
-            away = names[partitions.owners(hit.positions)] != hit.slice.partition
+        if move_partitions:
+            away = partitions.elsewhere(hit.positions, hit.slice.partition)
         here = ~away
         moved, lost = away & hit.wins, away & ~hit.wins
         files.append(
@@ -106,7 +116,7 @@ def place_upserts(
             )
         )
         settled.extend((hit.positions[here], hit.positions[lost]))
-    homeless = np.setdiff1d(kept, np.concatenate(settled)) if settled else kept
+    homeless = without(free, np.concatenate(settled)) if settled else free
     return Placement(tuple(file for file in files if file.changes), partitions.split(homeless))
 
 

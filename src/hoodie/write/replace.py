@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
+import logging
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from hoodie.view import FileSlice
+
+log = logging.getLogger(__name__)
 
 
 def plan_replaced(slices: Iterable[FileSlice], partitions: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -18,9 +21,15 @@ def plan_replaced(slices: Iterable[FileSlice], partitions: Collection[str]) -> d
 
 
 def match_partitions(patterns: Sequence[str], existing: Sequence[str]) -> tuple[str, ...]:
-    """Partitions named by `patterns`: a plain path names itself, `*` stands for any text (Hudi's wildcard)."""
-    chosen: dict[str, None] = {}
+    """Those of the `existing` partitions that `patterns` name: a plain path names itself, `*` stands for any text.
+
+    A pattern that names none is logged, not refused: deleting what is gone already is no mistake.
+    """
+    chosen: set[str] = set()
     for pattern in patterns:
-        matches = [name for name in existing if fnmatch.fnmatchcase(name, pattern)] if "*" in pattern else [pattern]
-        chosen.update(dict.fromkeys(matches))
+        regex = re.compile(".*".join(re.escape(part) for part in pattern.strip().strip("/").split("*")), re.DOTALL)
+        matches = [name for name in existing if regex.fullmatch(name)]
+        if not matches:
+            log.warning("no partition is called %r", pattern)
+        chosen.update(matches)
     return tuple(name for name in existing if name in chosen)

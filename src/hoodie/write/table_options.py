@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -20,37 +21,51 @@ from hoodie.records.columns import has_column
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for
 from hoodie.spec.keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, METADATA_TABLE_DIR
 from hoodie.storage import Storage
-from hoodie.timeline import load_table_config, store_table_config
+from hoodie.timeline import store_table_config
+from hoodie.write.keying_options import key_generator
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
 KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
 ORDERING = "hoodie.table.ordering.fields"
+MERGE_MODE = "hoodie.write.record.merge.mode"
+DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 METADATA_ENABLE = "hoodie.metadata.enable"
 _TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
-def create_table(storage: Storage, config: Config, schema: pa.Schema | None, env: Env) -> TableConfig:
+def create_table(
+    storage: Storage, config: Config, schema: pa.Schema | None, env: Env, *, keep_schema: bool = False
+) -> TableConfig:
     """The config of the new table that now exists at `storage`.
 
-    `schema` has the data columns when they are known: then key, partition and ordering columns must be among them, and
-    a table made without rows can be read.
+    `schema` has the data columns when they are known: then key, partition and ordering columns must be among them.
+    With `keep_schema` the properties say it, so that the table can be read before anything is written to it.
 
     Raises:
         Conflict: a table is there. Invalid: an option names a column that is not there, or options contradict.
     """
+    return store_table_config(storage, None, plan_table(storage, config, schema, keep_schema=keep_schema), env)
+
+
+def plan_table(storage: Storage, config: Config, schema: pa.Schema | None, *, keep_schema: bool = False) -> TableConfig:
+    """The properties `create_table` would store. Raises the same, without Conflict."""
     profile = profile_for(config.integer("hoodie.write.table.version"))
-    table = new_table(storage, config, schema)
+    table = new_table(storage, config, schema if keep_schema else None)
     if schema is not None:
         _ensure_columns(table, schema)
+    _ensure_consistent(table)
     properties = TableConfig(new_table_properties(profile, table))
-    store_table_config(storage, None, properties, env)
-    return load_table_config(storage)
+    key_generator(properties, profile, config)  # refuses what it cannot make keys from
+    return properties
 
 
 def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> NewTable:
-    """All choices `config` makes for a new table; the name defaults to the base path's last folder."""
+    """All choices `config` makes for a new table; the name defaults to the base path's last folder.
+
+    `schema` is stored as the one the table was created with.
+    """
     fields, types = _partition_fields(config)
     record_fields = tuple(config.list(RECORD_KEY)) if config.is_set(RECORD_KEY) else ()
     name = config.text("hoodie.table.name") if config.is_set("hoodie.table.name") else storage.uri.rsplit("/", 1)[-1]
@@ -59,21 +74,19 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         database=_set_text(config, "hoodie.database.name") or "",
         record_key_fields=record_fields,
         partition_fields=fields,
-        partition_field_types=types if any(types) else (),
+        partition_field_types=tuple(kind.lower() for kind in types) if any(types) else (),
         keygen_type=_keygen_type(config, record_fields, fields, types),
         ordering_fields=tuple(config.list(ORDERING)) if config.is_set(ORDERING) else (),
-        merge_mode=_set_text(config, "hoodie.write.record.merge.mode"),  # type: ignore[arg-type]
+        merge_mode=_set_text(config, MERGE_MODE),  # type: ignore[arg-type]
         payload_class=_set_text(config, "hoodie.datasource.write.payload.class"),
         hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
         url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
         slash_dates=config.flag("hoodie.datasource.write.slash.separated.date.partitioning"),
-        drop_partition_columns=config.flag("hoodie.datasource.write.drop.partition.columns"),
+        drop_partition_columns=config.flag(DROP_COLUMNS),
         timestamp_options=timestamp_options(config.explicit),
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
         timezone=config.text("hoodie.table.timeline.timezone").upper(),  # type: ignore[arg-type]
-        create_schema=None
-        if schema is None or config.is_set("hoodie.datasource.write.operation")
-        else to_avro(schema, name),
+        create_schema=None if schema is None else to_avro(schema, name),
     )
 
 
@@ -82,8 +95,13 @@ def timestamp_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if "keygen.timebased." in key or "datetime.parser" in key}
 
 
-def ensure_writable(handle: TableHandle, config: Config) -> TableHandle:
-    """`handle` itself, if this package can write to the table.
+def is_writable(table: TableConfig) -> bool:
+    """Whether this package can write to tables of this type, base file format and change logging."""
+    return not table.is_merge_on_read and table.base_file_format == "PARQUET" and not table.cdc_enabled
+
+
+def ensure_writable(handle: TableHandle, config: Config) -> None:
+    """Nothing, if this package can write to the table.
 
     Raises:
         Unsupported: a merge-on-read table, another base file format, another version asked for.
@@ -92,7 +110,7 @@ def ensure_writable(handle: TableHandle, config: Config) -> TableHandle:
     table = handle.config
     if table.is_merge_on_read:
         raise Unsupported(f"Table {table.name} is merge-on-read", remedy="Write it with Apache Hudi for now")
-    if table.base_file_format.upper() != "PARQUET":
+    if table.base_file_format != "PARQUET":
         raise Unsupported(
             f"Table {table.name} has {table.base_file_format} base files", remedy="Only Parquet is written"
         )
@@ -110,17 +128,20 @@ def ensure_writable(handle: TableHandle, config: Config) -> TableHandle:
             remedy=f"Set {METADATA_ENABLE}=false to drop it with this write; Apache Hudi builds it again when asked",
             key=METADATA_ENABLE,
         )
-    return handle
 
 
 def drop_metadata_table(handle: TableHandle, config: Config) -> TableHandle:
-    """The handle without a metadata table. The properties go first: a reader never trusts a half-deleted one."""
-    if not handle.config.has_metadata_table or config.flag(METADATA_ENABLE):
+    """The handle without a metadata table. The properties go first: a reader never trusts a half-deleted one.
+
+    Like Hudi 1.2 it empties the two properties and removes the metadata table's folder; definitions of indexes
+    (`.hoodie/.index_defs`) stay, so that Hudi can build them again.
+    """
+    if not handle.config.has_metadata_table:
         return handle
-    changed = handle.config.with_changes({}, drop=(METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
-    store_table_config(handle.storage, handle.config, changed, handle.env)
+    emptied = {key: "" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT) if key in handle.config.raw}
+    stored = store_table_config(handle.storage, handle.config, handle.config.with_changes(emptied), handle.env)
     handle.storage.delete_dir(METADATA_TABLE_DIR)
-    return TableHandle(handle.storage, load_table_config(handle.storage), handle.profile, handle.env)
+    return replace(handle, config=stored)
 
 
 def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool = False) -> None:
@@ -170,16 +191,15 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
             lambda: config.flag("hoodie.datasource.write.partitionpath.urlencode"),
             table.url_encode,
         ),
-        "hoodie.datasource.write.drop.partition.columns": (
-            lambda: config.flag("hoodie.datasource.write.drop.partition.columns"),
-            table.drop_partition_columns,
-        ),
+        DROP_COLUMNS: (lambda: config.flag(DROP_COLUMNS), table.drop_partition_columns),
     }
     found = [(key, read(), stored) for key, (read, stored) in readers.items() if config.is_set(key)]
     if config.is_set(PARTITION_PATH) and (fields or table.partition_fields):
         found.append((PARTITION_PATH, fields, table.partition_fields))
         if any(types) and any(stored_types):
             found.append((PARTITION_PATH, types, stored_types))
+    if config.is_set(MERGE_MODE) and table.stored_merge_mode is not None:
+        found.append((MERGE_MODE, config.text(MERGE_MODE).upper(), table.stored_merge_mode))
     if config.is_set(ORDERING) and table.ordering_fields:
         found.append((ORDERING, tuple(config.list(ORDERING)), table.ordering_fields))
     if config.is_set(KEYGEN_CLASS) or config.is_set(KEYGEN_TYPE):
@@ -233,6 +253,24 @@ def _ensure_columns(table: NewTable, schema: pa.Schema) -> None:
                     column=name,
                     key=key,
                 )
+
+
+def _ensure_consistent(table: NewTable) -> None:
+    """Nothing, when the rows of such a table can be found and merged again.
+
+    Raises:
+        Invalid: a column that is not stored is needed later.
+    """
+    if not table.drop_partition_columns:
+        return
+    needed = [*table.ordering_fields, *(() if table.populate_meta_fields else table.record_key_fields)]
+    lost = [name for name in needed if name.partition(".")[0] in table.partition_fields]
+    if lost:
+        raise Invalid(
+            f"Column {lost[0]!r} would not be stored ({DROP_COLUMNS}), but updates need it",
+            remedy="Order or key the rows by another column, or store partition columns",
+            column=lost[0],
+        )
 
 
 def _set_text(config: Config, key: str) -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -103,12 +105,26 @@ def test_a_reader_that_goes_away_is_no_error_message() -> None:
         assert process.stderr.read() == b""
 
 
-def test_a_command_loads_only_what_it_needs() -> None:
-    program = """
+HEAVY = {"fastavro", "numpy", "pandas", "pyarrow", "pyspark", "rich", "sqlglot"}
+
+
+def _loaded_by(*command: str) -> set[str]:
+    program = f"""
 import sys
 from hoodie.cli import main
-main(["config", "hoodie.index.type", "--json"])
-print(sorted({"pyarrow", "numpy", "pydantic", "pyspark", "fastavro", "sqlglot"} & set(sys.modules)), file=sys.stderr)
+sys.argv[1:] = {list(command)}
+assert main() == 0
+print(*({HEAVY} & set(sys.modules)), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
+    return set(done.stderr.split())
+
+
+def test_a_command_loads_only_what_it_needs(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    hoodie.Table.create(table, schema=pa.schema([("id", pa.string())]), options={"hoodie.table.name": "t"})
+    assert _loaded_by("config", "hoodie.index.type", "--json") == {"rich"}
+    assert _loaded_by("timeline", table, "--json") == {"fastavro"}
+    assert _loaded_by("timeline", table) == {"fastavro", "rich"}
+    assert _loaded_by("query", table, "--json") == {"fastavro", "numpy", "pyarrow"}
+    assert _loaded_by("query", table, "--json", "--where", "id = 'a'") == {"fastavro", "numpy", "pyarrow", "sqlglot"}

@@ -7,18 +7,9 @@ import io
 import pyarrow as pa
 from rich.console import Console, RenderableType
 
-from hoodie.cli.render import (
-    commit_grid,
-    commit_row,
-    files_grid,
-    files_rows,
-    finding_rows,
-    findings_grid,
-    rows_grid,
-    size_text,
-    timeline_grid,
-    timeline_rows,
-)
+from hoodie.cli.facts import commit_row, files_rows, finding_rows, timeline_rows
+from hoodie.cli.render import commit_grid, files_grid, findings_grid, size_text, timeline_grid
+from hoodie.cli.row_grid import rows_grid
 from hoodie.read import Finding
 from hoodie.spec import BaseFileName, Instant, LogFileName, State
 from hoodie.view import BaseFile, FileSlice, LogFile

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.read import filter_of, parse_filter, parse_row_filter
+from hoodie.read import filter_of
+from hoodie.read.filter_sql import parse_filter, parse_row_filter
 
 UTC = dt.UTC
 ROWS = pa.table(

@@ -1,0 +1,182 @@
+"""Put a table of another kind (keys, partitioning, version ...) in the place of one that exists, without a moment in
+which a crash loses both.
+
+1. The new rows are written first, as a pending write of the *old* table: its readers do not see them, and a writer that
+   dies leaves what every writer knows how to roll back.
+2. When all new files are durable, the switch is written down: a file with everything that is left to do.
+3. Removing the old `hoodie.properties` is the point of no return. From here on opening the table fails, and says that
+   an overwrite was interrupted; nobody can take a half-removed table for a table. The next write finishes the switch.
+4. Then the old table goes, the new one gets its partition metafiles and its completed instant, and last of all its
+   `hoodie.properties`: with it the new table appears as a whole.
+
+What remains: while the old files are being deleted the table cannot be read, and its history is gone afterwards. (An
+overwrite by a table of the same kind is one commit, and has neither limit.)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.env import Env
+from hoodie.errors import CommitUnknown, Conflict, Corrupt
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.spec import Instant, State, TableConfig, keys, profile_of
+from hoodie.storage import Storage
+from hoodie.timeline import complete, create_requested, store_table_config, to_inflight
+from hoodie.write.commit import Outcome, ensure_partition, remove_losers
+
+_SYNC_FILE = f"{keys.HOODIE_DIR}/.switching"
+_LOCKS_DIR = f"{keys.HOODIE_DIR}/.locks"
+_DELETING_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What is left to do once the new files are durable. `payload` is the content of the completed instant."""
+
+    path: str
+    instant: str
+    properties: dict[str, str]
+    files: tuple[str, ...]
+    partitions: tuple[str, ...]
+    payload: bytes
+
+    @property
+    def config(self) -> TableConfig:
+        return TableConfig(self.properties)
+
+
+def finish_overwrite(old: TableHandle, new: TableHandle, inflight: Instant, outcome: Outcome) -> Instant:
+    """The completed instant of the new table, which has taken the place of the old one.
+
+    Raises:
+        Conflict: another writer removed the pending write; the old table stands.
+        CommitUnknown: the switch was begun and could not be finished.
+    """
+    remove_losers(old, inflight.requested, outcome.stats)
+    if timeline_of(old).find(inflight.requested) is None:
+        raise Conflict(
+            f"Another writer rolled {inflight.requested} back while it was being written",
+            remedy="The table is what it was; read it again and repeat the overwrite",
+            instant=inflight.requested,
+        )
+    switch = Switch(
+        path=f"{keys.TEMP_DIR}/{inflight.requested}{keys.OVERWRITE_SUFFIX}",
+        instant=inflight.requested,
+        properties=dict(new.config.raw),
+        files=outcome.files,
+        partitions=outcome.partitions,
+        payload=new.profile.commit_codec.encode(outcome.metadata, inflight.action),
+    )
+    new.storage.create(switch.path, encode_switch(switch))
+    try:
+        return run_switch(new.storage, switch, new.env)
+    except Exception as error:
+        raise CommitUnknown(
+            f"The overwrite {switch.instant} stopped half-way: {error}",
+            remedy="All new rows are stored. Remove the cause and write again: that finishes this overwrite first, or "
+            "takes it back if the old table still stands",
+            instant=switch.instant,
+        ) from error
+
+
+def load_switch(storage: Storage) -> Switch | None:
+    """The switch that was begun at a base path that has no `hoodie.properties`; None when there is none.
+
+    Raises:
+        Corrupt: its file is damaged.
+    """
+    found = [file.path for file in storage.list_dir(keys.TEMP_DIR).files if file.path.endswith(keys.OVERWRITE_SUFFIX)]
+    return parse_switch(storage.read(max(found)), max(found)) if found else None
+
+
+def run_switch(storage: Storage, switch: Switch, env: Env) -> Instant:
+    """The completed instant of the new table. Every step may be done again: who dies in between is continued here."""
+    for path in (keys.PROPERTIES_BACKUP_FILE, keys.PROPERTIES_FILE):
+        storage.delete(path)
+    storage.put(_SYNC_FILE, b"")  # deletions in a folder are durable after the next file in it
+    _delete_all_but(storage, {*switch.files, switch.path})
+    config = switch.config
+    handle = TableHandle(storage, config, profile_of(config), env)
+    for partition in switch.partitions:
+        ensure_partition(handle, partition, switch.instant)
+    instant = Instant(switch.instant, "commit", State.INFLIGHT)
+    with suppress(Conflict):
+        create_requested(storage, handle.profile, switch.instant, "commit")
+    with suppress(Conflict):
+        to_inflight(storage, handle.profile, instant)
+    done = complete(storage, handle.profile, instant, switch.payload, env, config.timezone)
+    store_table_config(storage, None, config, env)
+    storage.delete(switch.path)
+    return done
+
+
+def encode_switch(switch: Switch) -> bytes:
+    """JSON of the switch, all but its path."""
+    return json.dumps(
+        {
+            "instant": switch.instant,
+            "properties": switch.properties,
+            "files": switch.files,
+            "partitions": switch.partitions,
+            "payload": base64.b64encode(switch.payload).decode(),
+        }
+    ).encode()
+
+
+def parse_switch(data: bytes, path: str) -> Switch:
+    """The switch in the bytes of the file `path`.
+
+    Raises:
+        Corrupt: they are something else.
+    """
+    try:
+        values = json.loads(data)
+        return Switch(
+            path=path,
+            instant=values["instant"],
+            properties=values["properties"],
+            files=tuple(values["files"]),
+            partitions=tuple(values["partitions"]),
+            payload=base64.b64decode(values["payload"], validate=True),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(
+            f"{path} does not say how to finish the overwrite: {error}",
+            remedy="The new rows are in the base files that its instant names; copy them away and make the table anew",
+            path=path,
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    storage: Storage
+    path: str
+    is_folder: bool
+
+
+def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
+    """Remove everything below the base path but the files `kept` and the locks; other folders go as a whole."""
+    needed = {path[:at] for path in kept for at, char in enumerate(path) if char == "/"}
+    doomed: list[_Deletion] = []
+    folders = [""]
+    while folders:
+        found = storage.list_dir(folders.pop())
+        doomed.extend(_Deletion(storage, file.path, False) for file in found.files if file.path not in kept)
+        doomed.extend(
+            _Deletion(storage, folder, True) for folder in found.dirs if folder not in needed and folder != _LOCKS_DIR
+        )
+        folders.extend(folder for folder in found.dirs if folder in needed)
+    LocalEngine(_DELETING_THREADS).run(_delete, doomed, "overwrite")
+
+
+def _delete(_: TaskId, task: _Deletion) -> None:
+    if task.is_folder:
+        task.storage.delete_dir(task.path)
+    else:
+        task.storage.delete(task.path)

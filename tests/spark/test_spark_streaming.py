@@ -1,0 +1,196 @@
+"""Streams into Hudi tables: micro-batches become commits, exactly once, with the writer's settings carried along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.errors import Invalid, Unavailable
+from hoodie.spark import streaming
+from hoodie.timeline import load_commit_metadata
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = {
+    "hoodie.table.name": "events",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+DDL = "id string, kind string, ts long"
+
+
+class Stream:
+    """A folder of JSON files as a stream, and the table it goes to."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.base = str(folder / "events")
+        self.checkpoint = str(folder / "checkpoint")
+        self._inbox = folder / "inbox"
+        self._inbox.mkdir()
+
+    def add(self, name: str, *rows: tuple[str, str, int]) -> None:
+        lines = [json.dumps(dict(zip(("id", "kind", "ts"), row, strict=True))) for row in rows]
+        (self._inbox / f"{name}.json").write_text("\n".join(lines))
+
+    def rows(self) -> DataFrame:
+        return self.spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).json(str(self._inbox))
+
+    def run(self, frame: DataFrame | None = None, **options: Any) -> Any:
+        """Everything there is, to the end."""
+        writer = (self.rows() if frame is None else frame).writeStream.format("hudi").options(**OPTIONS)
+        writer = writer.option("checkpointLocation", self.checkpoint).options(**options).trigger(availableNow=True)
+        query = writer.start(self.base)
+        query.awaitTermination()
+        return query
+
+    def ids(self) -> list[str]:
+        return sorted(row.id for row in self.spark.read.format("hudi").load(self.base).collect())
+
+    def commits(self) -> list[dict[str, str]]:
+        table = hoodie.Table.open(self.base)
+        timeline = table.timeline()
+        done = [instant for instant in timeline.completed() if instant.action in ("commit", "replacecommit")]
+        return [dict(load_commit_metadata(table.storage, timeline.profile, instant).extra_metadata) for instant in done]
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    return Stream(spark, tmp_path)
+
+
+def test_each_micro_batch_is_a_commit_that_carries_its_number(stream: Stream) -> None:
+    stream.add("1", ("a", "new", 1), ("b", "new", 1))
+    stream.add("2", ("a", "changed", 2), ("c", "new", 2))
+    stream.run()
+    assert stream.ids() == ["a", "b", "c"]
+    noted = [json.loads(extra[streaming.CHECKPOINT_KEY]) for extra in stream.commits()]
+    assert noted == [{"default_single_writer": "0"}, {"default_single_writer": "1"}]
+
+
+def test_a_restarted_stream_goes_on_where_it_was(stream: Stream) -> None:
+    stream.add("1", ("a", "new", 1))
+    stream.run()
+    stream.add("2", ("b", "new", 1))
+    stream.run()
+    stream.run()
+    assert stream.ids() == ["a", "b"]
+    assert len(stream.commits()) == 2
+
+
+def test_a_batch_spark_runs_again_is_not_written_again(stream: Stream) -> None:
+    insert = {"hoodie.datasource.write.operation": "insert"}
+    stream.add("1", ("a", "new", 1))
+    stream.run(**insert)
+    for done in (Path(stream.checkpoint) / "commits").glob("*0*"):
+        done.unlink()  # as after a crash between our commit and Spark's note of it
+    stream.run(**insert)
+    assert stream.ids() == ["a"]
+    assert len(stream.commits()) == 1
+
+
+def test_a_stream_with_a_new_checkpoint_folder_loses_no_rows(stream: Stream) -> None:
+    stream.add("1", ("a", "new", 1))
+    stream.run()
+    stream.add("2", ("b", "new", 1))
+    stream.checkpoint += "-2"
+    stream.run()
+    assert stream.ids() == ["a", "b"]
+
+
+def test_complete_mode_replaces_the_rows_with_each_batch(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1), ("b", "y", 1))
+    stream.add("2", ("c", "x", 2))
+    counts = stream.rows().groupBy("kind").count().selectExpr("kind as id", "count as ts")
+    writer = counts.writeStream.format("hudi").options(**OPTIONS).option("checkpointLocation", stream.checkpoint)
+    writer.outputMode("complete").trigger(availableNow=True).start(stream.base).awaitTermination()
+    rows = stream.spark.read.format("hudi").load(stream.base).collect()
+    assert {row.id: row.ts for row in rows} == {"x": 2, "y": 1}
+
+
+def test_arguments_of_start_name_and_partitioning_are_carried(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1))
+    query = stream.rows().writeStream.trigger(availableNow=True).start(
+        stream.base, format="hudi", outputMode="append", partitionBy="kind", queryName="to_hudi",
+        checkpointLocation=stream.checkpoint, **OPTIONS,
+    )  # fmt: skip
+    assert query.name == "to_hudi"
+    query.awaitTermination()
+    assert stream.ids() == ["a"]
+    assert hoodie.Table.open(stream.base).config.partition_fields == ("kind",)
+
+
+def test_streams_of_other_formats_keep_their_partitioning(stream: Stream, tmp_path: Path) -> None:
+    stream.add("1", ("a", "x", 1))
+    writer = stream.rows().writeStream.partitionBy("kind").format("parquet")
+    writer = writer.option("checkpointLocation", stream.checkpoint).trigger(availableNow=True)
+    writer.start(str(tmp_path / "plain")).awaitTermination()
+    assert (tmp_path / "plain" / "kind=x").is_dir()
+
+
+def test_a_stream_without_a_checkpoint_folder_is_refused(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1))
+    with pytest.raises(Invalid, match="checkpoint folder"):
+        stream.rows().writeStream.format("hudi").options(**OPTIONS).start(stream.base)
+
+
+def test_wrong_options_are_refused_before_the_stream_starts(stream: Stream) -> None:
+    with pytest.raises(Invalid, match=r"hoodie\.table\.nam"):
+        stream.run(**{"hoodie.table.nam": "x"})
+
+
+def test_an_error_in_a_batch_ends_the_stream_with_its_text(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1))
+    with pytest.raises(Exception, match="no_such_column"):
+        stream.run(**{"hoodie.datasource.write.recordkey.field": "no_such_column"})
+    assert stream.spark.streams.active == []
+
+
+Failing = Callable[..., None]
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes the next so many writes of the sink fail as if the disk were full."""
+    write = streaming.write_frame
+
+    def fail(times: int) -> None:
+        left = [times]
+
+        def tried(*args: Any) -> None:
+            if left[0] > 0:
+                left[0] -= 1
+                raise Unavailable("Disk is full")
+            write(*args)
+
+        monkeypatch.setattr(streaming, "write_frame", tried)
+
+    return fail
+
+
+def test_a_passing_failure_is_tried_again(stream: Stream, failing: Callable[[int], None]) -> None:
+    stream.add("1", ("a", "x", 1))
+    failing(2)
+    stream.run(**{"hoodie.datasource.write.streaming.retry.interval.ms": "1"})
+    assert stream.ids() == ["a"]
+
+
+def test_a_lasting_failure_drops_the_batch_only_when_told_so(stream: Stream, failing: Callable[[int], None]) -> None:
+    stream.add("1", ("a", "x", 1))
+    stream.add("2", ("b", "x", 1))
+    told = {
+        "hoodie.datasource.write.streaming.retry.interval.ms": "1",
+        "hoodie.datasource.write.streaming.retry.count": "1",
+    }
+    failing(2)
+    with pytest.raises(Exception, match="Disk is full"):
+        stream.run(**told)
+    failing(2)
+    stream.run(**told, **{"hoodie.datasource.write.streaming.ignore.failed.batch": "true"})
+    assert stream.ids() == ["b"]
