@@ -186,7 +186,8 @@ def main() -> int:
     show_layout(path)
     spark.stop()
     console.print(f"{wrong} of the numbers differ from pandas" if wrong else "all numbers agree with pandas")
-    console.print(f"the table is in {path}; ask it more:  .venv/bin/hoodie query {path} --where \"dest = 'SFO'\"")
+    console.print(f"the table is in {path}; ask it more:")
+    console.print(f"  .venv/bin/hoodie query {path} --where \"dest = 'SFO'\"", soft_wrap=True)
     return 1 if wrong else 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
-from hoodie.read import ReadOptions, ReadPlan, load_read_plan, run_read
+from hoodie.read import ReadOptions, ReadPlan, load_read_plan, parse_read_options, run_read
 from hoodie.read.validate import Finding, validate_table
 from hoodie.records import storable, without_meta
 from hoodie.services import Request, SaveMode, chosen_operation, save_rows, write_table
@@ -105,7 +106,7 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of a snapshot query: the meta columns, then the data columns."""
-        return self.read_plan().schema
+        return self._read_plan(ReadOptions()).schema
 
     def timeline(self) -> Timeline:
         """The active timeline, read now."""
@@ -118,11 +119,10 @@ class Table:
         return load_view(handle.storage, handle.config, timeline_of(handle)).slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
-        """What a query would read; keywords are the fields of `ReadOptions`."""
-        handle = self._reload()
-        columns = query.pop("columns", None)
-        options = ReadOptions(columns=None if columns is None else tuple(columns), **query)
-        return load_read_plan(handle.storage, handle.config, timeline_of(handle), options)
+        """What a query would read: as the table's options say, changed by keywords, the fields of `ReadOptions`."""
+        if query.get("columns") is not None:
+            query["columns"] = tuple(query["columns"])
+        return self._read_plan(replace(parse_read_options(resolve(self._options, purpose="read")), **query))
 
     def scan(self, columns: Sequence[str] | None = None, filter: Any = None, **query: Any) -> pa.RecordBatchReader:
         """Rows of a query as a stream of Arrow batches in the table's schema (or its `columns`).
@@ -185,6 +185,10 @@ class Table:
     def __repr__(self) -> str:
         config = self._handle.config
         return f"Table({config.name!r}, {config.table_type}, version {config.table_version}, {self.uri!r})"
+
+    def _read_plan(self, options: ReadOptions) -> ReadPlan:
+        handle = self._reload()
+        return load_read_plan(handle.storage, handle.config, timeline_of(handle), options)
 
     def _reload(self) -> TableHandle:
         self._handle = load_handle(self.storage, self._handle.env)

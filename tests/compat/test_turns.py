@@ -31,12 +31,12 @@ STYLES = {
     "two_hive": ("id,seen_ms", "region,city", {WRITE + "hive_style_partitioning": "true"}),
     "dates_encoded": ("id", "day", {WRITE + "partitionpath.urlencode": "true"}),
 }
+STARTS = [*(("ours", style) for style in STYLES), ("theirs", "partitioned"), ("theirs", "two_hive")]
 WRITERS = [(6, "hudi_015"), (6, "hudi_12"), (8, "hudi_12"), (9, "hudi_12")]
 
 
-@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
-@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize(("first", "style"), STARTS, ids=str)
 def test_five_turns_of_each_agree(
     *, first: str, version: int, writer: str, style: str, readers: Readers, tmp_path: Path
 ) -> None:

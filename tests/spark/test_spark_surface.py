@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 import hoodie
@@ -150,19 +150,31 @@ def test_types_of_spark_survive_a_table(spark: SparkSession, base: str) -> None:
     assert got.first().m == decimal.Decimal("12.34")
 
 
+def incremental_reader(spark: SparkSession, begin: str | None) -> DataFrameReader:
+    reader = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
+    return reader.option("hoodie.datasource.read.begin.instanttime", str(begin))
+
+
 def test_incremental_and_time_travel_options_reach_the_reader(spark: SparkSession, rides: DataFrame, base: str) -> None:
     rides.write.format("hudi").options(**OPTIONS).save(base)
     first = hoodie.Table.open(base).timeline().last_completed_write()
     assert first is not None
     changed = spark.createDataFrame([("a", "sf", 9.0, 2), ("d", "la", 4.0, 2)], DDL)
     changed.write.format("hudi").options(**OPTIONS).mode("append").save(base)
-    incremental = (
-        spark.read.format("hudi")
-        .option("hoodie.datasource.query.type", "incremental")
-        .option("hoodie.datasource.read.begin.instanttime", first.completed)
-        .load(base)
-    )
+    incremental = incremental_reader(spark, first.completed).load(base)
     assert sorted(row.id for row in incremental.collect()) == ["a", "d"]
+    everything = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "000",
+        "hoodie.datasource.read.incr.filters": "fare > 2, city IN ('sf', 'la')",
+    }
+    filtered = spark.read.format("hudi").options(**everything).load(base)
+    assert sorted(row.id for row in filtered.collect()) == ["a", "c", "d"]
+    by_path = spark.read.format("hudi").options(**everything).option("hoodie.datasource.read.incr.path.glob", "/la/*")
+    assert sorted(row.id for row in by_path.load(base).collect()) == ["c", "d"]
+    condition = {"hoodie.datasource.read.incr.filters": "city = 'la', fare > 3.5"}
+    limited = incremental_reader(spark, first.completed).options(**condition).load(base)
+    assert [row.id for row in limited.collect()] == ["d"]
     past = spark.read.option("as.of.instant", first.requested).format("hudi").load(base)
     assert sorted(row.id for row in past.collect()) == ["a", "b", "c"]
     changes = spark.read.format("hudi").options(
@@ -246,8 +258,17 @@ def test_a_null_key_in_a_worker_is_the_callers_error_and_writes_nothing(spark: S
     frame = spark.createDataFrame([("a", "sf", 1.0, 1), (None, "sf", 2.0, 1)], DDL)
     with pytest.raises(Invalid, match="id"):
         frame.write.format("hudi").options(**OPTIONS).save(base)
-    if Path(base).exists():
-        assert hoodie.Table.open(base).files() == ()
+    assert list(Path(base).rglob("*.parquet")) == []
+
+
+def test_what_makes_no_sense_on_spark_is_refused(spark: SparkSession, rides: DataFrame, base: str) -> None:
+    with pytest.raises(Unsupported, match="process"):
+        rides.write.format("hudi").options(**OPTIONS).save("memory://rides")
+    with pytest.raises(Unsupported, match="process"):
+        spark.read.format("hudi").load("memory://rides")
+    twice = rides.selectExpr("id", "id as ID", "city", "ts")
+    with pytest.raises(Invalid, match="Column 'ID' occurs twice"):
+        twice.write.format("hudi").options(**OPTIONS).save(base)
 
 
 def test_a_torn_base_file_is_named(spark: SparkSession, rides: DataFrame, base: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,14 +17,18 @@ from hoodie.errors import Invalid
 
 SHOWN_ROWS = 20
 _META_PREFIX = "_hoodie_"
-_READ = "hoodie.datasource."
+_QUERY = "hoodie.datasource.query.type"
+_FORMAT = "hoodie.datasource.query.incremental.format"
+_BEGIN = "hoodie.datasource.read.begin.instanttime"
+_END = "hoodie.datasource.read.end.instanttime"
+_AS_OF = "as.of.instant"
 _INCREMENTAL = ("incremental", "cdc")
 
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
     types = ("snapshot", "read_optimized", *_INCREMENTAL)
-    parser.add_argument("--type", choices=types, default="snapshot", help="what to return (default: snapshot)")
+    parser.add_argument("--type", choices=types, help="what to return (default: snapshot)")
     parser.add_argument("--as-of", metavar="T", help="the table as it was at an instant or a date and time")
     parser.add_argument("--begin", metavar="T", help="incremental: changes after T; 000 for all")
     parser.add_argument("--end", metavar="T", help="incremental: changes up to and including T")
@@ -40,9 +43,9 @@ def define(parser: ArgumentParser) -> None:
 
 
 def run(said: Namespace) -> int:
-    _ensure_coherent(said)
+    options = _options(said)
     with progress(f"reading {said.path}"):
-        reader = _spark_rows(said) if said.engine == SPARK else _local_rows(said)
+        reader = _spark_rows(said, options) if said.engine == SPARK else _local_rows(said, options)
         if said.out is not None:
             rows = store_rows(reader, said.out)
         elif not said.json:
@@ -56,30 +59,30 @@ def run(said: Namespace) -> int:
     return 0
 
 
-def _ensure_coherent(said: Namespace) -> None:
-    if (said.begin or said.end) and said.type not in _INCREMENTAL:
-        raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")
-    if said.as_of and said.type in _INCREMENTAL:
-        raise Invalid("--as-of belongs to snapshot queries", remedy="Use --begin and --end")
-
-
-def _local_rows(said: Namespace) -> pa.RecordBatchReader:
-    times = {"as_of": said.as_of, "begin": said.begin, "end": said.end}
-    query: dict[str, Any] = {"query": said.type, **{name: time for name, time in times.items() if time is not None}}
-    table = hoodie.Table.open(said.path, options=parse_options(said.option))
-    return table.scan(parse_columns(said.columns), said.where, **query)
-
-
-def _spark_rows(said: Namespace) -> pa.RecordBatchReader:
-    """The same rows through `spark.read.format("hudi")`."""
-    query = {
-        _READ + "query.type": "incremental" if said.type in _INCREMENTAL else said.type,
-        _READ + "query.incremental.format": "cdc" if said.type == "cdc" else None,
-        "as.of.instant": said.as_of,
-        _READ + "read.begin.instanttime": said.begin,
-        _READ + "read.end.instanttime": said.end,
+def _options(said: Namespace) -> dict[str, str]:
+    """The options given as such, and those that arguments stand for."""
+    asked = {
+        _QUERY: "incremental" if said.type in _INCREMENTAL else said.type,
+        _FORMAT: "cdc" if said.type == "cdc" else None,
+        _AS_OF: said.as_of,
+        _BEGIN: said.begin,
+        _END: said.end,
     }
-    options = parse_options(said.option) | {key: value for key, value in query.items() if value is not None}
+    options = parse_options(said.option) | {key: value for key, value in asked.items() if value is not None}
+    incremental = options.get(_QUERY) == "incremental"
+    if (said.begin or said.end) and not incremental:
+        raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")
+    if said.as_of and incremental:
+        raise Invalid("--as-of belongs to snapshot queries", remedy="Use --begin and --end")
+    return options
+
+
+def _local_rows(said: Namespace, options: dict[str, str]) -> pa.RecordBatchReader:
+    return hoodie.Table.open(said.path, options=options).scan(parse_columns(said.columns), said.where)
+
+
+def _spark_rows(said: Namespace, options: dict[str, str]) -> pa.RecordBatchReader:
+    """The same rows through `spark.read.format("hudi")`."""
     frame = start_spark().read.format("hudi").options(**options).load(said.path)
     if said.where is not None:
         frame = frame.where(said.where)

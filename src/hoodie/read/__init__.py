@@ -4,7 +4,7 @@ Conditions as SQL text go into `ReadOptions.filter`; their parser, `filter_sql`,
 """
 
 from hoodie.read.incremental import CommitTimes, Window
-from hoodie.read.read_options import ReadOptions
+from hoodie.read.read_options import ReadOptions, parse_read_options
 from hoodie.read.read_plan import (
     FileRead,
     ReadFacts,
@@ -37,6 +37,7 @@ __all__ = [
     "load_read_facts",
     "load_read_plan",
     "load_table_schema",
+    "parse_read_options",
     "plan_read",
     "read_rows",
     "result_schema",

@@ -15,8 +15,8 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,7 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.errors import Invalid, Unsupported
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of, matching
-from hoodie.read.sql_literal import Literal, natural_type, typed_scalar
+from hoodie.read.sql_literal import Literal, natural_type, parse_zone, typed_scalar, zone_text
 
 
 def parse_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> pc.Expression:
@@ -38,7 +38,8 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
     """The condition, one conjunct for each part that is joined by AND.
 
     Raises:
-        Invalid: it cannot be parsed, names an unknown column, or compares what cannot be compared.
+        Invalid: it cannot be parsed, names an unknown column, or compares what cannot be compared; or there is no such
+            time zone.
         Unsupported: it uses a function or construct that is not known here.
     """
     try:
@@ -48,7 +49,7 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
             f"Cannot parse the filter {sql!r}: {str(error).splitlines()[0]}",
             remedy="Write a condition as it would stand behind WHERE",
         ) from error
-    scope = _Scope(schema, ZoneInfo(timezone), sql)
+    scope = _Scope(schema, parse_zone(timezone), sql)
     conjuncts = tuple(_conjunct(part, scope) for part in _split(tree))
     matching(schema.empty_table(), all_of(part.expression for part in conjuncts))
     return RowFilter(conjuncts, sql)
@@ -61,7 +62,7 @@ Node = Any
 @dataclass(frozen=True, slots=True)
 class _Scope:
     schema: pa.Schema
-    zone: ZoneInfo
+    zone: tzinfo
     sql: str
 
     def unsupported(self, node: Node) -> Unsupported:
@@ -328,7 +329,7 @@ def _date_part(compute: Callable[[pc.Expression], pc.Expression]) -> _Function:
             raise scope.unsupported(node)
         value = found.expression
         if pa.types.is_timestamp(found.type) and found.type.tz is not None:
-            value = value.cast(pa.timestamp("us", tz=str(scope.zone)))
+            value = value.cast(pa.timestamp("us", tz=zone_text(scope.zone)))
         return _Value(compute(value), pa.int64())
 
     return call

@@ -1,15 +1,18 @@
 """What a reader asks of a table, before anything was looked up.
 
 The three groups: which table state, which rows and columns, and how the work is done. Texts of times are as the user
-gave them.
+gave them. `parse_read_options` says which keys stand for which field.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from hoodie.errors import Invalid, Unsupported
+
+if TYPE_CHECKING:
+    from hoodie.config import Config
 
 Query = Literal["snapshot", "read_optimized", "incremental"]
 HollowCommits = Literal["FAIL", "BLOCK", "USE_TRANSITION_TIME"]
@@ -25,11 +28,13 @@ class ReadOptions:
     State: `query`; `as_of` (time travel, a snapshot as of a requested time); `begin` (exclusive) and `end` (inclusive)
     of an incremental query, instants or dates: requested times in tables of version 6, completion times in later ones.
 
-    Rows: `columns` in result order (None: all), `filter` as SQL text or Arrow expression.
+    Rows: `columns` in result order (None: all), `filter` as SQL text or Arrow expression; `timezone` is that of
+    timestamps in SQL which name none.
 
-    Incremental behaviour: `full_scan_fallback` reads the newest files instead of ones a clean took away (Hudi 1.x's
-    default); `hollow_commits` says what happens in version 6 when an earlier write is still running; `schema_at_end`
-    gives the schema as of `end` rather than the newest.
+    Incremental behaviour: `conditions`, SQL like `filter`, all of which must hold; `path_glob` limits the files (see
+    `PathGlob`); `full_scan_fallback` reads the newest files instead of ones a clean took away (Hudi 1.x's default);
+    `hollow_commits` says what happens in version 6 when an earlier write is still running; `schema_at_end` gives the
+    schema as of `end` rather than the newest. Other queries leave these alone.
 
     Performance: `batch_rows`, the most rows of one batch; raise it for few columns, lower it for wide rows.
     """
@@ -41,13 +46,30 @@ class ReadOptions:
 
     columns: tuple[str, ...] | None = None
     filter: Any = None
-    filter_timezone: str = "UTC"
+    timezone: str = "UTC"
 
+    conditions: tuple[str, ...] = ()
+    path_glob: str | None = None
     full_scan_fallback: bool = True
     hollow_commits: HollowCommits = "FAIL"
     schema_at_end: bool = False
 
     batch_rows: int = 65_536
+
+
+def parse_read_options(config: Config) -> ReadOptions:
+    """The read that reader options (Hudi's keys) ask for: all columns and, but for incremental queries, all rows."""
+    return ReadOptions(
+        query=cast(Query, config.text("hoodie.datasource.query.type")),
+        as_of=_given(config, "as.of.instant"),
+        begin=_given(config, "hoodie.datasource.read.begin.instanttime"),
+        end=_given(config, "hoodie.datasource.read.end.instanttime"),
+        conditions=_split_conditions(config.text("hoodie.datasource.read.incr.filters")),
+        path_glob=config.text("hoodie.datasource.read.incr.path.glob") or None,
+        full_scan_fallback=config.flag("hoodie.datasource.read.incr.fallback.fulltablescan.enable"),
+        hollow_commits=cast(HollowCommits, config.text("hoodie.read.timeline.holes.resolution.policy")),
+        schema_at_end=config.flag("hoodie.datasource.read.schema.use.end.instanttime"),
+    )
 
 
 def ensure_consistent(options: ReadOptions) -> None:
@@ -73,3 +95,26 @@ def ensure_consistent(options: ReadOptions) -> None:
         )
     if options.query == "incremental" and options.as_of:
         raise Invalid("An incremental query cannot travel in time", remedy="Give `end` instead of `as_of`")
+
+
+def _given(config: Config, key: str) -> str | None:
+    return config.text(key) if config.is_set(key) else None
+
+
+def _split_conditions(text: str) -> tuple[str, ...]:
+    """The parts of a comma list of SQL conditions. Commas inside quotes and parentheses do not count."""
+    parts = [""]
+    depth = 0
+    quote = ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"`":
+            quote = sign
+        else:
+            depth += (sign == "(") - (sign == ")")
+        if sign == "," and not quote and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return tuple(part.strip() for part in parts if part.strip())

@@ -31,6 +31,7 @@ from hoodie.read.incremental import (
     with_archived,
     without_hollow,
 )
+from hoodie.read.path_glob import PathGlob
 from hoodie.read.read_options import EARLIEST, Query, ReadOptions, ensure_consistent
 from hoodie.read.result_schema import projected, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of, matching
@@ -98,13 +99,16 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadFacts:
-    """What planning must know beyond the view. `as_of` and `window` are the options' texts understood."""
+    """What planning must know beyond the view. `as_of` and `window` are the options' texts understood; `base_path` is
+    the full path of the table.
+    """
 
     schema: pa.Schema | None
     as_of: InstantTime | None = None
     past: KnownPast = field(default_factory=KnownPast)
     window: Window | None = None
     commits: Mapping[InstantTime, CommitMetadata] = field(default_factory=dict)
+    base_path: str = ""
 
 
 def load_read_plan(
@@ -198,7 +202,8 @@ def _incremental_facts(storage: Storage, config: TableConfig, view: View, option
         window = replace(window, has_unknown_past=has_history(storage, timeline.profile))
     commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
-    return ReadFacts(load_table_schema(storage, config, view, until), window=window, commits=commits)
+    schema = load_table_schema(storage, config, view, until)
+    return ReadFacts(schema, window=window, commits=commits, base_path=storage.absolute(""))
 
 
 def _instant(text: str, config: TableConfig) -> InstantTime:
@@ -214,12 +219,22 @@ def _incremental_slices(
     times = commit_times(window, view.timeline)
     if window.is_empty:
         return (), times
+    glob = PathGlob(options.path_glob or "")
     newest, gone = newest_files(window, facts.commits, view)
+    gone = tuple(path for path in gone if glob.matches(f"{facts.base_path}/{path}"))
     ensure_fallback_allowed(window, gone, allowed=options.full_scan_fallback)
     if gone or window.needs_snapshot:
-        return view.slices_at(), times
-    slices = (FileSlice(*group, base.name.instant, base) for group, base in newest.items())
-    return tuple(sorted(slices, key=lambda part: part.group_id)), times
+        slices = view.slices_at()
+    else:
+        found = (FileSlice(*group, base.name.instant, base) for group, base in newest.items())
+        slices = tuple(sorted(found, key=lambda part: part.group_id))
+    return tuple(part for part in slices if _is_wanted(part, glob, facts.base_path)), times
+
+
+def _is_wanted(part: FileSlice, glob: PathGlob, base_path: str) -> bool:
+    """Whether the slice's base file, or else its newest log file, is one the pattern finds."""
+    path = part.base.path if part.base is not None else part.logs[-1].path
+    return glob.matches(f"{base_path}/{path}")
 
 
 def _ensure_readable(slices: Iterable[FileSlice], config: TableConfig) -> None:
@@ -246,18 +261,28 @@ def is_bootstrapped(config: TableConfig) -> bool:
 
 
 def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
-    if options.filter is None:
-        return None
-    if isinstance(options.filter, RowFilter):
-        return options.filter
-    if isinstance(options.filter, str):
+    """The filter, and in incremental queries the conditions, as one."""
+    asked = [] if options.filter is None else [options.filter]
+    if options.query == "incremental":
+        asked += options.conditions
+    filters = [_understood(one, schema, options.timezone) for one in asked]
+    if len(filters) <= 1:
+        return filters[0] if filters else None
+    conjuncts = tuple(part for one in filters for part in one.conjuncts)
+    return RowFilter(conjuncts, " AND ".join(f"({one.text})" for one in filters))
+
+
+def _understood(asked: Any, schema: pa.Schema, timezone: str) -> RowFilter:
+    if isinstance(asked, RowFilter):
+        return asked
+    if isinstance(asked, str):
         # Loads sqlglot, a quarter of the imports of a worker or a command, which mostly have no SQL to parse.
         from hoodie.read.filter_sql import parse_row_filter  # noqa: PLC0415
 
-        return parse_row_filter(options.filter, schema, timezone=options.filter_timezone)
-    if isinstance(options.filter, pc.Expression):
-        return filter_of(options.filter, schema)
-    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(options.filter).__name__}")
+        return parse_row_filter(asked, schema, timezone=timezone)
+    if isinstance(asked, pc.Expression):
+        return filter_of(asked, schema)
+    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(asked).__name__}")
 
 
 def _row_plan(

@@ -6,14 +6,17 @@ the text are in the zone that is given.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from hoodie.errors import Invalid
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,29 @@ class Literal:
 
     text: str
     kind: str
+
+
+def parse_zone(text: str) -> tzinfo:
+    """The zone named `text`: a region, or an offset as Spark's session has it (`+01:00`, `UTC+1`, `GMT-08:00`, `Z`).
+
+    Raises:
+        Invalid: there is no such zone.
+    """
+    offset = _OFFSET.fullmatch(text)
+    try:
+        if offset is not None:
+            return (
+                datetime.fromisoformat(f"2000-01-01T00:00{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}").tzinfo
+                or UTC
+            )
+        return ZoneInfo("UTC" if text == "Z" else text)
+    except (ValueError, OSError, KeyError) as error:
+        raise Invalid(f"There is no time zone {text!r}", remedy="Use a name such as Europe/Paris, or +01:00") from error
+
+
+def zone_text(zone: tzinfo) -> str:
+    """The zone as Arrow names it."""
+    return str(zone) if isinstance(zone, ZoneInfo) else datetime(2000, 1, 1, tzinfo=zone).isoformat()[19:]
 
 
 def natural_type(literal: Literal) -> pa.DataType:
@@ -34,7 +60,7 @@ def natural_type(literal: Literal) -> pa.DataType:
     return pa.string()
 
 
-def typed_scalar(literal: Literal, wanted: pa.DataType, zone: ZoneInfo, sql: str) -> pa.Scalar:
+def typed_scalar(literal: Literal, wanted: pa.DataType, zone: tzinfo, sql: str) -> pa.Scalar:
     """A literal in the type of what it meets, or in a wider one when the value does not fit there.
 
     Raises:
@@ -51,7 +77,7 @@ def typed_scalar(literal: Literal, wanted: pa.DataType, zone: ZoneInfo, sql: str
         ) from error
 
 
-def _typed(literal: Literal, wanted: pa.DataType, zone: ZoneInfo) -> pa.Scalar:
+def _typed(literal: Literal, wanted: pa.DataType, zone: tzinfo) -> pa.Scalar:
     text = literal.text.strip() if not pa.types.is_string(wanted) else literal.text
     types = pa.types
     if types.is_string(wanted):
@@ -83,13 +109,13 @@ def _number(text: str, wanted: pa.DataType | None = None) -> pa.Scalar:
     return pa.scalar(int(text), pa.int64()) if whole else pa.scalar(float(text), pa.float64())
 
 
-def _date(text: str, zone: ZoneInfo) -> pa.Scalar:
+def _date(text: str, zone: tzinfo) -> pa.Scalar:
     if len(text) <= len("2024-01-01"):
         return pa.scalar(date.fromisoformat(text), pa.date32())
     return pa.scalar(_moment(text, pa.timestamp("us"), zone), pa.timestamp("us"))
 
 
-def _moment(text: str, wanted: pa.DataType, zone: ZoneInfo) -> datetime:
+def _moment(text: str, wanted: pa.DataType, zone: tzinfo) -> datetime:
     found = datetime.fromisoformat(text)
     if wanted.tz is None:
         return found.replace(tzinfo=None) if found.tzinfo is None else found.astimezone(zone).replace(tzinfo=None)

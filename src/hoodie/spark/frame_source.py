@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from hoodie.engine import BATCH_ROWS, Arrangement, ArrowSource, BatchMap, BatchWork, Source
+from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import described, is_classic, pickled
 from hoodie.spark.failures import translated
@@ -41,7 +42,7 @@ class FrameSource:
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
-        self._frame_schema = arrow_schema(frame.schema)
+        self._frame_schema = _without_twins(arrow_schema(frame.schema))
         self._maps: tuple[BatchMap, ...] = ()
         self._schema = self._frame_schema
         self._held: ArrowSource | None = None
@@ -107,6 +108,16 @@ class FrameSource:
         made._frame, made._frame_schema = frame, frame_schema
         made._maps, made._schema, made._held = maps, schema, None
         return made
+
+
+def _without_twins(schema: pa.Schema) -> pa.Schema:
+    """`schema`, when no two columns have the same name for Spark, which does not look at case."""
+    seen: set[str] = set()
+    for name in schema.names:
+        if name.lower() in seen:
+            raise Invalid(f"Column {name!r} occurs twice", remedy="Drop or rename one of them", column=name)
+        seen.add(name.lower())
+    return schema
 
 
 def _size_bytes(frame: DataFrame) -> int:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.config import Config, resolve
+from hoodie.config import resolve
 from hoodie.errors import Invalid
-from hoodie.read import FileRead, ReadPlan
+from hoodie.read import FileRead, ReadPlan, parse_read_options
 from hoodie.records import read_footer
 from hoodie.spark.arrow_types import arrow_schema, is_natively_readable, spark_schema
 from hoodie.spark.engine import is_classic, pickled
@@ -30,15 +30,6 @@ from hoodie.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_QUERY = "hoodie.datasource.query.type"
-_FORMAT = "hoodie.datasource.query.incremental.format"
-_AS_OF = "as.of.instant"
-_BEGIN = "hoodie.datasource.read.begin.instanttime"
-_END = "hoodie.datasource.read.end.instanttime"
-_FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
-_HOLES = "hoodie.read.timeline.holes.resolution.policy"
-_SCHEMA_AT_END = "hoodie.datasource.read.schema.use.end.instanttime"
 
 _GLOB = re.compile(r"([{}\[\]*?\\])")
 _JVM_SCHEMES = {"s3": ("s3a", "s3"), "az": ("abfss", "abfs", "wasbs")}
@@ -50,24 +41,12 @@ def read_frame(spark: SparkSession, path: str, options: Mapping[str, object]) ->
     Raises:
         Invalid: no such table, or options that do not fit. Unsupported: a kind of query that is not there yet.
     """
-    config = resolve(options, purpose="read")
+    asked = parse_read_options(resolve(options, purpose="read"))
     table = Table.open(_without_globs(path), options=options)
-    return plan_frame(spark, table.storage, table.read_plan(**read_fields(config)))
-
-
-def read_fields(config: Config) -> dict[str, Any]:
-    """The fields of `ReadOptions` that reader options stand for."""
-    fields: dict[str, Any] = {
-        "query": "cdc" if _wants_changes(config) else config.text(_QUERY).lower(),
-        "full_scan_fallback": config.flag(_FALLBACK),
-        "schema_at_end": config.flag(_SCHEMA_AT_END),
-    }
-    if config.is_set(_HOLES):
-        fields["hollow_commits"] = config.text(_HOLES).upper()
-    for field, key in (("as_of", _AS_OF), ("begin", _BEGIN), ("end", _END)):
-        if config.is_set(key):
-            fields[field] = config.text(key)
-    return fields
+    frame = plan_frame(spark, table.storage, table.read_plan(conditions=()))
+    # Spark decides conditions itself: with all its functions and its session's time zone, and the scan stays native.
+    conditions = asked.conditions if asked.query == "incremental" else ()
+    return reduce(lambda rows, condition: rows.where(condition), conditions, frame)
 
 
 def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame:
@@ -79,10 +58,6 @@ def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFra
         if not is_classic(spark) and storage.scheme == "file":
             return _restricted(_listed_frame(spark, storage, plan), plan)
     return _worker_frame(spark, storage, plan)
-
-
-def _wants_changes(config: Config) -> bool:
-    return config.text(_QUERY) == "incremental" and config.text(_FORMAT) == "cdc"
 
 
 def _without_globs(path: str) -> str:

@@ -42,7 +42,7 @@ def session(app: str = "hoodie", *, master: str | None = None, **conf: object) -
     if running is None:
         _prepare_environment(said)
         said = {**_unsaid_defaults(said), **said}
-    builder = SparkSession.builder.appName(app)
+    builder = SparkSession.builder if running is not None else SparkSession.builder.appName(app)
     for name, value in said.items():
         builder = builder.config(name, value)
     return enable(builder.getOrCreate())

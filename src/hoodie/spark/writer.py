@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.services import SaveMode
 from hoodie.spark.engine import SparkEngine, is_classic
 from hoodie.spark.frame_source import FrameSource
-from hoodie.table import SaveMode, write
+from hoodie.table import write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,11 +41,16 @@ def path_of(path: str | None, options: Mapping[str, object]) -> str:
     """The base path: the argument, else the option `path` in any case.
 
     Raises:
-        Invalid: neither is there.
+        Invalid: neither is there. Unsupported: it names memory of this process.
     """
     named = path or next((str(value) for name, value in options.items() if name.lower() == "path"), "")
     if not named:
         raise Invalid("The table's path is missing", remedy='Give it to save, load or start, or as option "path"')
+    if named.startswith("memory:"):
+        raise Unsupported(
+            f"{named} lives in the memory of one process, and Spark's workers are others",
+            remedy="Use a path that all processes see, or hoodie.Table without Spark",
+        )
     return named
 
 

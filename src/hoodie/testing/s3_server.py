@@ -22,14 +22,28 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from botocore.config import Config  # type: ignore[import-untyped]
 
+# moto looks whether a key exists and stores it in two steps, so under load two conditional writes can both win. S3 decides
+# in one step; letting one PUT in at a time gives moto that promise.
 _SERVER = """
 import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
+import threading
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+app = DomainDispatcherApplication(create_backend_app)
+writing = threading.Lock()
+
+def one_write_at_a_time(environ, start_response):
+    if environ["REQUEST_METHOD"] != "PUT":
+        return app(environ, start_response)
+    with writing:
+        return app(environ, start_response)
+
+server = make_server("127.0.0.1", 0, one_write_at_a_time, threaded=True)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(server.server_port, flush=True)
 sys.stdin.read()
-server.stop()
+server.shutdown()
 """
 
 

@@ -49,7 +49,7 @@ def load_table_config(storage: Storage, env: Env | None = None) -> TableConfig:
     if damage is None and any(one.path.endswith(OVERWRITE_SUFFIX) for one in storage.list_dir(TEMP_DIR).files):
         raise Unavailable(
             f"The table at {storage.uri} is being overwritten by one of another kind, or the writer that did so died",
-            remedy="If no writer is at work, write to it with hoodie: that finishes the overwrite first. No row is lost",
+            remedy="If no writer is at work, write to it with hoodie: that finishes the overwrite. No row is lost",
             path=PROPERTIES_FILE,
         )
     raise damage or Corrupt(

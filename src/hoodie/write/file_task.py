@@ -32,6 +32,7 @@ from hoodie.records import (
 )
 from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
 from hoodie.storage import Storage
+from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.write.incoming import KEY, PARTITION, RowsRef
 
@@ -195,8 +196,9 @@ def _merge_batch(  # noqa: PLR0917
 ) -> pa.Table:
     gone = drop
     if len(at):
-        wins = _wins(task, rows, stored, at)
-        deleted = is_deleted(rows, task.target.delete_marker) & wins
+        deleted = is_deleted(rows, task.target.delete_marker)
+        wins = _wins(task, rows, stored, at, deleted)
+        deleted &= wins
         replaced = wins & ~deleted
         gone = np.concatenate([drop, at[deleted]])
         counts.updates += int(replaced.sum())
@@ -218,12 +220,12 @@ def _merge_batch(  # noqa: PLR0917
     return stored
 
 
-def _wins(task: FileTask, rows: pa.Table, stored: pa.Table, at: Positions) -> Any:
+def _wins(task: FileTask, rows: pa.Table, stored: pa.Table, at: Positions, deleted: Any) -> Any:
     """Per incoming row whether it beats the stored row `at` it."""
     if not (task.ordering and task.merge_rule.ordered_against_stored):
         return np.ones(len(at), dtype=bool)
-    old = stored.select(list(task.ordering)).take(pa.array(at))
-    return newer_wins([rows.column(name) for name in task.ordering], [old.column(name) for name in task.ordering])
+    old = stored.select(root_columns(task.ordering)).take(pa.array(at))
+    return newer_wins(ordering_values(rows, task.ordering), ordering_values(old, task.ordering), pa.array(deleted))
 
 
 def _replace(stored: pa.Table, at: Positions, fresh: pa.Table) -> pa.Table:

@@ -220,7 +220,8 @@ def _look_up(  # noqa: PLR0917
         if whole
         else {name: keys_of(incoming.of(name), positions) for name, positions in partitions.split(unique).items()}
     )
-    ordered = options.moves_partitions and options.merge_rule.ordered_against_stored and options.ordering
+    moves = options.moves_partitions and options.operation == "upsert"
+    ordered = moves and options.merge_rule.ordered_against_stored and options.ordering
     also = pa.schema([write.schema.field(name) for name in root_columns(options.ordering)]) if ordered else None
     searched = [(one, one.base) for one in slices if one.base is not None and (whole or one.partition in by_partition)]
     tasks = [

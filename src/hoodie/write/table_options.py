@@ -19,7 +19,13 @@ from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for
-from hoodie.spec.keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, METADATA_TABLE_DIR
+from hoodie.spec.keys import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    METADATA_TABLE_DIR,
+)
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
 from hoodie.write.keying_options import key_generator
@@ -79,6 +85,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         ordering_fields=tuple(config.list(ORDERING)) if config.is_set(ORDERING) else (),
         merge_mode=_set_text(config, MERGE_MODE),  # type: ignore[arg-type]
         payload_class=_set_text(config, "hoodie.datasource.write.payload.class"),
+        merge_properties=_merge_properties(config),
         hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
         url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
         slash_dates=config.flag("hoodie.datasource.write.slash.separated.date.partitioning"),
@@ -198,6 +205,9 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
         found.append((PARTITION_PATH, fields, table.partition_fields))
         if any(types) and any(stored_types):
             found.append((PARTITION_PATH, types, stored_types))
+    for key, stored in table.merge_properties.items():
+        if key in (DELETE_FIELD, DELETE_MARKER) and config.is_set(key):
+            found.append((key, config.text(key), stored))
     if config.is_set(MERGE_MODE) and table.stored_merge_mode is not None:
         found.append((MERGE_MODE, config.text(MERGE_MODE).upper(), table.stored_merge_mode))
     if config.is_set(ORDERING) and table.ordering_fields:
@@ -271,6 +281,13 @@ def _ensure_consistent(table: NewTable) -> None:
             remedy="Order or key the rows by another column, or store partition columns",
             column=lost[0],
         )
+
+
+def _merge_properties(config: Config) -> dict[str, str]:
+    """What version 9 stores about merging; before it every write says it again."""
+    if config.integer("hoodie.write.table.version") < 9:
+        return {}
+    return {key: config.text(key) for key in (DELETE_FIELD, DELETE_MARKER) if config.is_set(key)}
 
 
 def _set_text(config: Config, key: str) -> str | None:

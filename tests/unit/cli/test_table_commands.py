@@ -123,6 +123,17 @@ def test_query_in_the_past_and_of_changes(table: str, tmp_path: Path, capsys: py
     assert [(row["id"], row["fare"]) for row in changes] == [("b", 9.0)]
 
 
+def test_query_takes_reader_options_by_their_keys(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    read = "hoodie.datasource.read."
+    incremental = ["-o", "hoodie.datasource.query.type=incremental", "--begin", "000"]
+    found = _lines(capsys, table, *incremental, "-o", f"{read}incr.filters=fare > 2, ts IN (1, 2)")
+    assert [row["id"] for row in found] == ["b"]
+    found = _lines(capsys, table, *incremental, "-o", f"{read}incr.path.glob=/rome/*")
+    assert [row["id"] for row in found] == ["c"]
+    assert main(["query", table, "-o", f"{read}begin.instanttimes=1"]) == 2
+    assert "Did you mean" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

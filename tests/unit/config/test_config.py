@@ -137,7 +137,6 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.datasource.write.operation", "bootstrap"),
         ("hoodie.precommit.validators", "com.example.Check"),
         ("hoodie.schema.on.read.enable", "true"),
-        ("hoodie.payload.delete.field", "op"),
         ("hoodie.record.merge.property.anything", "x"),
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.base.file.format", "ORC"),

@@ -128,6 +128,16 @@ def test_timestamps_without_a_zone_are_in_the_given_zone():
     sql = "ts = '2024-01-01 11:00:00'"
     assert kept(parse_filter(sql, ROWS.schema, timezone="Europe/Paris")) == [0]
     assert kept(parse_filter(sql, ROWS.schema)) == []
+    for offset in ("+01:00", "UTC+1", "GMT+01:00", "+0100"):
+        assert kept(parse_filter(sql, ROWS.schema, timezone=offset)) == [0]
+    assert kept(parse_filter("day(ts) = 2", ROWS.schema, timezone="+14:00")) == [0]
+    assert kept(parse_filter("day(ts) = 1", ROWS.schema, timezone="Z")) == [0]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Nowhere", "+99:00", "", "../UTC"])
+def test_an_unknown_time_zone_is_named(zone):
+    with pytest.raises(Invalid, match="There is no time zone"):
+        parse_filter("id = 1", ROWS.schema, timezone=zone)
 
 
 def test_parts_joined_by_and_can_be_decided_one_by_one():

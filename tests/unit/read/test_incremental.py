@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import Corrupt, Invalid, Unsupported
+from hoodie.errors import Invalid, Unsupported
 from hoodie.read import CommitTimes, ReadOptions, load_read_plan
 from hoodie.spec import V6, V9, CommitMetadata, State, WriteStat
 from hoodie.testing.hand_table import HandTable, at
@@ -166,16 +166,34 @@ def test_archived_commits_are_an_error_without_the_fallback(profile, rows):
         rows(table, query="incremental", begin="000", full_scan_fallback=False)
 
 
-def test_damaged_history_is_named(rows):
-    table = archived(three_commits(V9))
-    path = f"{table.profile.history_dir}/manifest_2"
-    table.storage.put(path, b"{")
-    with pytest.raises(Corrupt, match="manifest_2"):
-        rows(table, query="incremental", begin="000")
-    table.storage.delete(f"{table.profile.history_dir}/{at(0)}_{at(1)}_0.parquet")
-    table.storage.put(path, f'{{"files": [{{"fileName": "{at(0)}_{at(1)}_0.parquet"}}]}}'.encode())
-    with pytest.raises(Corrupt, match="is gone"):
-        rows(table, query="incremental", begin="000")
+def test_conditions_hold_for_rows_of_incremental_queries_only(profile, rows):
+    table = three_commits(profile)
+    conditions = ("qty > 1", "part = 'p0'", "id IN ('k2', 'k9')")
+    found = rows(table, query="incremental", begin="000", conditions=conditions)
+    assert keys_and_quantities(found) == [("k2", 3)]
+    found = rows(table, query="incremental", begin="000", conditions=conditions, filter="qty < 3", columns=("id",))
+    assert found.to_pydict() == {"id": []}
+    assert rows(table, conditions=conditions).num_rows == 3
+
+
+def test_a_path_pattern_limits_the_files_of_incremental_queries_only(profile, plan):
+    table = three_commits(profile)
+    full = f"{table.storage.absolute('')}/p1/*"
+    for glob in ("/p1/*", "p1*", "/p[!0]/b*", full):
+        found = plan(table, query="incremental", begin="000", path_glob=glob)
+        assert [file.partition for file in found.files] == ["p1"]
+    assert plan(table, query="incremental", begin="000", path_glob="/p2/*").files == ()
+    assert len(plan(table, path_glob="/p1/*").files) == 2
+
+
+def test_a_path_pattern_limits_the_snapshot_read_in_place_of_what_is_gone(profile, plan):
+    table = three_commits(profile)
+    table.clean(at(5), at(3), removed=[table.path_of(at(2), "p0", "a"), table.path_of(at(1), "p0", "a")])
+    asked = {"query": "incremental", "begin": "000", "end": clock(table, 2)}
+    assert [file.partition for file in plan(table, **asked, path_glob="/p0/*").files] == ["p0"]
+    # What is gone does not concern a query of other partitions.
+    found = plan(table, **asked, path_glob="/p1/*", full_scan_fallback=False)
+    assert [file.partition for file in found.files] == ["p1"]
 
 
 def test_a_commit_behind_a_running_write_is_refused_in_version_6(rows):

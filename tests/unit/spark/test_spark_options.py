@@ -5,10 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hoodie.config import resolve
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import is_natively_readable, spark_schema
-from hoodie.spark.reader import _bytes_of, _without_globs, read_fields
+from hoodie.spark.reader import _bytes_of, _without_globs
 from hoodie.spark.writer import path_of, with_partitioning, without_path
 
 PARTITION = "hoodie.datasource.write.partitionpath.field"
@@ -45,23 +44,6 @@ def test_wildcards_of_old_scripts_are_dropped_and_others_refused() -> None:
     assert _without_globs("/base") == "/base"
     with pytest.raises(Invalid, match="wildcards"):
         _without_globs("/base/2024*/x")
-
-
-def test_reader_options_become_fields_of_a_read() -> None:
-    config = resolve(
-        {
-            "hoodie.datasource.query.type": "incremental",
-            "hoodie.datasource.read.begin.instanttime": 0,
-            "hoodie.datasource.read.end.instanttime": "20240101000000000",
-        },
-        purpose="read",
-    )
-    fields = read_fields(config)
-    assert fields["query"] == "incremental"
-    assert fields["begin"] == "0"
-    assert fields["end"] == "20240101000000000"
-    assert fields["full_scan_fallback"] is True
-    assert read_fields(resolve({"as.of.instant": "2024-01-01"}, purpose="read"))["as_of"] == "2024-01-01"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""Bulk insert: arrangements, rollover, many partitions, what is left when the input fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hoodie.write.bulk as bulk
+from hoodie.errors import Invalid
+from hoodie.testing.lake import ROWS, Lake, row, table_of
+
+SORT = "hoodie.bulkinsert.sort.mode"
+MODES = ["NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"]
+
+
+def shuffled(count: int, partitions: int = 3, width: int = 0) -> pa.Table:
+    order = np.random.default_rng(7).permutation(count)
+    return pa.table(
+        {
+            "id": [f"k{n:06d}" for n in order],
+            "part": [f"p{n % partitions}" for n in order],
+            "ts": order,
+            "v": [f"{n:0{width}d}" if width else str(n) for n in np.random.default_rng(8).integers(0, 10**15, count)],
+        }
+    ).cast(ROWS)
+
+
+def in_file_order(lake: Lake) -> dict[str, list[str]]:
+    """Record keys of each live base file, in the order they are stored."""
+    found = lake.table.scan(columns=["_hoodie_file_name", "id"]).read_all()
+    files: dict[str, list[str]] = {}
+    for name, key in zip(found["_hoodie_file_name"].to_pylist(), found["id"].to_pylist(), strict=True):
+        files.setdefault(name, []).append(key)
+    return files
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_arrangement_stores_all_rows_once(version: int, mode: str) -> None:
+    lake = Lake(version, {SORT: mode})
+    rows = shuffled(500)
+    done = lake.write("bulk_insert", rows)
+    assert (done.inserts, done.rows_written) == (500, 500)
+    found = lake.table.scan(columns=ROWS.names).read_all().sort_by("id")
+    assert found.to_pylist() == rows.sort_by("id").to_pylist()
+    assert lake.commits()[0].operation_type == "BULK_INSERT"
+    if "SORT" in mode:
+        assert all(keys == sorted(keys) for keys in in_file_order(lake).values())
+    if mode != "NONE":
+        assert len(lake.live()) == 3  # on one machine every arrangement brings a partition's rows together
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_combined_bulk_insert_is_arranged_too(mode: str) -> None:
+    lake = Lake(9, {SORT: mode, "hoodie.combine.before.insert": "true"})
+    rows = shuffled(200)
+    lake.write("bulk_insert", pa.concat_tables([rows, rows.slice(0, 20)]))
+    assert lake.table.scan().read_all().num_rows == 200
+    if "SORT" in mode:
+        assert all(keys == sorted(keys) for keys in in_file_order(lake).values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_files_roll_over_at_the_size_limit(version: int, mode: str) -> None:
+    limit = 60_000
+    options = {"hoodie.parquet.block.size": "50000", "hoodie.parquet.bloom.filter.enabled": "false"}
+    lake = Lake(version, {SORT: mode, "hoodie.parquet.max.file.size": limit, **options})
+    done = lake.write("bulk_insert", shuffled(20_000, partitions=2, width=40))
+    sizes = [one.base.size_bytes for one in lake.table.files() if one.base]
+    assert done.files == len(sizes) > 4
+    assert max(sizes) < 2 * limit
+    assert lake.table.scan(columns=["id"]).read_all().num_rows == 20_000
+    ids = [text.rpartition("-") for _, text in lake.live()]
+    assert len({prefix for prefix, _, _ in ids}) < len(ids)  # a task counts its files up
+    lake.ensure_sound()
+
+
+def test_memory_is_bounded_by_closing_files_and_writing_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "OPEN_FILES", 4)
+    monkeypatch.setattr(bulk, "HELD_BYTES", 2_000)
+    lake = Lake()
+    done = lake.write("bulk_insert", shuffled(2_000, partitions=50))
+    assert lake.table.scan(columns=["id"]).read_all().num_rows == 2_000
+    assert len(done.partitions) == 50
+    lake.ensure_sound()
+
+
+def test_sequence_numbers_of_one_task_do_not_repeat_over_its_files() -> None:
+    lake = Lake(9, {"hoodie.parquet.max.file.size": "20000"})
+    lake.write("bulk_insert", shuffled(3_000))
+    numbers = [text for (text,) in lake.rows(("_hoodie_commit_seqno",))]
+    assert len(set(numbers)) == 3_000
+
+
+def test_bulk_insert_adds_beside_what_is_there(version: int) -> None:
+    lake = Lake(version)
+    lake.upsert(row("a"))
+    lake.write("bulk_insert", [row("a", "twin"), row("b")])
+    assert lake.rows() == [("a", "a"), ("a", "twin"), ("b", "a")]
+    assert len(lake.live()) == 2
+
+
+def test_bulk_insert_cannot_leave_out_duplicates() -> None:
+    lake = Lake()
+    lake.upsert(row("a"))
+    before = lake.files()
+    with pytest.raises(Invalid, match="bulk_insert does not look for keys.*Use operation insert"):
+        lake.write("bulk_insert", [row("a")], {"hoodie.datasource.write.insert.drop.duplicates": "true"})
+    assert lake.files() == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bad_row_in_the_middle_leaves_no_trace(version: int, mode: str) -> None:
+    lake = Lake(version, {SORT: mode})
+    lake.upsert(row("a"))
+    before = lake.files()
+    batches = [*table_of([row(f"n{n}") for n in range(5)]).to_batches(), *table_of([row("x"), row(None)]).to_batches()]  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="null or empty"):
+        lake.write("bulk_insert", pa.RecordBatchReader.from_batches(ROWS, iter(batches)))
+    assert lake.files() == before
+    assert lake.values() == {"a": "a"}
