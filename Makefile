@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat crash check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat crash fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -73,7 +73,13 @@ test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.
 	$(PYTEST) -m compat
 
 crash: setup  ## a writer killed after every single storage call (make test takes a sample)
-	HOODIE_CRASH_EVERY=1 $(PYTEST) tests/state
+	HOODIE_CRASH_EVERY=1 $(PYTEST) -n 2 tests/state/test_crash_writes.py
+
+fuzz: setup  ## random sequences of writes against a model, 200 of them (make test takes a sample)
+	HOODIE_FUZZ_WALKS=200 $(PYTEST) -n 2 tests/state/test_random_walks.py
+
+soak: setup  ## one long sequence of writes against a model: 400 commits
+	HOODIE_FUZZ_WALKS=1 HOODIE_SOAK_COMMITS=400 $(PYTEST) tests/state/test_random_walks.py
 
 check: setup  ## lint and types
 	$(BIN)/ruff check .

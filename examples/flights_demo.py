@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import hoodie
+from hoodie.cli.render import files_grid, timeline_grid
 
 KEY = ["year", "month", "day", "carrier", "flight", "origin"]
 COUNTED = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
@@ -149,17 +150,10 @@ def query(spark: SparkSession, path: str, completed: list[str], states: list[pd.
 
 
 def show_layout(path: str) -> None:
-    """Prints timeline and newest file slices, read without Spark."""
+    """Prints timeline and newest file slices, read without Spark: what `hoodie timeline` and `hoodie files` show."""
     table = hoodie.Table.open(path)
-    timeline = Grid("requested", "completed", "action", title="Timeline")
-    for instant in table.timeline().completed():
-        timeline.add_row(instant.requested, instant.completed, instant.action)
-    console.print(timeline)
-    files = Grid("partition", "file group", "base instant", "MB", title="Newest file slices")
-    for part in table.files():
-        size = f"{part.base.size_bytes / 1e6:.2f}" if part.base else ""
-        files.add_row(part.partition, part.file_id, part.base_instant, size)
-    console.print(files)
+    console.print(timeline_grid(table.timeline().instants))
+    console.print(files_grid(table.files()))
 
 
 @contextmanager

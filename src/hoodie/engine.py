@@ -86,7 +86,8 @@ class Source(Protocol):
         ...
 
     def small(self, limit_bytes: int) -> pa.Table | None:
-        """All rows, if the source knows beforehand that they are at most `limit_bytes`; else None and nothing is evaluated."""
+        """All rows, if the source knows beforehand that they are at most `limit_bytes`; else None, and nothing is evaluated.
+        """
         ...
 
     def mapped(self, work: BatchMap, schema: pa.Schema) -> Source:

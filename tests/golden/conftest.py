@@ -8,35 +8,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle
+from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.read import ReadOptions, load_read_plan, run_read
-from hoodie.spec import profile_of
-from hoodie.storage import open_storage
 from hoodie.testing.golden import GoldenRead, GoldenTable
-from hoodie.timeline import load_table_config, load_timeline
 
 Reader = Callable[[Path, GoldenRead], pa.Table]
 
 
 def read_locally(path: Path, read: GoldenRead) -> pa.Table:
     """The rows of the query, by threads of this process."""
-    handle = opened(path)
-    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
-    plan = load_read_plan(handle.storage, handle.config, timeline, ReadOptions(**read.options))
+    handle = open_handle(str(path), {})
+    plan = load_read_plan(handle.storage, handle.config, timeline_of(handle), ReadOptions(**read.options))
     return run_read(plan, handle.storage).read_all()
-
-
-def opened(path: Path) -> TableHandle:
-    """The table at `path`, without the façade: what is tested here is below it."""
-    storage = open_storage(str(path))
-    config = load_table_config(storage)
-    return TableHandle(storage, config, profile_of(config), SystemEnv())
 
 
 @pytest.fixture(scope="session", name="opened")
 def _opened() -> Callable[[Path], TableHandle]:
-    return opened
+    """The table at a path, without the façade: what is tested here is below it."""
+    return lambda path: open_handle(str(path), {})
 
 
 READERS: dict[str, Reader] = {"local": read_locally}

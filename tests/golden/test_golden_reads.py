@@ -14,10 +14,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HudiError, Invalid, Unsupported
-from hoodie.handle import TableHandle
+from hoodie.handle import TableHandle, timeline_of
 from hoodie.read import ReadOptions, load_read_plan, validate_table
 from hoodie.testing.golden import GoldenRead, GoldenTable, Rule, difference, golden_tables, load_rules
-from hoodie.timeline import load_timeline
 from hoodie.view import load_view
 
 HERE = Path(__file__).parent
@@ -103,7 +102,7 @@ def test_every_rule_is_needed_by_some_read(rule: Rule) -> None:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_file_slices_are_those_of_the_real_hudi(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
     handle = opened(unpacked(table))
-    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    timeline = timeline_of(handle)
     partitions = table.facts["partitions"]
     expected = {
         (partition, one["file_id"]): (one["base_instant"], one["base_file"], without_cdc(one["log_files"]))
@@ -144,7 +143,7 @@ def test_incremental_query_over_cleaned_files_fails_without_the_fallback(
     table: GoldenTable, unpacked: Unpack, opened: Opened
 ) -> None:
     handle = opened(unpacked(table))
-    timeline = load_timeline(handle.storage, handle.profile, handle.config.timezone)
+    timeline = timeline_of(handle)
     read = next(read for read in table.reads() if read.kind == "incremental" and read.error)
     with pytest.raises(Invalid, match="cleaned since"):
         load_read_plan(handle.storage, handle.config, timeline, ReadOptions(**read.options, full_scan_fallback=False))

@@ -1,3 +1,5 @@
+"""SparkEngine and FrameSource keep the promises of every engine and source."""
+
 from __future__ import annotations
 
 import pyarrow as pa

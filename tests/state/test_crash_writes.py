@@ -14,12 +14,10 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle
-from hoodie.spec import profile_of
+from hoodie.handle import load_handle
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write
 from hoodie.testing.crash import crash_points
-from hoodie.timeline import load_table_config
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "7"))
 BLOOM = {"hoodie.index.bloom.num_entries": "100"}
@@ -37,8 +35,7 @@ def rows(ids: list[int], label: str) -> pa.Table:
 
 
 def opened(storage: Storage) -> Table:
-    config = load_table_config(storage)
-    return Table(TableHandle(storage, config, profile_of(config), SystemEnv()), BLOOM, LocalEngine(2))
+    return Table(load_handle(storage, SystemEnv()), BLOOM, LocalEngine(2))
 
 
 def upsert(storage: Storage) -> object:

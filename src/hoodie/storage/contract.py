@@ -41,12 +41,13 @@ class Listing:
 
 
 class OutputFile(Protocol):
-    """A new data file being written. As a context manager it closes on success and aborts on an exception."""
+    """A new data file being written. As a context manager it closes on success and aborts on an exception.
+
+    Storages subclass it and get what is the same for all.
+    """
 
     @property
     def closed(self) -> bool: ...
-
-    def writable(self) -> bool: ...
 
     def write(self, data: Any, /) -> int:
         """Number of bytes taken, always all of them. `data` is anything with the buffer protocol."""
@@ -56,8 +57,6 @@ class OutputFile(Protocol):
         """Bytes written so far."""
         ...
 
-    def flush(self) -> None: ...
-
     def close(self) -> None:
         """Make the file durable and visible. Nothing happens when it is already closed or aborted."""
         ...
@@ -66,11 +65,29 @@ class OutputFile(Protocol):
         """Drop the file. Nothing happens when it is already closed or aborted."""
         ...
 
-    def __enter__(self) -> Self: ...
+    def flush(self) -> None:
+        """Nothing: `close` is what counts."""
+        return
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
 class Storage(Protocol):

@@ -21,11 +21,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from hoodie.errors import Conflict, Invalid, Missing
-from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
+from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
 from hoodie.storage.posix import (
     FOLDER,
@@ -241,7 +240,7 @@ class LocalStorage:
         return sorted(found, key=lambda child: child[0])
 
 
-class LocalOutput:
+class LocalOutput(OutputFile):
     """A data file written in place. An earlier file of the same name is unlinked, so its readers keep their bytes."""
 
     def __init__(self, full: str) -> None:
@@ -258,15 +257,6 @@ class LocalOutput:
     def closed(self) -> bool:
         return self._file < 0
 
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
     def write(self, data: Any, /) -> int:
         if self._file < 0:
             raise ValueError("write to a closed file")
@@ -277,9 +267,6 @@ class LocalOutput:
 
     def tell(self) -> int:
         return self._size_bytes
-
-    def flush(self) -> None:
-        return
 
     def close(self) -> None:
         if self._file < 0:
@@ -298,17 +285,6 @@ class LocalOutput:
             self._release()
             with translated("delete", self._full, writes=True):
                 remove(self._full)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def __del__(self) -> None:
         # Not `abort`: in a forked child this is a copy of a file its parent is still writing.

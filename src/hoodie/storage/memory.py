@@ -11,12 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid, Missing
-from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range, crc_sibling
+from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +155,16 @@ class MemoryStorage:
         return file
 
 
-class MemoryOutput:
+class MemoryOutput(OutputFile):
     """A data file of a `MemoryStorage`; it appears at `close`."""
+
+    closed = False
 
     def __init__(self, storage: MemoryStorage, path: str) -> None:
         self._storage = storage
         self._path = path
         self._parts: list[bytes] = []
         self._size_bytes = 0
-        self.closed = False
-
-    def writable(self) -> bool:
-        return True
 
     def write(self, data: Any, /) -> int:
         if self.closed:
@@ -180,9 +177,6 @@ class MemoryOutput:
     def tell(self) -> int:
         return self._size_bytes
 
-    def flush(self) -> None:
-        return
-
     def close(self) -> None:
         if not self.closed:
             self.closed = True
@@ -192,17 +186,6 @@ class MemoryOutput:
     def abort(self) -> None:
         self.closed = True
         self._parts.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def _folder(path: str) -> str:

@@ -16,11 +16,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import obstore
 from obstore import exceptions as foreign
+
+from hoodie.storage.contract import OutputFile
 
 TAIL_BYTES = 64 << 10
 BLOCK_BYTES = 1 << 20
@@ -111,8 +112,10 @@ class _Aborted(Exception):
     """Ends an upload from inside its source of parts."""
 
 
-class ObjectOutput:
+class ObjectOutput(OutputFile):
     """One object being written."""
+
+    closed = True  # until there is something to close
 
     def __init__(self, store: Any, path: str, calling: Calling) -> None:
         self._store = store
@@ -122,15 +125,6 @@ class ObjectOutput:
         self._size_bytes = 0
         self._upload: _Upload | None = None
         self.closed = False
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
     def write(self, data: Any, /) -> int:
         if self.closed:
@@ -144,9 +138,6 @@ class ObjectOutput:
 
     def tell(self) -> int:
         return self._size_bytes
-
-    def flush(self) -> None:
-        return
 
     def close(self) -> None:
         if self.closed:
@@ -164,19 +155,8 @@ class ObjectOutput:
         if self._upload is not None:
             self._upload.drop()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
     def __del__(self) -> None:
-        if not getattr(self, "closed", True):
+        if not self.closed:
             self.abort()
 
     def _send(self) -> None:

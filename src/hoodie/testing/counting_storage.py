@@ -16,8 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from hoodie.errors import Unavailable
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage
@@ -166,7 +165,7 @@ class CountingStorage:
         self._lock = threading.Lock()
 
 
-class CountedOutput:
+class CountedOutput(OutputFile):
     """A data file whose writes are calls of its storage."""
 
     def __init__(self, storage: CountingStorage, path: str, inner: OutputFile) -> None:
@@ -178,24 +177,12 @@ class CountedOutput:
     def closed(self) -> bool:
         return self._inner.closed
 
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def write(self, data: Any, /) -> int:
         with self._storage.counted("write", self._path):
             return self._inner.write(data)
 
     def tell(self) -> int:
         return self._inner.tell()
-
-    def flush(self) -> None:
-        self._inner.flush()
 
     def close(self) -> None:
         if not self._inner.closed:
@@ -206,14 +193,3 @@ class CountedOutput:
         if not self._inner.closed:
             with self._storage.counted("abort", self._path):
                 self._inner.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

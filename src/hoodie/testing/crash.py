@@ -1,8 +1,8 @@
 """Kill a process at every storage call of an action, and look at what is left.
 
-`crash_points` runs the action once to count its calls. Then, for each call, it copies the prepared table, starts a process
-that is killed (SIGKILL) right before that call, and hands the remains to a check. The last point is after the last call. The action is a module-level
-function of a `Storage`, so any action of any package can be put through it.
+`crash_points` runs the action once to count its calls. Then, for each call, it copies the prepared table, starts a
+process that is killed (SIGKILL) right before that call, and hands the remains to a check. The last point is after the
+last call. The action is a module-level function of a `Storage`, so any action of any package can be put through it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hoodie.testing.counting_storage import Call, CountingStorage
 
 Action = Callable[[Storage], object]
 
-_START = "forkserver"
 _PRELOAD = ["hoodie.table", "hoodie.testing.counting_storage"]
 _LIMIT_S = 120.0
 
@@ -42,14 +41,14 @@ def count_calls(table: Path, action: Action, scratch: Path) -> list[Call]:
 
 
 def crash_points(table: Path, action: Action, scratch: Path, *, every: int = 1) -> Iterator[Remains]:
-    """The remains of a kill before each `every`-th storage call of `action` on a copy of `table`, and after the last call.
+    """The remains of a kill before each `every`-th storage call of `action` on a copy of `table`, and after the last.
 
     The copy is deleted when the iterator advances.
 
     Raises:
         AssertionError: the process did not die by the kill, so the action is not what was counted.
     """
-    context = multiprocessing.get_context(_START)
+    context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOAD)
     calls = count_calls(table, action, scratch)
     for call in [*calls[::every], None]:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.services import SaveMode
 from hoodie.spec import CommitMetadata
 from hoodie.storage import Storage, open_storage
-from hoodie.table import SaveMode, Table, as_source, write
+from hoodie.table import Table, as_source, write
 from hoodie.timeline import load_commit_metadata
 from hoodie.write import Committed
 

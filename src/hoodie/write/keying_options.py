@@ -13,6 +13,7 @@ from hoodie.config import Config
 from hoodie.records import KeyGenerator, key_options, stored_text_form
 from hoodie.records.columns import has_column
 from hoodie.spec import FormatProfile, TableConfig
+from hoodie.spec.keys import SLASH_DATES
 
 _PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
 _NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
@@ -31,7 +32,7 @@ def key_generator(
             partition_types=_partition_types(table, config),
             hive_style=table.hive_style,
             url_encode=table.url_encode,
-            slash_dates=table.slash_dates,
+            slash_dates=_slash_dates(table, config),
             single_key_with_name=_single_key_with_name(table, profile, config, stored_key),
             consistent_timestamps=_sql_timestamps(config, stored_key),
             timestamp_options={**config.explicit, **table.timestamp_options},
@@ -44,6 +45,11 @@ def _partition_types(table: TableConfig, config: Config) -> tuple[str, ...]:
     if any(table.partition_field_types) or not config.is_set(_PARTITION_PATH):
         return table.partition_field_types
     return tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
+
+
+def _slash_dates(table: TableConfig, config: Config) -> bool:
+    """As stored; where nothing is (version 6, and tables of Hudi 1.2) every write says it again."""
+    return table.slash_dates if SLASH_DATES in table.raw else config.flag(SLASH_DATES)
 
 
 def needs_stored_key(table: TableConfig, profile: FormatProfile, schema: pa.Schema | None) -> bool:

@@ -25,6 +25,7 @@ from hoodie.spec.keys import (
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
     METADATA_TABLE_DIR,
+    SLASH_DATES,
 )
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
@@ -88,7 +89,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         merge_properties=_merge_properties(config),
         hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
         url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
-        slash_dates=config.flag("hoodie.datasource.write.slash.separated.date.partitioning"),
+        slash_dates=config.flag(SLASH_DATES),
         drop_partition_columns=config.flag(DROP_COLUMNS),
         timestamp_options=timestamp_options(config.explicit),
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
@@ -200,6 +201,8 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
         ),
         DROP_COLUMNS: (lambda: config.flag(DROP_COLUMNS), table.drop_partition_columns),
     }
+    if SLASH_DATES in table.raw:
+        readers[SLASH_DATES] = (lambda: config.flag(SLASH_DATES), table.slash_dates)
     found = [(key, read(), stored) for key, (read, stored) in readers.items() if config.is_set(key)]
     if config.is_set(PARTITION_PATH) and (fields or table.partition_fields):
         found.append((PARTITION_PATH, fields, table.partition_fields))

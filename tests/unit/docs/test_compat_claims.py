@@ -18,11 +18,6 @@ WRITE = "hoodie.datasource.write."
 PAYLOADS = "org.apache.hudi.common.model."
 
 
-@pytest.fixture(params=[6, 8, 9], ids=["v6", "v8", "v9"])
-def version(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
 def test_an_ordering_field_means_event_time_from_version_8_on_and_the_later_write_in_version_6(version: int) -> None:
     lake = Lake(version)
     lake.upsert(row("a", "newer", 5))

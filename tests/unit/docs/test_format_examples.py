@@ -16,6 +16,7 @@ from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.records import BloomFilter, KeyGenerator
 from hoodie.records.keys import key_options
 from hoodie.spec import (
+    EMPTY_REPLACE,
     V6,
     V9,
     CommitMetadata,
@@ -23,10 +24,16 @@ from hoodie.spec import (
     Marker,
     MarkerKind,
     PartitionMetafile,
+    PartitionWork,
+    RollbackMetadata,
+    RollbackPartition,
     RollbackPlan,
     RollbackRequest,
     State,
+    delete_partition_request,
     encode_partition_metafile,
+    encode_requested_replace,
+    encode_rollback_metadata,
     encode_rollback_plan,
     parse_base_file_name,
     parse_log_file_name,
@@ -34,6 +41,7 @@ from hoodie.spec import (
     parse_marker_list,
     parse_partition_metafile,
     parse_properties_text,
+    parse_rollback_metadata,
     parse_rollback_plan,
     workload_profile,
 )
@@ -45,7 +53,7 @@ from hoodie.write.intake import Keying, Spool, run_intake
 from hoodie.write.overwrite import parse_switch
 
 ROOT = Path(__file__).parents[3]
-CELLS = re.compile(r"^\| *(.*?) *\|$", re.MULTILINE)
+SYNC = bytes(16)
 
 
 def page(name: str) -> str:
@@ -78,6 +86,13 @@ def hex_of(cell: str) -> bytes:
     spans = re.findall(r"`([^`]*)`", cell)
     digits = itertools.takewhile(lambda span: re.fullmatch(r"(?:[0-9a-f]{2}[ …]*)+", span), spans)
     return bytes.fromhex("".join(digits).split("…")[0])
+
+
+def ensure_bytes(data: bytes, table: list[list[str]]) -> None:
+    """Every line (offset, bytes, meaning) is true of `data`; sync markers are anybody's choice."""
+    for offset, cell, meaning in table:
+        expected = b"" if "sync" in meaning else hex_of(cell)
+        assert data[int(offset) : int(offset) + len(expected)] == expected, offset
 
 
 def test_timeline_names_give_the_two_instants() -> None:
@@ -135,17 +150,38 @@ def test_rollback_plan_has_the_bytes_of_the_table() -> None:
     data = encode_rollback_plan(plan)
     assert len(data) == 1248
     assert parse_rollback_plan(data, "page") == plan
-    for offset, cell, _ in rows(page("rollback"), "## Worked example"):
-        expected = hex_of(cell)
-        assert data[int(offset) : int(offset) + len(expected)] == expected, offset
+    ensure_bytes(data, rows(page("rollback"), "Plan to undo"))
+
+
+def test_rollback_metadata_has_the_bytes_of_the_table() -> None:
+    info = InstantInfo("20261121053812961", "commit")
+    deleted = RollbackPartition("p0", ("/t/p0/a-0_0-1-2_20261121053812961.parquet",))
+    done = RollbackMetadata("20261121053815000", 12, 1, (info.commit_time,), {"p0": deleted}, (info,))
+    data = encode_rollback_metadata(done)
+    assert len(data) == 1590
+    assert parse_rollback_metadata(data, "page") == done
+    ensure_bytes(data, rows(page("rollback"), "The metadata of the rollback"))
+
+
+def test_requested_partition_delete_has_the_bytes_of_the_table() -> None:
+    data = encode_requested_replace(delete_partition_request("1.x"))
+    told = b"".join(hex_of(cell) for cell, _ in rows(page("commit-metadata"), "A requested partition delete has"))
+    assert data[: -len(SYNC)].endswith(told.replace(b"DEL", b"DELETE_PARTITION"))
+    assert encode_requested_replace(EMPTY_REPLACE)[: -len(SYNC)].endswith(b"\x00\x00\x00\x02")
+
+
+def test_workload_profile_is_the_one_shown() -> None:
+    text = page("commit-metadata")
+    shown = json.loads(block(text, "Example, as a version 6 table has it"))
+    work = {"p0": PartitionWork(6, {"c35af9bf-a42c-442f-83a2-e0ce1b3843f9-0": ("20261121062144212", 2)})}
+    made = json.loads(V6.commit_codec.encode(workload_profile("UPSERT", work), "commit"))["partitionToWriteStats"]
+    assert [{key: stat[key] for key in told} for told, stat in zip(shown["p0"], made["p0"], strict=True)] == shown["p0"]
 
 
 def test_commit_container_has_the_bytes_of_the_table() -> None:
     data = V9.commit_codec.encode(workload_profile("DELETE_PARTITION", {}), "replacecommit")
     assert len(data) == 3372
-    for offset, cell, meaning in rows(page("commit-metadata"), "Real bytes"):
-        expected = b"" if "sync" in meaning else hex_of(cell)
-        assert data[int(offset) : int(offset) + len(expected)] == expected, offset
+    ensure_bytes(data, rows(page("commit-metadata"), "Real bytes"))
     assert V9.commit_codec.parse(data, "page").operation_type == "DELETE_PARTITION"
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import hoodie.write.bulk as bulk
 from hoodie.errors import Invalid
 from hoodie.testing.lake import ROWS, Lake, row, table_of
+from hoodie.write import bulk
 
 SORT = "hoodie.bulkinsert.sort.mode"
 MODES = ["NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import CommitUnknown, Invalid, Unavailable
-from hoodie.services import Request, save_rows
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
+from hoodie.errors import CommitUnknown, Invalid, Unavailable
+from hoodie.services import Request, save_rows
+from hoodie.spec import V6, V8, V9
 from hoodie.storage import Storage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
-from hoodie.spec import V6, V8, V9
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
 OPERATION = "hoodie.datasource.write.operation"

@@ -7,13 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.read import ReadOptions, ReadPlan, load_read_plan, run_read
-from hoodie.spec import V6, V8, V9, FormatProfile
 from hoodie.testing.hand_table import HandTable
-
-
-@pytest.fixture(params=[V6, V8, V9], ids=["v6", "v8", "v9"])
-def profile(request: pytest.FixtureRequest) -> FormatProfile:
-    return request.param
 
 
 def _plan(table: HandTable, options: Mapping[str, Any]) -> ReadPlan:

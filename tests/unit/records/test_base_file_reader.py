@@ -16,18 +16,10 @@ import pytest
 from hoodie.errors import Corrupt, HudiError, Invalid, Missing
 from hoodie.records import Predicate, align, iter_batches, read_columns, read_footer, storable
 from hoodie.storage import MemoryStorage
+from hoodie.testing.golden import difference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "records"
 WITH_ROWS = sorted(path.name.removesuffix(".rows.parquet") for path in GOLDEN.glob("*.rows.parquet"))
-
-
-@pytest.fixture
-def storage(request: pytest.FixtureRequest) -> MemoryStorage:
-    return MemoryStorage(f"reader-{request.node.name}")
-
-
-def canonical(rows: pa.Table) -> list[str]:
-    return sorted(repr(sorted(row.items())) for row in rows.to_pylist())
 
 
 def put(storage: MemoryStorage, name: str) -> str:
@@ -52,7 +44,7 @@ def test_rows_are_those_hudi_reads(storage: MemoryStorage, name: str) -> None:
     schema = storable(expected.schema)
     path = put(storage, f"{name}.parquet")
     found = pa.Table.from_batches(iter_batches(storage, path, schema=schema), schema)
-    assert canonical(found) == canonical(align(expected, schema))
+    assert difference(found, align(expected, schema)) is None
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)

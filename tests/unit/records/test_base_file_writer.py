@@ -46,11 +46,6 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-@pytest.fixture
-def storage(request: pytest.FixtureRequest) -> MemoryStorage:
-    return MemoryStorage(f"writer-{request.node.name}")
-
-
 def written(
     storage: MemoryStorage,
     path: str,

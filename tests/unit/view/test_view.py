@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.spec import V6, V8, V9, FormatProfile, State, encode_container, parse_base_file_name
+from hoodie.spec import FormatProfile, State, encode_container, parse_base_file_name
 from hoodie.storage import MemoryStorage
 from hoodie.testing.hand_table import HandTable, at, new_name
 from hoodie.view import View, list_files, list_partitions, load_view
-
-
-@pytest.fixture(params=[V6, V8, V9], ids=["v6", "v8", "v9"])
-def profile(request: pytest.FixtureRequest) -> FormatProfile:
-    return request.param
 
 
 def view_of_table(table: HandTable, **given) -> View:
