@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from hudi_format import HudiFormat
 from protocol import Inputs, serve
-from spark_peer import KEYS, ORDERING, PARTITION, SparkPeer, peer_jars, session_settings, start_spark
+from spark_peer import peer_jars, session_settings, start_spark
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
-WRITE = "hoodie.datasource.write."
 
 
-class Hudi(SparkPeer):
-    """Writes and reads through the data source."""
-
-    def bulk_load(self, source: Any, table: str) -> None:
-        self._write(source, table, "bulk_insert", "overwrite")
-
-    def merge(self, source: Any, table: str) -> None:
-        self._write(source, table, "upsert", "append")
-
-    def frame(self, table: str) -> Any:
-        return self.spark.read.format("hudi").load(table)
+class Hudi(HudiFormat):
+    """Hudi as its users call it."""
 
     def files(self, table: str) -> list[str]:
         return [unquote(urlparse(file).path) for file in self.frame(table).inputFiles()]
@@ -41,20 +32,6 @@ class Hudi(SparkPeer):
             .get()
             .getCompletionTime()
         )
-
-    def pull(self, table: str, begin: Any) -> Any:
-        reader = self.spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
-        return reader.option("hoodie.datasource.read.begin.instanttime", begin).load(table)
-
-    def _write(self, source: Any, table: str, operation: str, mode: str) -> None:
-        options = {
-            "hoodie.table.name": table.rsplit("/", 1)[-1],
-            WRITE + "recordkey.field": ",".join(KEYS),
-            WRITE + "partitionpath.field": PARTITION,
-            WRITE + "precombine.field": ORDERING,
-            WRITE + "operation": operation,
-        }
-        source.write.format("hudi").options(**options).mode(mode).save(table)
 
 
 def make(inputs: Inputs) -> Hudi:

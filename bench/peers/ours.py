@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from hudi_format import WRITE, HudiFormat
 from protocol import Inputs, serve, timed
-from spark_peer import KEYS, ORDERING, PARTITION, SparkPeer, session_settings
+from spark_peer import session_settings
 
 import hoodie
 
-WRITE = "hoodie.datasource.write."
 
-
-class Ours(SparkPeer):
-    """Writes and reads through the data source; no option that a user would not set."""
-
-    def bulk_load(self, source: Any, table: str) -> None:
-        self._write(source, table, "bulk_insert", "overwrite")
-
-    def merge(self, source: Any, table: str) -> None:
-        self._write(source, table, "upsert", "append")
-
-    def frame(self, table: str) -> Any:
-        return self.spark.read.format("hudi").load(table)
+class Ours(HudiFormat):
+    """hoodie as its users call it, and the memory test."""
 
     def files(self, table: str) -> list[str]:
         return [f"{table}/{part.base.path}" for part in hoodie.Table.open(table).files() if part.base]
 
     def mark(self, table: str) -> Any:
         return hoodie.Table.open(table).timeline().completed()[-1].completed
-
-    def pull(self, table: str, begin: Any) -> Any:
-        reader = self.spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
-        return reader.option("hoodie.datasource.read.begin.instanttime", begin).load(table)
 
     def memory_load(self) -> dict[str, Any]:
         """The large table of the memory test."""
@@ -50,16 +36,6 @@ class Ours(SparkPeer):
         options = {"hoodie.table.name": "wide", WRITE + "recordkey.field": "id", WRITE + "precombine.field": "seq"}
         seconds, _ = timed(lambda: change.write.format("hudi").options(**options).mode("append").save(table))
         return {"seconds": seconds, **self._size(table)}
-
-    def _write(self, source: Any, table: str, operation: str, mode: str) -> None:
-        options = {
-            "hoodie.table.name": table.rsplit("/", 1)[-1],
-            WRITE + "recordkey.field": ",".join(KEYS),
-            WRITE + "partitionpath.field": PARTITION,
-            WRITE + "precombine.field": ORDERING,
-            WRITE + "operation": operation,
-        }
-        source.write.format("hudi").options(**options).mode(mode).save(table)
 
 
 def make(inputs: Inputs) -> Ours:

@@ -86,8 +86,7 @@ class Source(Protocol):
         ...
 
     def small(self, limit_bytes: int) -> pa.Table | None:
-        """All rows, if the source knows beforehand that they are at most `limit_bytes`; else None, and nothing is evaluated.
-        """
+        """All rows, if the source knows beforehand that they are at most `limit_bytes`; None otherwise."""
         ...
 
     def mapped(self, work: BatchMap, schema: pa.Schema) -> Source:
@@ -103,11 +102,17 @@ class Source(Protocol):
         ...
 
 
+def usable_cores() -> int:
+    """Cores this process may use: those it is bound to, where the system can say (Linux), else all."""
+    bound = getattr(os, "sched_getaffinity", None)
+    return len(bound(0)) if bound is not None else os.cpu_count() or 1
+
+
 class LocalEngine:
     """Threads of this process. pyarrow and file I/O release the GIL, so tasks overlap."""
 
     def __init__(self, parallelism: int | None = None) -> None:
-        self._parallelism = parallelism or len(os.sched_getaffinity(0))
+        self._parallelism = parallelism or usable_cores()
 
     @property
     def parallelism(self) -> int:

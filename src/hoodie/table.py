@@ -221,7 +221,7 @@ def write(
     given = _texts(options)
     config = resolve(given)
     storage = open_storage(uri, storage_options(given))
-    request = Request(chosen_operation(config, storage, mode), source, config, engine or _LOCAL)
+    request = Request(chosen_operation(config, storage, mode, source.schema), source, config, engine or _LOCAL)
     return save_rows(storage, request, mode, env or SystemEnv())
 
 

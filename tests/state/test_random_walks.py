@@ -1,10 +1,10 @@
 """Random sequences of writes against a model: a dict of rows. The table must hold exactly what the model holds.
 
-Versions, index kinds, ordering and spooled or in-memory input are drawn too. Every earlier snapshot stays readable by time travel,
-and the changes since any commit are what an incremental query gives.
+Versions, index kinds, ordering and spooled or in-memory input are drawn too. Earlier snapshots stay readable by time
+travel.
 
-`HOODIE_FUZZ_WALKS` (default 6) is the number of walks, `HOODIE_SOAK_COMMITS` (default 12) the length of each, `HOODIE_FUZZ_SEED`
-the first seed: `make fuzz` runs many short walks, `make soak` one long one. A failure prints the seed to repeat it.
+`HOODIE_FUZZ_WALKS` (default 6) is the number of walks, `HOODIE_SOAK_COMMITS` (default 12) the length of each,
+`HOODIE_FUZZ_SEED` the first seed: `make fuzz` runs many short walks, `make soak` one long one. A failure prints the seed to repeat it.
 """
 
 from __future__ import annotations

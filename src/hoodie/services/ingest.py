@@ -24,7 +24,7 @@ from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.read import load_newest_schema
-from hoodie.records import read_footer, storable, without_meta
+from hoodie.records import KEY_FIELD, read_footer, storable, without_meta
 from hoodie.services.rollback import heal, take_back
 from hoodie.spec import keys, profile_of
 from hoodie.storage import Storage
@@ -107,15 +107,22 @@ def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> C
     return write_table(storage, request, env)
 
 
-def chosen_operation(config: Config, storage: Storage, mode: SaveMode) -> Operation:
-    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically."""
+def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema) -> Operation:
+    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically.
+
+    Rows of such a table that were read from it carry their keys, so they are updates.
+    """
     if config.is_set(_OPERATION):
         return parse_operation(config.text(_OPERATION))
     if mode == "append" and is_table(storage):
-        keyed = bool(load_table_config(storage).record_key_fields)
+        keyed = bool(load_table_config(storage).record_key_fields) or _have_keys(schema)
     else:
         keyed = config.is_set("hoodie.datasource.write.recordkey.field")
     return parse_operation(config.text(_OPERATION)) if keyed else "insert"
+
+
+def _have_keys(schema: pa.Schema | None) -> bool:
+    return schema is not None and KEY_FIELD in schema.names
 
 
 def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
@@ -153,6 +160,7 @@ def _written(handle: TableHandle, request: Request) -> Committed:
         handle.profile,
         _stored_key(handle, timeline, schema),
         whole_table=request.whole_table,
+        rows_have_keys=_have_keys(schema),
     )
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)

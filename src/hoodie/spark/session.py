@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hoodie.engine import BATCH_ROWS
+from hoodie.engine import BATCH_ROWS, usable_cores
 from hoodie.spark.enable import enable
 from hoodie.spark.java import java_home
 
@@ -76,7 +76,7 @@ def _unsaid_defaults(said: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
     if _is_local(known.get("spark.master") or said.get("spark.master", "")):
-        defaults["spark.sql.shuffle.partitions"] = str(4 * len(os.sched_getaffinity(0)))
+        defaults["spark.sql.shuffle.partitions"] = str(4 * usable_cores())
     return {name: value for name, value in defaults.items() if not known.contains(name)}
 
 

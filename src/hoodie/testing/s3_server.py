@@ -22,8 +22,8 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from botocore.config import Config  # type: ignore[import-untyped]
 
-# moto looks whether a key exists and stores it in two steps, so under load two conditional writes can both win. S3 decides
-# in one step; letting one PUT in at a time gives moto that promise.
+# moto looks whether a key exists and stores it in two steps, so under load two conditional writes can both win. S3
+# decides in one step; letting one PUT in at a time gives moto that promise.
 _SERVER = """
 import sys
 import threading

@@ -2,7 +2,7 @@
 
 1. Rows compete within their partition path, or in the whole input when keys are unique in the table (global index).
 2. With ordering fields the largest ordering value wins, a later row wins a tie; without them the last row wins. Rows
-   that are deletes and have no ordering value go by their place in the input.
+   that are deletes and have no ordering value go by their place in the input. Later means: later in the input.
 3. The answer is positions only; rows that lost stay where they are and are never written.
 """
 
@@ -21,7 +21,7 @@ from hoodie.index import Positions
 from hoodie.records import newest
 from hoodie.records.columns import column
 from hoodie.write.deletion import DeleteMarker, deletion_columns, is_deleted
-from hoodie.write.incoming import KEY, Incoming
+from hoodie.write.incoming import ARRIVAL, KEY, Incoming
 
 EMPTY: Positions = np.empty(0, dtype=np.int64)
 
@@ -40,6 +40,8 @@ def plan_combine(
 ) -> tuple[CombineTask, ...]:
     """One task for each set of competing rows."""
     wanted = [KEY, *root_columns(ordering), *(deletion_columns(incoming.schema, marker) if ordering else ())]
+    if ARRIVAL in incoming.schema.names:
+        wanted.append(ARRIVAL)
     rows = incoming.project(list(dict.fromkeys(wanted)))
     scopes: Iterable[Incoming] = (rows,) if whole_input else (rows.of(name) for name in rows.partitions)
     return tuple(CombineTask(scope, ordering, marker) for scope in scopes)
@@ -53,10 +55,13 @@ def run_combine(tasks: tuple[CombineTask, ...], engine: Engine) -> Positions:
 
 def keep_newest(_: TaskId, task: CombineTask) -> Positions:
     """Positions of the winners among the task's rows, ascending."""
-    table = task.rows.load()
+    table, positions = task.rows.load(), task.rows.positions()
+    if ARRIVAL in table.schema.names:
+        order = np.argsort(table.column(ARRIVAL).to_numpy(), kind="stable")
+        table, positions = table.take(pa.array(order)), positions[order]
     deleted = pa.array(is_deleted(table, task.marker)) if task.ordering else None
-    winners = newest(table.column(KEY), ordering_values(table, task.ordering), deleted)
-    return task.rows.positions()[winners]
+    winners: Positions = positions[newest(table.column(KEY), ordering_values(table, task.ordering), deleted)]
+    return np.sort(winners)
 
 
 def ordering_values(rows: pa.Table, ordering: Sequence[str]) -> list[Any]:

@@ -3,7 +3,8 @@
 1. Every incoming row has a position: its place in the concatenation of all parts. Plans speak of rows by position only.
 2. A part holds rows of one partition path. Its data is an Arrow table in memory, or record batches of an Arrow IPC file
    below the table's `.hoodie/.temp/<instant>.spool/` folder. Only the batches that hold a wanted row are read.
-3. Rows carry the two columns `_hoodie_record_key` and `_hoodie_partition_path` in front of the data columns.
+3. Rows carry the two columns `_hoodie_record_key` and `_hoodie_partition_path` in front of the data columns. Where keys
+   are unique in the table, `_hoodie_arrival` follows: it orders rows of different partition paths as they came.
 
 This module does not know what will become of the rows.
 """
@@ -20,6 +21,7 @@ from hoodie.storage import Storage, translated
 
 KEY = "_hoodie_record_key"
 PARTITION = "_hoodie_partition_path"
+ARRIVAL = "_hoodie_arrival"
 
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -13,14 +13,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import Engine, Source, TaskId
+from hoodie.errors import Invalid
 from hoodie.records import KeyGenerator, RowOrigin, align
 from hoodie.storage import Storage
-from hoodie.write.incoming import KEY, PARTITION, Incoming, MemoryRows, Part, SpooledRows, in_memory, split_by_partition
+from hoodie.write.incoming import (
+    ARRIVAL,
+    KEY,
+    PARTITION,
+    Incoming,
+    MemoryRows,
+    Part,
+    SpooledRows,
+    in_memory,
+    split_by_partition,
+)
 
 _SPOOL_CODEC = "lz4"
+_TASK_BITS = 40  # rows one task can number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +41,20 @@ class Keying:
     """How rows get their key and partition path.
 
     `schema` is the write schema: data columns only, types as stored. `instant` names the write (auto keys carry it).
+    With `arrival` rows remember where in the input they stood. With `carried` a row's key is the one it was read with:
+    in a table that makes keys automatically it is the only name a row has.
     """
 
     generator: KeyGenerator
     schema: pa.Schema
     instant: str
+    arrival: bool = False
+    carried: bool = False
 
     @property
     def keyed_schema(self) -> pa.Schema:
-        return pa.schema([pa.field(KEY, pa.string()), pa.field(PARTITION, pa.string()), *self.schema])
+        more = [pa.field(ARRIVAL, pa.int64())] if self.arrival else []
+        return pa.schema([pa.field(KEY, pa.string()), pa.field(PARTITION, pa.string()), *more, *self.schema])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +85,28 @@ def key_rows(keying: Keying, task_id: TaskId, batches: Iterator[pa.RecordBatch])
 def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
     rows = align(batch, keying.schema)
-    keys = keying.generator.record_keys(rows, RowOrigin(keying.instant, task_id.partition, first_row))
+    keys = (
+        _carried_keys(batch)
+        if keying.carried
+        else keying.generator.record_keys(rows, RowOrigin(keying.instant, task_id.partition, first_row))
+    )
     partitions = keying.generator.partition_paths(rows)
-    return pa.RecordBatch.from_arrays([keys, partitions, *rows.columns], schema=keying.keyed_schema)
+    more = []
+    if keying.arrival:
+        start = (task_id.partition << _TASK_BITS) + first_row
+        more.append(pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
+    return pa.RecordBatch.from_arrays([keys, partitions, *more, *rows.columns], schema=keying.keyed_schema)
+
+
+def _carried_keys(batch: pa.RecordBatch) -> pa.Array:
+    keys = batch.column(KEY).cast(pa.string())
+    if keys.null_count:
+        raise Invalid(
+            f"{keys.null_count} rows have no {KEY}, which names the row in a table with automatic keys",
+            remedy="Insert new rows and update rows read from the table in two writes",
+            column=KEY,
+        )
+    return keys
 
 
 def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:

@@ -113,8 +113,10 @@ def run_write(write: Write, source: Source) -> Committed:
         Invalid: rows without key, bad partition values, duplicates under policy `fail`.
         Conflict: another writer was at work. Fenced: another writer rolled this write back.
     """
-    keying = Keying(write.options.keys, write.schema, write.instant)
-    if write.options.writes_while_reading:
+    options = write.options
+    competes = options.index.is_global and (options.combine or options.looks_up)
+    keying = Keying(options.keys, write.schema, write.instant, arrival=competes, carried=options.carried_keys)
+    if options.writes_while_reading:
         return _bulk_insert(write, source, keying)
     spool = Spool(write.handle.storage, marker_dir(write.instant) + _SPOOL_SUFFIX, write.options.inline_bytes)
     try:
@@ -139,7 +141,9 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
 
 def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
     """Partition paths of the rows of `source`: what a partition delete with rows means."""
-    return load_partition_paths(source, Keying(write.options.keys, write.schema, write.instant))
+    return load_partition_paths(
+        source, Keying(write.options.keys, write.schema, write.instant, carried=write.options.carried_keys)
+    )
 
 
 def _write_tagged(write: Write, incoming: Incoming) -> Committed:

@@ -67,6 +67,7 @@ class WriteOptions:
     operation: Operation
     replaces: Replaces
     keys: KeyGenerator
+    carried_keys: bool
     index: IndexKind
     moves_partitions: bool
     prune_by_ranges: bool
@@ -134,15 +135,18 @@ def parse_write_options(
     stored_key: str | None = None,
     *,
     whole_table: bool = False,
+    rows_have_keys: bool = False,
 ) -> WriteOptions:
     """Options for `operation` on the table described by `table`; `stored_key` is any record key it already holds.
 
-    With `whole_table` the rows take the place of all the table has (save mode overwrite).
+    With `whole_table` the rows take the place of all the table has (save mode overwrite). `rows_have_keys`: the rows
+    carry `_hoodie_record_key`, which names them in a table that makes its keys automatically.
 
     Raises:
         Invalid: a value outside its range. Unsupported: a value `hoodie` cannot honour.
     """
-    _ensure_possible(operation, config, table)
+    carried_keys = rows_have_keys and not table.record_key_fields and operation in ("upsert", "delete")
+    _ensure_possible(operation, config, table, carried_keys)
     index = IndexKind(config.text("hoodie.index.type").upper())
     moves = {
         IndexKind.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
@@ -153,6 +157,7 @@ def parse_write_options(
         operation=operation,
         replaces="table" if whole_table else _REPLACED.get(operation, "nothing"),
         keys=key_generator(table, profile, config, stored_key),
+        carried_keys=carried_keys,
         index=index,
         moves_partitions=index.is_global and config.flag(moves[index]),
         prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
@@ -172,13 +177,14 @@ def parse_write_options(
     )
 
 
-def _ensure_possible(operation: Operation, config: Config, table: TableConfig) -> None:
+def _ensure_possible(operation: Operation, config: Config, table: TableConfig, carried_keys: bool) -> None:
     """Nothing, when the operation goes together with the table's keys and the duplicate options."""
-    if operation in ("upsert", "delete") and not table.record_key_fields:
+    if operation in ("upsert", "delete") and not table.record_key_fields and not carried_keys:
         raise Invalid(
             f"Table {table.name} has no record key fields: its keys are made when rows are inserted, so {operation} "
             "cannot find a row again",
-            remedy="Use insert or bulk_insert, or make a table with hoodie.datasource.write.recordkey.field",
+            remedy="Pass rows read from the table, with their _hoodie_record_key; or use insert; or make a table with "
+            "hoodie.datasource.write.recordkey.field",
             operation=operation,
         )
     if operation == "bulk_insert" and config.flag(_DROP_DUPLICATES):

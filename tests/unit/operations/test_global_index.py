@@ -70,7 +70,9 @@ def test_moving_row_wins_by_time_where_time_decides(index: str) -> None:
 def test_delete_finds_the_key_in_any_partition(version: int, index: str, move: bool) -> None:
     lake = lake_with(version, index, move=move)
     lake.upsert(row("a"), row("b", part="q"))
-    done = lake.write("delete", table_of([row("a", part="elsewhere"), row("b", part="elsewhere")]).select(["id", "part"]))
+    done = lake.write(
+        "delete", table_of([row("a", part="elsewhere"), row("b", part="elsewhere")]).select(["id", "part"])
+    )
     assert (done.deletes, lake.values()) == (2, {})
     lake.ensure_sound()
 

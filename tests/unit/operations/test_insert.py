@@ -62,7 +62,9 @@ def test_fail_refuses_stored_keys_and_writes_nothing(version: int) -> None:
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
 def test_combine_before_insert_keeps_the_newest_of_the_input(version: int, operation: str) -> None:
     lake = Lake(version)
-    lake.write(operation, [row("a", "high", 9), row("b"), row("a", "low", 1), row("a", "other", 1, "q")], {COMBINE: "true"})
+    lake.write(
+        operation, [row("a", "high", 9), row("b"), row("a", "low", 1), row("a", "other", 1, "q")], {COMBINE: "true"}
+    )
     assert lake.rows(("id", "part", "v")) == [("a", "p", "high"), ("a", "q", "other"), ("b", "p", "a")]
 
 

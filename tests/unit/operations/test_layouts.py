@@ -1,4 +1,4 @@
-"""Tables of every layout: meta columns, partition columns, path styles, key generators. Upsert must find its rows again."""
+"""Tables of every layout: meta and partition columns, path styles, key generators. Upsert finds its rows again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_unfilled_meta_columns_hold_what_hudi_leaves_in_them() -> None:
     lake = Lake(9, {"hoodie.populate.meta.fields": "false"})
     lake.upsert(row("a"))
     lake.write("bulk_insert", [row("b", part="q")])
-    found = [read_columns(lake.storage, one.base.path, ["_hoodie_record_key"]).to_pylist() for one in lake.table.files()]
+    found = [
+        read_columns(lake.storage, one.base.path, ["_hoodie_record_key"]).to_pylist() for one in lake.table.files()
+    ]
     assert found == [[{"_hoodie_record_key": None}], [{"_hoodie_record_key": ""}]]
 
 
@@ -130,7 +132,9 @@ def test_no_partitions(version: int) -> None:
 
 
 def test_complex_keys(version: int) -> None:
-    lake = Lake(version, {KEY: "id,n", PARTITIONS: "part,v2"}, schema=pa.schema([*ROWS, ("n", pa.int32()), ("v2", pa.string())]))
+    lake = Lake(
+        version, {KEY: "id,n", PARTITIONS: "part,v2"}, schema=pa.schema([*ROWS, ("n", pa.int32()), ("v2", pa.string())])
+    )
     updated(lake, row("a", n=1, v2="x"), row("a", n=2, v2="x"), row("a", n=None, v2=None))
     assert keys(lake) == ["id:a,n:1", "id:a,n:2", "id:a,n:__null__"]
     assert paths(lake) == ["p/__HIVE_DEFAULT_PARTITION__", "p/x"]
@@ -199,7 +203,9 @@ def test_key_and_partition_inside_structs(version: int) -> None:
     assert (keys(lake), paths(lake)) == (["a", "b"], ["1", "2"])
 
 
-@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.date32(), pa.bool_(), pa.timestamp("us", "UTC"), pa.decimal128(12, 2)])
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.int64(), pa.date32(), pa.bool_(), pa.timestamp("us", "UTC"), pa.decimal128(12, 2)]
+)
 def test_keys_and_partitions_of_any_flat_type(kind: pa.DataType) -> None:
     schema = ROWS.set(0, pa.field("id", kind)).set(1, pa.field("part", kind))
     number = pa.array([1], pa.int64() if pa.types.is_timestamp(kind) else pa.int32())

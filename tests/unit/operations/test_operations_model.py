@@ -1,7 +1,11 @@
-"""Any sequence of operations gives what a dict would hold, in every version, with every index, spooled or not."""
+"""Any sequence of operations gives what a dict would hold, in every version, with every index, spooled or not.
+
+`HOODIE_MODEL_EXAMPLES` says how many sequences each combination gets.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
+EXAMPLES = int(os.environ.get("HOODIE_MODEL_EXAMPLES", "8"))
 KEYS = [f"k{n}" for n in range(6)]
 PARTITIONS = ["p", "q"]
 DELETED = ROWS.append(pa.field("_hoodie_is_deleted", pa.bool_()))
@@ -172,7 +177,7 @@ def test_operations_are_those_of_a_dict(version: int, index: str, spool: bool, m
     if spool:
         options["hoodie.engine.local.max.bytes"] = 1
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(steps_strategy)
     def run(steps: list[tuple[str, list[Row]]]) -> None:
         lake = Lake(version, options, schema=SCHEMA)

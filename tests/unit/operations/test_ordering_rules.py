@@ -58,7 +58,9 @@ def test_several_ordering_fields_compare_one_after_the_other(version: int) -> No
 
 def test_ordering_field_may_be_inside_a_struct(version: int) -> None:
     schema = pa.schema([*ROWS, pa.field("meta", pa.struct([pa.field("seq", pa.int64())]))])
-    lake = Lake(version, {**EVENT_TIME[version], ORDERING: "meta.seq", "hoodie.index.type": "GLOBAL_BLOOM"}, schema=schema)
+    lake = Lake(
+        version, {**EVENT_TIME[version], ORDERING: "meta.seq", "hoodie.index.type": "GLOBAL_BLOOM"}, schema=schema
+    )
     lake.upsert(row("a", "2", meta={"seq": 2}), row("a", "1", meta={"seq": 1}))
     assert lake.values() == {"a": "2"}
     lake.upsert(row("a", "0", meta={"seq": 0}))
@@ -158,7 +160,9 @@ def test_delete_may_name_a_key_twice(version: int) -> None:
     assert (done.deletes, lake.values()) == (1, {"b": "a"})
 
 
-@pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"), pa.decimal128(12, 2)])
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"), pa.decimal128(12, 2)]
+)
 def test_ordering_values_of_any_kind(kind: pa.DataType) -> None:
     schema = ROWS.set(2, pa.field("ts", kind))
     values = {pa.string(): ["10", "9"], pa.float64(): [1.5, 2.5]}.get(kind) or pa.array([1, 2]).cast(

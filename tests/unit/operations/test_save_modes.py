@@ -66,7 +66,9 @@ def test_overwrite_of_the_same_kind_is_one_commit(version: int, operation: str) 
     assert lake.values() == {"x": "x2", "y": "a"}
 
 
-@pytest.mark.parametrize(("operation", "left"), [("upsert", ["high"]), ("insert", ["high", "low"]), ("bulk_insert", ["high", "low"])])
+@pytest.mark.parametrize(
+    ("operation", "left"), [("upsert", ["high"]), ("insert", ["high", "low"]), ("bulk_insert", ["high", "low"])]
+)
 def test_overwrite_combines_as_its_operation_does(version: int, operation: str, left: list[str]) -> None:
     lake = Lake(version)
     lake.save([row("a")])
@@ -155,7 +157,11 @@ def test_overwrite_by_another_kind_is_a_new_table(other: dict[str, str], operati
     lake.upsert(row("a"), row("b", part="q"), row("c", part="2024"))
     lake.upsert(row("a", "a2", 2))
     lake.options = {**lake.options, **other}
-    done = lake.save([row("x", "vx"), row("y", "vy", part="r"), row("z", "vz", part="2024/01")], "overwrite", **{OPERATION: operation})
+    done = lake.save(
+        [row("x", "vx"), row("y", "vy", part="r"), row("z", "vz", part="2024/01")],
+        "overwrite",
+        **{OPERATION: operation},
+    )
     assert done is not None
     assert lake.rows() == [("x", "vx"), ("y", "vy"), ("z", "vz")]
     timeline = lake.table.timeline()
@@ -178,7 +184,9 @@ def test_merge_on_read_table_is_replaced_by_what_can_be_written() -> None:
     lake.ensure_sound()
 
 
-@pytest.mark.parametrize("other", [{PARTITIONS: "v"}, {"hoodie.write.table.version": "6"}], ids=["partitions", "version"])
+@pytest.mark.parametrize(
+    "other", [{PARTITIONS: "v"}, {"hoodie.write.table.version": "6"}], ids=["partitions", "version"]
+)
 def test_bad_rows_do_not_cost_the_old_table(other: dict[str, str]) -> None:
     lake = Lake(9)
     lake.upsert(row("a"))
@@ -197,7 +205,11 @@ def overwrite(storage: Storage, options: dict[str, object]) -> object:
     return save_rows(storage, request, "overwrite", SystemEnv())
 
 
-@pytest.mark.parametrize("other", [{PARTITIONS: "v"}, {"hoodie.write.table.version": "6"}, {PARTITIONS: ""}], ids=["partitions", "version", "none"])
+@pytest.mark.parametrize(
+    "other",
+    [{PARTITIONS: "v"}, {"hoodie.write.table.version": "6"}, {PARTITIONS: ""}],
+    ids=["partitions", "version", "none"],
+)
 def test_crash_at_any_call_loses_neither_table(other: dict[str, str]) -> None:
     """The old table until the switch; then an error that says so, until any write finishes it; then the new one."""
     options = {**Lake(9).options, **other}

@@ -18,7 +18,9 @@ SPOOL = {"hoodie.engine.local.max.bytes": "1"}
 
 
 def sorted_rows(lake: Lake) -> list[dict[str, object]]:
-    return lake.table.scan(columns=ROWS.names).read_all().sort_by([("id", "ascending"), ("part", "ascending")]).to_pylist()
+    return (
+        lake.table.scan(columns=ROWS.names).read_all().sort_by([("id", "ascending"), ("part", "ascending")]).to_pylist()
+    )
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_BLOOM"])
@@ -62,9 +64,7 @@ class InTasks:
         raise NotImplementedError
 
     def consume(self, work: BatchWork[object], label: str) -> list[object]:
-        return [
-            one for n, part in enumerate(self._parts) for one in work(TaskId(n, 1, n), iter(part.to_batches()))
-        ]
+        return [one for n, part in enumerate(self._parts) for one in work(TaskId(n, 1, n), iter(part.to_batches()))]
 
 
 @pytest.mark.parametrize("large_first", [True, False])

@@ -30,7 +30,11 @@ def test_untouched_rows_keep_their_commit_and_all_rows_name_their_file(version: 
     second = lake.upsert(row("b", "b2", 2), row("c", "c2"))
     found = lake.rows(("id", "_hoodie_commit_time", "_hoodie_file_name", "_hoodie_record_key"))
     (file,) = [one.base.path.rpartition("/")[2] for one in lake.table.files()]
-    assert found == [("a", first.instant, file, "a"), ("b", second.instant, file, "b"), ("c", second.instant, file, "c")]
+    assert found == [
+        ("a", first.instant, file, "a"),
+        ("b", second.instant, file, "b"),
+        ("c", second.instant, file, "c"),
+    ]
     numbers = [text for (text,) in lake.rows(("_hoodie_commit_seqno",))]
     assert len(set(numbers)) == 3
     assert all(text.startswith((first.instant, second.instant)) for text in numbers)
@@ -118,7 +122,9 @@ DELETED = ROWS.append(pa.field("_hoodie_is_deleted", pa.bool_()))
 
 def test_rows_marked_as_deleted_delete_and_are_never_inserted(version: int) -> None:
     lake = Lake(version, schema=DELETED)
-    lake.upsert(row("a"), row("b"), row("new", _hoodie_is_deleted=True), row("alone", part="r", _hoodie_is_deleted=True))
+    lake.upsert(
+        row("a"), row("b"), row("new", _hoodie_is_deleted=True), row("alone", part="r", _hoodie_is_deleted=True)
+    )
     assert lake.values() == {"a": "a", "b": "a"}
     assert {partition for partition, _ in lake.live()} == {"p"}  # no empty file for a row that is none
     done = lake.upsert(row("a", ts=2, _hoodie_is_deleted=True), row("b", "b2", 2, _hoodie_is_deleted=False), row("c"))

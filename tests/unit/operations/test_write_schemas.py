@@ -62,9 +62,19 @@ TYPES: dict[str, tuple[pa.DataType, pa.DataType, object, object]] = {
     "fixed list": (pa.list_(pa.int32(), 2), pa.list_(pa.int32()), [1, 2], [3, None]),
     "list of lists": (pa.list_(pa.list_(pa.bool_())), pa.list_(pa.list_(pa.bool_())), [[True], None, []], None),
     "map": (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int32()), [("a", 1), ("b", None)], []),
-    "struct": (DEEP, DEEP, {"n": 1, "tags": ["x", None], "more": [("k", 0.5)]}, {"n": None, "tags": None, "more": None}),
+    "struct": (
+        DEEP,
+        DEEP,
+        {"n": 1, "tags": ["x", None], "more": [("k", 0.5)]},
+        {"n": None, "tags": None, "more": None},
+    ),
     "list of structs": (pa.list_(DEEP), pa.list_(DEEP), [{"n": 2, "tags": [], "more": []}, None], []),
-    "map of structs": (pa.map_(pa.string(), DEEP), pa.map_(pa.string(), DEEP), [("a", {"n": 1, "tags": [], "more": []})], None),
+    "map of structs": (
+        pa.map_(pa.string(), DEEP),
+        pa.map_(pa.string(), DEEP),
+        [("a", {"n": 1, "tags": [], "more": []})],
+        None,
+    ),
 }
 
 
@@ -108,7 +118,9 @@ def test_nanoseconds_are_cut_to_micros() -> None:
     assert lake.rows(("c",)) == [(dt.datetime(1970, 1, 1, 0, 16, 40, 1),)]
 
 
-@pytest.mark.parametrize("kind", [pa.null(), pa.time32("s"), pa.duration("s"), pa.uint64(), pa.map_(pa.int32(), pa.string())])
+@pytest.mark.parametrize(
+    "kind", [pa.null(), pa.time32("s"), pa.duration("s"), pa.uint64(), pa.map_(pa.int32(), pa.string())]
+)
 def test_types_hudi_cannot_hold_are_refused_before_anything_is_made(kind: pa.DataType) -> None:
     lake = Lake()
     with pytest.raises(Invalid, match="Column `c`.*type"):
@@ -131,7 +143,13 @@ def test_new_columns_are_added_and_null_in_older_rows(version: int, operation: s
     assert lake.rows(("id", "extra")) == [("a", None), ("b", None), ("c", 7)]
     lake.write("upsert", with_column([row("a", "a2", 2)], "extra", [1], pa.int32()))
     assert lake.rows(("id", "extra")) == [("a", 1), ("b", None), ("c", 7)]
-    assert [field for field in lake.table.schema.names if not field.startswith("_")] == ["id", "part", "ts", "v", "extra"]
+    assert [field for field in lake.table.schema.names if not field.startswith("_")] == [
+        "id",
+        "part",
+        "ts",
+        "v",
+        "extra",
+    ]
     lake.ensure_sound()
 
 
@@ -152,7 +170,13 @@ def test_new_fields_inside_structs_are_added(version: int) -> None:
         (pa.float32(), pa.float64(), 1.1, 2.2, [1.1, 2.2]),
         (pa.int64(), pa.int32(), 2**40, 1, [2**40, 1]),
         (pa.string(), pa.int32(), "x", 1, ["x", "1"]),
-        (pa.decimal128(5, 2), pa.decimal128(9, 2), Decimal("1.50"), Decimal("2.25"), [Decimal("1.50"), Decimal("2.25")]),
+        (
+            pa.decimal128(5, 2),
+            pa.decimal128(9, 2),
+            Decimal("1.50"),
+            Decimal("2.25"),
+            [Decimal("1.50"), Decimal("2.25")],
+        ),
     ],
     ids=str,
 )
@@ -197,7 +221,9 @@ def test_columns_that_steer_the_table_are_never_filled_with_nulls(column: str) -
     lake.upsert(row("a"))
     before = lake.files()
     fewer = table_of([row("a", ts=2)]).drop_columns([column])
-    with pytest.raises(Invalid, match=f"no column '{column}', the (record key|partition|ordering) column of table lake"):
+    with pytest.raises(
+        Invalid, match=f"no column '{column}', the (record key|partition|ordering) column of table lake"
+    ):
         lake.write("upsert", fewer, {FILL: "true"})
     assert lake.files() == before
 

@@ -32,7 +32,9 @@ def numbers(values: object) -> list[int]:
 
 
 def test_found_rows_update_their_file_and_the_rest_is_inserted() -> None:
-    placed = place_upserts(np.arange(6), [hits(slice_of("p", "a-0"), [3, 9], [1, 2])], PARTITIONS, move_partitions=False)
+    placed = place_upserts(
+        np.arange(6), [hits(slice_of("p", "a-0"), [3, 9], [1, 2])], PARTITIONS, move_partitions=False
+    )
     (file,) = placed.files
     assert numbers(file.update_rows) == [3, 9]
     assert numbers(file.update_positions) == [1, 2]
