@@ -78,6 +78,13 @@ LIMITS = (
         "written/zoneless_timestamps",
     ),
     PeerLimit(
+        "12_old_epoch_partitions",
+        "hudi_12",
+        "a timestamp key generator over numbers in a table that Hudi 0.15 made, where the path has no slashes: "
+        "`hoodie.keygen.timebased.timestamp.type` is not in its properties",
+        "written/epoch_partitions",
+    ),
+    PeerLimit(
         "12_ancient_dates",
         "hudi_12",
         "dates before 1582-10-15 and timestamps before 1900 in files of an upsert or insert, unless "

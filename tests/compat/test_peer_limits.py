@@ -10,7 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from peer_limits import LIMITS, PeerLimit
-from peers import Peer, PeerFailed, ancient_rows, as_stored, difference, is_meta, table_options, typed_rows
+from peers import (
+    WRITE,
+    Peer,
+    PeerFailed,
+    Readers,
+    ancient_rows,
+    as_stored,
+    difference,
+    is_meta,
+    slim_rows,
+    table_options,
+    typed_rows,
+)
 
 NO_UPGRADE = {"hoodie.write.auto.upgrade": "false"}
 
@@ -21,7 +33,7 @@ def test_the_peer_cannot_do_it_on_hudis_own_table(
 ) -> None:
     peer: Peer = request.getfixturevalue(limit.peer)
     if limit.shown_by.startswith("written/"):
-        table, recorded = WRITTEN[limit.shown_by](request.getfixturevalue("hudi_12"), tmp_path)
+        table, recorded = WRITTEN[limit.shown_by](request.getfixturevalue("readers"), tmp_path)
         arguments = {"query": "snapshot"}
     else:
         table, expected = golden(limit.shown_by)
@@ -36,19 +48,34 @@ def test_the_peer_cannot_do_it_on_hudis_own_table(
     assert difference(rows, recorded, [name for name in rows.column_names if is_meta(name)]) is not None
 
 
-def _zoneless_timestamps(hudi_12: Peer, folder: Path) -> tuple[Path, pa.Table]:
+def _zoneless_timestamps(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
     rows = typed_rows(range(2, 8))
-    hudi_12.write(folder / "table", "insert", rows, table_options(6, "id", "region") | NO_UPGRADE, mode="overwrite")
+    readers.hudi_12.write(
+        folder / "table", "insert", rows, table_options(6, "id", "region") | NO_UPGRADE, mode="overwrite"
+    )
     return folder / "table", as_stored(rows)
 
 
-def _ancient_dates(hudi_12: Peer, folder: Path) -> tuple[Path, pa.Table]:
+def _ancient_dates(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
     options = table_options(6, "id", "region") | NO_UPGRADE
-    hudi_12.write(folder / "table", "insert", ancient_rows(), options, mode="overwrite")
+    readers.hudi_12.write(folder / "table", "insert", ancient_rows(), options, mode="overwrite")
     return folder / "table", ancient_rows()
 
 
-WRITTEN: dict[str, Callable[[Peer, Path], tuple[Path, pa.Table]]] = {
+def _epoch_partitions(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
+    options = table_options(6, "id", "seen_ms") | {
+        WRITE + "keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    del options["hoodie.write.table.version"]
+    readers.hudi_015.write(folder / "table", "insert", slim_rows(range(3)), options, mode="overwrite")
+    return folder / "table", slim_rows(range(3))
+
+
+WRITTEN: dict[str, Callable[[Readers, Path], tuple[Path, pa.Table]]] = {
     "written/zoneless_timestamps": _zoneless_timestamps,
     "written/ancient_dates": _ancient_dates,
+    "written/epoch_partitions": _epoch_partitions,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     import hoodie.spark  # noqa: PLC0415
 
+    # Work functions of the test modules travel by name: workers must find these modules, too.
+    known = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *([known] if known else [])])
     session = hoodie.spark.session(
         "hoodie-tests",
         master="local[2]",

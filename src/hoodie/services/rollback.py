@@ -31,9 +31,11 @@ from hoodie.spec import (
     State,
     encode_rollback_metadata,
     encode_rollback_plan,
+    is_partition_metafile,
     keys,
     marker_dir,
     parse_base_file_name,
+    parse_partition_metafile,
     parse_requested_replace,
     parse_rollback_plan,
 )
@@ -85,6 +87,8 @@ def take_back(handle: TableHandle, engine: Engine, requested: str) -> None:
     if instant is not None and not instant.is_completed:
         files = _files_of(handle, instant)
         engine.run(_delete, [_Delete(handle.storage, path) for path in files], "take back")
+        for partition in sorted({path.rpartition("/")[0] for path in files}):
+            _forget_partition(handle.storage, partition, requested)
         delete_instant_files(handle.storage, handle.profile, instant)
         handle.storage.delete_dir(marker_dir(requested))
 
@@ -141,6 +145,14 @@ def _is_clustering(handle: TableHandle, instant: Instant) -> bool:
         return False
     data = load_requested(handle.storage, handle.profile, instant)
     return parse_requested_replace(data, instant.requested).is_clustering
+
+
+def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
+    """Remove the metafile that made an otherwise empty folder a partition for the write `requested`."""
+    files = storage.list_dir(partition).files
+    if len(files) == 1 and is_partition_metafile(files[0].path.rpartition("/")[2]):
+        if parse_partition_metafile(storage.read(files[0].path), files[0].path).commit_time == requested:
+            storage.delete(files[0].path)
 
 
 def _sweep(storage: Storage, timeline: Timeline) -> None:
