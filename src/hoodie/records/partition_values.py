@@ -75,8 +75,12 @@ def partition_columns(table_schema: pa.Schema, layout: PartitionLayout) -> Parti
 
 
 def time_fields(layout: PartitionLayout) -> frozenset[str]:
-    """The partition fields whose path segment is a formatted time."""
-    if layout.keygen_type == "TIMESTAMP":
+    """The partition fields whose path segment is a formatted time, as far as the table says.
+
+    Version 6 stores no types for a CUSTOM table: any of its fields may be one, so all are read from the file.
+    """
+    untyped = not any(layout.partition_field_types)
+    if layout.keygen_type == "TIMESTAMP" or (layout.keygen_type == "CUSTOM" and untyped):
         return frozenset(layout.partition_fields)
     pairs = zip(layout.partition_fields, layout.partition_field_types, strict=False)
     return frozenset(name for name, kind in pairs if kind.upper() == "TIMESTAMP")

@@ -150,9 +150,11 @@ def _is_clustering(handle: TableHandle, instant: Instant) -> bool:
 def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
     """Remove the metafile that made an otherwise empty folder a partition for the write `requested`."""
     files = storage.list_dir(partition).files
-    if len(files) == 1 and is_partition_metafile(files[0].path.rpartition("/")[2]):
-        if parse_partition_metafile(storage.read(files[0].path), files[0].path).commit_time == requested:
-            storage.delete(files[0].path)
+    if len(files) != 1 or not is_partition_metafile(files[0].path.rpartition("/")[2]):
+        return
+    path = files[0].path
+    if parse_partition_metafile(storage.read(path), path).commit_time == requested:
+        storage.delete(path)
 
 
 def _sweep(storage: Storage, timeline: Timeline) -> None:

@@ -163,7 +163,7 @@ def test_failed_write_is_rolled_back_by_its_markers_or_by_listing(version: int, 
     timeline = lake.table.timeline()
     assert not [one for one in timeline.instants if one.requested == requested]
     (rollback,) = [one for one in timeline.completed() if one.action == "rollback"]
-    said = parse_rollback_metadata(load_instant(lake.storage, timeline.profile, rollback))
+    said = parse_rollback_metadata(load_instant(lake.storage, timeline.profile, rollback), "rollback")
     assert said.commits == (requested,)
     assert said.instants == (InstantInfo(requested, action),)
     deleted = [path for part in said.partitions.values() for path in part.success_delete_files]

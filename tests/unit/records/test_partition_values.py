@@ -132,3 +132,10 @@ def test_the_result_schema_keeps_order_and_types_but_for_timestamp_tables_and_dr
     assert dropped.schema.names == ["t", "s", "st", "q"]
     assert dropped.schema.field("q").type == pa.string()
     assert dropped.from_path == {"s", "q"}
+
+
+def test_a_custom_table_without_types_is_read_from_its_files() -> None:
+    untyped = Layout(("s", "t"), (), "CUSTOM")
+    table = pa.schema([("s", pa.string()), ("t", pa.string())])
+    assert partition_columns(table, untyped).from_path == frozenset()
+    assert partition_values("south/2024010406", table, untyped) == {}
