@@ -158,13 +158,16 @@ def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
 
 
 def _sweep(storage: Storage, timeline: Timeline) -> None:
-    """Remove what writers that died left in the folder for temporary files, beside the markers of pending writes."""
+    """Remove what writers that died left in the folder for temporary files: all but the markers of pending writes, and of
+    those that may have begun since `timeline` was loaded.
+    """
     found = storage.list_dir(keys.TEMP_DIR)
-    done = {one.requested for one in timeline.completed_writes()}
+    pending = {one.requested for one in timeline.pending()}
+    newest = timeline.last_time() or ""
     try:
         for folder in found.dirs:
             name = folder.rpartition("/")[2]
-            if name in done or name.endswith(_LEFTOVERS):
+            if name.endswith(_LEFTOVERS) or (name.isdigit() and name <= newest and name not in pending):
                 storage.delete_dir(folder)
         for file in found.files:
             if file.path.endswith(_LEFTOVERS):

@@ -103,6 +103,7 @@ def finish(
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     except Fenced:
         _remove_own(handle, outcome.files)
+        drop_leftovers(handle, inflight.requested)
         raise
     drop_leftovers(handle, inflight.requested)
     return done
