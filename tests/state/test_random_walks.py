@@ -4,7 +4,8 @@ Versions, index kinds, ordering and spooled or in-memory input are drawn too. Ea
 travel.
 
 `HOODIE_FUZZ_WALKS` (default 6) is the number of walks, `HOODIE_SOAK_COMMITS` (default 12) the length of each,
-`HOODIE_FUZZ_SEED` the first seed: `make fuzz` runs many short walks, `make soak` one long one. A failure prints the seed to repeat it.
+`HOODIE_FUZZ_SEED` the first seed: `make fuzz` runs many short walks, `make soak` one long one.
+A failure prints the seed to repeat it.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from hoodie.view import list_partitions, load_view
 from hoodie.write import (
     Committed,
     Engines,
+    InstantTaken,
     Operation,
     Write,
     create_table,
@@ -139,7 +140,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
                 create_table(storage, request.config, schema, env)
                 made = True
             return _written(load_handle(storage, env), request)
-        except (CommitUnknown, Fenced):
+        except (CommitUnknown, Fenced, InstantTaken):
             raise
         except Exception:
             _discard(storage, env, made=made)
@@ -179,7 +180,7 @@ def _run(write: Write, request: Request) -> Committed:
         if request.source is None:
             raise Invalid(f"Operation {request.operation} needs rows", remedy="Pass them as data")
         return run_write(write, request.source)
-    except (CommitUnknown, Fenced):
+    except (CommitUnknown, Fenced, InstantTaken):
         raise
     except Exception:
         cause = sys.exc_info()[1]

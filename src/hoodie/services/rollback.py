@@ -158,8 +158,8 @@ def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
 
 
 def _sweep(storage: Storage, timeline: Timeline) -> None:
-    """Remove what writers that died left in the folder for temporary files: all but the markers of pending writes, and of
-    those that may have begun since `timeline` was loaded.
+    """Remove what writers that died left in the folder for temporary files: all but the markers of pending writes,
+    and of those that may have begun since `timeline` was loaded.
     """
     found = storage.list_dir(keys.TEMP_DIR)
     pending = {one.requested for one in timeline.pending()}

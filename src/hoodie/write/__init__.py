@@ -3,7 +3,7 @@
 from hoodie.write.commit import Committed
 from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.keying_options import needs_stored_key
-from hoodie.write.operations import Engines, Write, delete_partitions, partitions_of, run_write
+from hoodie.write.operations import Engines, InstantTaken, Write, delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch
 from hoodie.write.replace import match_partitions
@@ -19,6 +19,7 @@ from hoodie.write.table_options import (
 __all__ = [
     "Committed",
     "Engines",
+    "InstantTaken",
     "Operation",
     "SchemaChange",
     "Write",

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import Arrangement, Engine, Source
-from hoodie.errors import Invalid
+from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle
 from hoodie.index import FileHits, LookupTask, Positions, find_in_file
 from hoodie.records import newer_wins, to_avro
@@ -104,6 +104,10 @@ class Write:
     table_schema: pa.Schema | None
     instant: InstantTime
     overwritten: TableHandle | None = None
+
+
+class InstantTaken(Conflict):
+    """Another writer began an instant of the very same time: what is on storage under it is that writer's, not ours."""
 
 
 def run_write(write: Write, source: Source) -> Committed:
@@ -406,7 +410,10 @@ def _open(
         if write.options.operation == "delete_partition":
             request = delete_partition_request(home.profile.dialect)
         plan = encode_requested_replace(request, home.profile.dialect)
-    instant = create_requested(home.storage, home.profile, write.instant, action, plan)
+    try:
+        instant = create_requested(home.storage, home.profile, write.instant, action, plan)
+    except Conflict as error:
+        raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
     payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
     return to_inflight(home.storage, home.profile, instant, payload)
 

@@ -250,7 +250,8 @@ def test_rollback_of_log_files_is_left_to_hudi() -> None:
 def test_left_over_temporary_files_are_swept(version: int) -> None:
     lake = lake_of(version)
     done = lake.table.timeline().completed()[0].requested
-    for path in (f"{done}/p/x.parquet.marker.CREATE", "20200101000000000.spool/0-1-2.arrow", "20200101000000000.overwrite"):
+    old = "20200101000000000"
+    for path in (f"{done}/p/x.parquet.marker.CREATE", f"{old}.spool/0-1-2.arrow", f"{old}.overwrite"):
         lake.storage.put(f".hoodie/.temp/{path}", b"left")
     lake.upsert(row("z"))
     lake.ensure_sound()
