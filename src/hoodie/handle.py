@@ -37,7 +37,7 @@ def open_handle(uri: str, options: Mapping[str, str], env: Env | None = None) ->
 
 def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
-    config = load_table_config(storage)
+    config = load_table_config(storage, env)
     return TableHandle(storage, config, profile_of(config), env)
 
 
