@@ -221,8 +221,9 @@ def write(
     given = _texts(options)
     config = resolve(given)
     storage = open_storage(uri, storage_options(given))
-    request = Request(chosen_operation(config, storage, mode, source.schema), source, config, engine or _LOCAL)
-    return save_rows(storage, request, mode, env or SystemEnv())
+    world = env or SystemEnv()
+    request = Request(chosen_operation(config, storage, mode, source.schema, world), source, config, engine or _LOCAL)
+    return save_rows(storage, request, mode, world)
 
 
 def as_source(data: Any) -> Source:

@@ -108,7 +108,7 @@ def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> C
     return write_table(storage, request, env)
 
 
-def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema) -> Operation:
+def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env) -> Operation:
     """The operation the options ask for; upsert otherwise, or insert where keys are made automatically.
 
     Rows of such a table that were read from it carry their keys, so they are updates.
@@ -116,7 +116,7 @@ def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: p
     if config.is_set(_OPERATION):
         return parse_operation(config.text(_OPERATION))
     if mode == "append" and is_table(storage):
-        keyed = bool(load_table_config(storage).record_key_fields) or _have_keys(schema)
+        keyed = bool(load_table_config(storage, env).record_key_fields) or _have_keys(schema)
     else:
         keyed = config.is_set("hoodie.datasource.write.recordkey.field")
     return parse_operation(config.text(_OPERATION)) if keyed else "insert"

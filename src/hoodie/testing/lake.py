@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.env import SystemEnv
 from hoodie.services import SaveMode
 from hoodie.spec import CommitMetadata
 from hoodie.storage import Storage, open_storage
@@ -35,6 +36,13 @@ def row(id: str, v: str | None = "a", ts: int | None = 1, part: str | None = "p"
 
 def table_of(rows: Iterable[Row], schema: pa.Schema = ROWS) -> pa.Table:
     return pa.Table.from_pylist([dict(one) for one in rows], schema=schema)
+
+
+class Awake(SystemEnv):
+    """The real world, but for sleep: tests do not wait for what will not come."""
+
+    def sleep(self, seconds: float) -> None:
+        del seconds
 
 
 @dataclass
@@ -60,16 +68,16 @@ class Lake:
 
     @property
     def table(self) -> Table:
-        return Table.open(self.uri, options=self.options)
+        return Table.open(self.uri, options=self.options, env=Awake())
 
     def save(self, rows: Any, mode: SaveMode = "append", **options: Any) -> Committed | None:
         """A write in a save mode, as a DataFrame's; makes the table if need be."""
-        return write(as_source(self._data(rows)), self.uri, {**self.options, **_dotted(options)}, mode)
+        return write(as_source(self._data(rows)), self.uri, {**self.options, **_dotted(options)}, mode, env=Awake())
 
     def write(self, operation: str, rows: Any, options: Mapping[str, Any] | None = None) -> Committed:
         """An operation in save mode append."""
         asked = {"hoodie.datasource.write.operation": operation, **(options or {})}
-        done = write(as_source(self._data(rows)), self.uri, {**self.options, **asked}, "append")
+        done = write(as_source(self._data(rows)), self.uri, {**self.options, **asked}, "append", env=Awake())
         assert done is not None
         return done
 

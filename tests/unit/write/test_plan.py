@@ -92,3 +92,38 @@ def test_workload_counts_inserts_and_updates_per_partition() -> None:
     placed = place_upserts(np.arange(6), [hits(one, [3, 9], [1, 2])], PARTITIONS, move_partitions=False)
     counted = plan_work(plan_files(placed, {}, 10, SIZING))
     assert counted == {"p": PartitionWork(2, {"a-0": (one.base_instant, 2)}), "q": PartitionWork(2)}
+
+
+def test_rows_that_may_not_become_new_ones_still_update() -> None:
+    found = [hits(slice_of("p", "a-0"), [3], [1])]
+    placed = place_upserts(np.array([2]), found, PARTITIONS, move_partitions=False)
+    assert [numbers(file.update_positions) for file in placed.files] == [[1]]
+    assert {name: numbers(rows) for name, rows in placed.inserts.items()} == {"p": [2]}
+
+
+def test_key_found_here_and_elsewhere_is_updated_here_and_dropped_there() -> None:
+    found = [hits(slice_of("p", "a-0"), [3], [1]), hits(slice_of("q", "b-0"), [8], [1])]
+    placed = place_upserts(np.array([1]), found, PARTITIONS, move_partitions=True)
+    assert [(file.partition, numbers(file.update_rows), numbers(file.drop_rows)) for file in placed.files] == [
+        ("p", [3], []),
+        ("q", [], [8]),
+    ]
+    assert placed.inserts == {}
+
+
+def test_row_that_beats_one_of_two_stored_ones_elsewhere_is_not_stored_a_third_time() -> None:
+    found = [hits(slice_of("q", "a-0"), [3], [1], [True]), hits(slice_of("r", "b-0"), [8], [1], [False])]
+    placed = place_upserts(np.array([1]), found, PARTITIONS, move_partitions=True)
+    assert [(file.partition, numbers(file.drop_rows)) for file in placed.files] == [("q", [3])]
+    assert placed.inserts == {}
+
+
+def test_sorted_inserts_keep_their_order_over_files() -> None:
+    placed = place_inserts(np.array([3, 0, 2, 1, 5, 4]), PARTITIONS)
+    files = plan_files(placed, {}, 500, SIZING)
+    assert [numbers(file.insert_positions) for file in files] == [[3, 0], [2, 1], [5, 4]]
+
+
+def test_positions_elsewhere() -> None:
+    assert PARTITIONS.elsewhere(np.array([0, 3, 4]), "p").tolist() == [False, False, True]
+    assert PARTITIONS.elsewhere(np.array([0, 4]), "unknown").tolist() == [True, True]
