@@ -53,6 +53,7 @@ MIB: Final = 1024 * 1024
 _FEW_VALUES: Final = frozenset((COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD))
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
+_BUFFER_BYTES: Final = 512 * 1024
 
 Codec = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 
@@ -161,7 +162,9 @@ class BaseFileWriter:
         self._waiting_bytes = 0
         self._rows = 0
         self._stats: BaseFileStats | None = None
-        self._sink = storage.open_output(path)
+        self._sink = _Sink(storage.open_output(path))
+        # Arrow writes page by page; through Python each of them costs more than its bytes.
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _BUFFER_BYTES)
 
     def write(self, rows: pa.Table | pa.RecordBatch, *, inherited: bool = False) -> None:
         """Append rows in the writer's schema; string columns may be dictionary-encoded, which is cheap for meta
@@ -190,7 +193,7 @@ class BaseFileWriter:
 
     def size_estimate(self) -> int:
         """Bytes the file would have if it ended here, roughly: what is written plus a guess for what waits."""
-        written = int(self._sink.tell())
+        written = int(self._buffered.tell())
         done = self._rows - sum(table.num_rows for table in self._waiting)
         return written + (self._waiting_bytes // 3 if done == 0 else written * (self._rows - done) // done)
 
@@ -212,6 +215,7 @@ class BaseFileWriter:
                 # The parquet writer must not try to finish the file when it is collected.
                 self._parquet.is_open = False
             self._sink.abort()
+            self._buffered.close()
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +267,7 @@ class BaseFileWriter:
         with writing(self._path):
             if self._parquet is None:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
-                self._parquet = pq.ParquetWriter(self._sink, self._schema, **_parquet_options(self._options, leaves))
+                self._parquet = pq.ParquetWriter(self._buffered, self._schema, **_parquet_options(self._options, leaves))
             if table.num_rows:
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
                 self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
@@ -276,14 +280,46 @@ class BaseFileWriter:
         with writing(self._path):
             self._parquet.add_key_value_metadata(self._footer())
             self._parquet.close()
-            size_bytes = int(self._sink.tell())
-            self._sink.close()
+            size_bytes = int(self._buffered.tell())
+            self._buffered.close()
+            self._sink.finish()
         low, high = (None, None) if found is None else (found.low, found.high)
         return BaseFileStats(self._path, size_bytes, self._rows, low, high)
 
     def _footer(self) -> dict[str, str]:
         values = {AVRO_SCHEMA_FOOTER_KEY: self._avro_schema, MODEL_FOOTER_KEY: "avro"}
         return values if self._keys is None else values | self._keys.footer()
+
+
+class _Sink:
+    """The storage's file as Arrow's buffer sees it: once aborted it takes what the buffer still holds, and drops it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._aborted = False
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data) if self._aborted else int(self._file.write(data))
+
+    def flush(self) -> None:
+        """Nothing: closing is what counts."""
+
+    def close(self) -> None:
+        """Nothing: the buffer also closes after an error; see `finish`."""
+
+    def finish(self) -> None:
+        self._file.close()
+
+    def abort(self) -> None:
+        self._aborted = True
+        self._file.abort()
 
 
 class _Keys:
