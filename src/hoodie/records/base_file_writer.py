@@ -267,7 +267,8 @@ class BaseFileWriter:
         with writing(self._path):
             if self._parquet is None:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
-                self._parquet = pq.ParquetWriter(self._buffered, self._schema, **_parquet_options(self._options, leaves))
+                options = _parquet_options(self._options, leaves)
+                self._parquet = pq.ParquetWriter(self._buffered, self._schema, **options)
             if table.num_rows:
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
                 self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
