@@ -8,7 +8,7 @@ It does not know any particular table; `table_config.profile_of` joins it with a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hoodie.errors import Unsupported
@@ -19,6 +19,7 @@ from hoodie.spec.keys import HOODIE_DIR
 from hoodie.spec.markers import MarkerKind
 
 Slicing = Literal["base_instant", "completion"]
+HistoryForm = Literal["log_files", "parquet_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Capabilities:
     `rollback_command_blocks`: rolled-back log blocks stay and get a command block; otherwise log files are deleted.
     `plan_paths_with_scheme`: log file paths in rollback metadata keep `file:` (Hudi 0.15); otherwise it is stripped.
     `complex_single_key_named`: a COMPLEX key of one field is written `field:value`; otherwise the bare value.
+    `complex_single_key_settled`: that spelling is certain; otherwise releases differ and stored keys must be asked.
     `typed_partition_fields`: partition fields of the CUSTOM generator keep `:simple` and `:timestamp`.
     `prev_base_file`: write stats name the previous base file.
     `clean_inflight_repeats_plan`: `clean.inflight` is a copy of the plan instead of empty.
@@ -38,6 +40,7 @@ class Capabilities:
     rollback_command_blocks: bool
     plan_paths_with_scheme: bool
     complex_single_key_named: bool
+    complex_single_key_settled: bool
     typed_partition_fields: bool
     prev_base_file: bool
     clean_inflight_repeats_plan: bool
@@ -47,14 +50,16 @@ class Capabilities:
 class FormatProfile:
     """One version of the format.
 
-    `timeline_dir` and `history_dir` are folders relative to the base path. `slicing` says how log files find their
-    slice, `incremental_by` which time of an instant incremental reads go by, `log_marker` how a log file is announced.
+    `timeline_dir` and `history_dir` are folders relative to the base path. `history_form` says in what archived
+    instants are kept, `slicing` how log files find their slice, `incremental_by` which time of an instant incremental
+    reads go by, `log_marker` how a log file is announced.
     """
 
     table_version: int
     layout_version: int
     timeline_dir: str
     history_dir: str
+    history_form: HistoryForm
     instant_names: InstantNames
     commit_codec: CommitCodec
     dialect: Dialect
@@ -70,6 +75,7 @@ V6 = FormatProfile(
     layout_version=1,
     timeline_dir=HOODIE_DIR,
     history_dir=f"{HOODIE_DIR}/archived",
+    history_form="log_files",
     instant_names=LayoutOneNames(),
     commit_codec=JsonCommitCodec(),
     dialect="0.15",
@@ -82,6 +88,7 @@ V6 = FormatProfile(
         rollback_command_blocks=True,
         plan_paths_with_scheme=True,
         complex_single_key_named=False,
+        complex_single_key_settled=False,
         typed_partition_fields=False,
         prev_base_file=False,
         clean_inflight_repeats_plan=True,
@@ -93,18 +100,20 @@ _SINCE_8 = Capabilities(
     rollback_command_blocks=False,
     plan_paths_with_scheme=False,
     complex_single_key_named=True,
+    complex_single_key_settled=False,
     typed_partition_fields=True,
     prev_base_file=True,
     clean_inflight_repeats_plan=False,
 )
 
 
-def _since_8(table_version: int) -> FormatProfile:
+def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
     return FormatProfile(
         table_version=table_version,
         layout_version=2,
         timeline_dir=f"{HOODIE_DIR}/timeline",
         history_dir=f"{HOODIE_DIR}/timeline/history",
+        history_form="parquet_files",
         instant_names=LayoutTwoNames(),
         commit_codec=AvroCommitCodec(),
         dialect="1.x",
@@ -112,12 +121,12 @@ def _since_8(table_version: int) -> FormatProfile:
         stores_completion_time=True,
         incremental_by="completed",
         log_marker=MarkerKind.CREATE,
-        capabilities=_SINCE_8,
+        capabilities=capabilities,
     )
 
 
-V8 = _since_8(8)
-V9 = _since_8(9)
+V8 = _since_8(8, _SINCE_8)
+V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True))
 
 PROFILES: dict[int, FormatProfile] = {profile.table_version: profile for profile in (V6, V8, V9)}
 CURRENT = V9

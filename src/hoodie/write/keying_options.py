@@ -62,7 +62,8 @@ def needs_stored_key(table: TableConfig, profile: FormatProfile, schema: pa.Sche
 
 
 def _may_lack_name(table: TableConfig, profile: FormatProfile) -> bool:
-    return profile.table_version < 9 and table.keygen_type == "COMPLEX" and len(table.record_key_fields) == 1
+    settled = profile.capabilities.complex_single_key_settled
+    return not settled and table.keygen_type == "COMPLEX" and len(table.record_key_fields) == 1
 
 
 def _is_timestamp(schema: pa.Schema, name: str) -> bool:

@@ -18,7 +18,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
-from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for
+from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for, profile_of
 from hoodie.spec.keys import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -177,7 +177,7 @@ def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool =
 def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, object]]:
     """(key, value asked for, value of the table) for every option that is set and that the table fixes."""
     fields, types = _partition_fields(config)
-    if table.table_version < 8 or not any(types):
+    if not profile_of(table).capabilities.typed_partition_fields or not any(types):
         types = ("",) * len(fields)
     stored_types = table.partition_field_types
     readers: dict[str, tuple[Callable[[], object], object]] = {
