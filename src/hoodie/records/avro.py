@@ -12,7 +12,7 @@ base file (`parquet.avro.schema`, with them). Readers compare these texts and pa
 5. Meta columns carry an empty `doc`; other columns a `doc` only when they have a comment.
 
 `from_avro` also takes what other writers produce: bytes decimals, enums, named references, [T, null] order, other
-logical types.
+logical types and unions (`avro_nodes.py` says what becomes of them).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Invalid
-from hoodie.records.schema import COMMENT_KEY, comment_of, is_list, is_meta, list_type, map_type
+from hoodie.records.avro_nodes import parse_nodes
+from hoodie.records.schema import comment_of, is_list, is_meta
 
 _LEAF_TO_AVRO: Final[dict[pa.DataType, Any]] = {
     pa.bool_(): "boolean",
@@ -39,27 +40,6 @@ _LEAF_TO_AVRO: Final[dict[pa.DataType, Any]] = {
     pa.timestamp("ms", tz="UTC"): {"type": "long", "logicalType": "timestamp-millis"},
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
     pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
-}
-
-_PRIMITIVES: Final[dict[str, pa.DataType]] = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-    "enum": pa.string(),
-    "fixed": pa.binary(),
-    "null": pa.null(),
-}
-
-_LOGICAL: Final[dict[tuple[str, str], pa.DataType]] = {
-    ("int", "date"): pa.date32(),
-    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
-    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
-    ("long", "local-timestamp-micros"): pa.timestamp("us"),
-    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
 }
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -98,21 +78,11 @@ def without_meta_avro(text: str) -> str:
 def from_avro(text: str) -> pa.Schema:
     """Arrow schema of an Avro record schema, meta columns included if it has them.
 
-    Types become what Spark reads them as: enums strings, `time` logical types their numbers, a union of int and long
-    long. A `doc` becomes the column comment.
-
     Raises:
         Corrupt: the text is not an Avro record schema.
+        Unsupported: a type contains itself.
     """
-    record = _parsed(text)
-    try:
-        names: dict[str, pa.DataType] = {}
-        data_type, _ = _from_type(record, "", names)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Corrupt(
-            f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]
-        ) from error
-    return pa.schema(list(data_type))
+    return pa.schema(list(parse_nodes(text).arrow))
 
 
 def avro_name(table_name: str) -> str:
@@ -211,67 +181,3 @@ def _parsed(text: str) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("type") != "record" or not isinstance(record.get("fields"), list):
         raise Corrupt("Not an Avro record schema", remedy="The schema text in the table is damaged", schema=text[:200])
     return record
-
-
-def _from_type(avro: Any, namespace: str, names: dict[str, pa.DataType]) -> tuple[pa.DataType, bool]:
-    """Arrow type and whether null is allowed."""
-    if isinstance(avro, list):
-        return _from_union(avro, namespace, names)
-    if isinstance(avro, str):
-        found = _PRIMITIVES.get(avro)
-        return (names[_full_name(avro, namespace)] if found is None else found), avro == "null"
-    kind = avro["type"]
-    if isinstance(kind, dict | list):
-        return _from_type(kind, namespace, names)
-    if kind == "array":
-        element, nullable = _from_type(avro["items"], namespace, names)
-        return list_type(pa.field("element", element, nullable=nullable)), False
-    if kind == "map":
-        value, nullable = _from_type(avro["values"], namespace, names)
-        return map_type(pa.field("value", value, nullable=nullable)), False
-    if kind == "record":
-        return _from_record(avro, namespace, names), False
-    data_type = _from_leaf(kind, avro, namespace, names)
-    if "name" in avro:
-        names[_full_name(avro["name"], avro.get("namespace", namespace))] = data_type
-    return data_type, False
-
-
-def _from_leaf(kind: str, avro: dict[str, Any], namespace: str, names: dict[str, pa.DataType]) -> pa.DataType:
-    logical = avro.get("logicalType")
-    if logical == "decimal" and kind in ("bytes", "fixed"):
-        return pa.decimal128(avro["precision"], avro.get("scale", 0))
-    if logical is not None and (kind, logical) in _LOGICAL:
-        return _LOGICAL[kind, logical]
-    return _PRIMITIVES[kind] if kind in _PRIMITIVES else names[_full_name(kind, namespace)]
-
-
-def _from_record(avro: dict[str, Any], namespace: str, names: dict[str, pa.DataType]) -> pa.DataType:
-    full = _full_name(avro["name"], avro.get("namespace", namespace))
-    inner = full.rpartition(".")[0]
-    fields = []
-    for field in avro["fields"]:
-        data_type, nullable = _from_type(field["type"], inner, names)
-        doc = field.get("doc")
-        metadata = None if doc is None or is_meta(field["name"]) else {COMMENT_KEY: doc.encode()}
-        fields.append(pa.field(field["name"], data_type, nullable=nullable, metadata=metadata))
-    names[full] = pa.struct(fields)
-    return names[full]
-
-
-def _from_union(avro: list[Any], namespace: str, names: dict[str, pa.DataType]) -> tuple[pa.DataType, bool]:
-    nullable = "null" in avro
-    branches = [_from_type(branch, namespace, names)[0] for branch in avro if branch != "null"]
-    if not branches:
-        return pa.null(), True
-    if len(branches) == 1:
-        return branches[0], nullable
-    if set(branches) == {pa.int32(), pa.int64()}:
-        return pa.int64(), nullable
-    if set(branches) == {pa.float32(), pa.float64()}:
-        return pa.float64(), nullable
-    return pa.struct([pa.field(f"member{at}", branch) for at, branch in enumerate(branches)]), nullable
-
-
-def _full_name(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"

@@ -1,0 +1,132 @@
+"""Damaged Avro rows and schemas: a table or `Corrupt`, in bounded time and memory.
+
+Rows of random schemas get bytes changed, put in, taken out and cut off; schemas the same as text. What is still read
+must be a sound table that, written again, reads the same.
+
+`make test` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import Corrupt, Invalid, Unsupported
+from hoodie.records import RowBytes, decode_rows, encode_rows, from_avro
+from hoodie.testing.random_avro import RandomAvro, number
+
+SECONDS = float(os.environ.get("HOODIE_FUZZ_SECONDS", "0"))
+SEED = int(os.environ.get("HOODIE_FUZZ_SEED", "20261121"))
+SAMPLE = 150
+LONGEST_SECONDS = 20.0
+TELLING = [
+    b"\x00",
+    b"\x01",
+    b"\x02",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\xff" * 10,
+    number(2**31),
+    number(-(2**63)),
+    number(2**62),
+]
+
+
+def seeds() -> Iterator[int]:
+    """As many seeds as there is time for."""
+    end = time.monotonic() + SECONDS
+    at = 0
+    while at < SAMPLE or time.monotonic() < end:
+        yield SEED + at
+        at += 1
+
+
+def damaged(content: bytes, chance: Random) -> bytes:
+    """`content` with one to four small changes."""
+    changed = bytearray(content)
+    for _ in range(chance.randrange(1, 5)):
+        at = chance.randrange(len(changed) + 1)
+        piece = chance.choice([*TELLING, chance.randbytes(1), bytes(changed[at : at + 9])])
+        match chance.randrange(4):
+            case 0:
+                changed[at : at + len(piece)] = piece
+            case 1:
+                changed[at:at] = piece
+            case 2:
+                del changed[at : at + chance.choice([1, 1, 8, 100])]
+            case _:
+                del changed[chance.choice([at, len(changed) - 1, len(changed)]) :]
+    return bytes(changed)
+
+
+def rows_of(source: RandomAvro, schema: object, *, is_whole: bool) -> RowBytes:
+    """Some rows: damaged inside their own bounds, or all together so that the bounds are wrong."""
+    count = source.chance.choice([1, 2, 70, 200])
+    rows = [source.encode(schema, source.value(schema), source.chance) for _ in range(count)]
+    if is_whole:
+        at = source.chance.randrange(count)
+        rows[at] = damaged(rows[at], source.chance)
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    data = b"".join(rows)
+    return RowBytes(data if is_whole else damaged(data, source.chance), np.cumsum(sizes) - sizes, np.cumsum(sizes))
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_damaged_rows_are_read_soundly_or_refused(is_whole: bool) -> None:
+    refused = 0
+    for seed in seeds():
+        source = RandomAvro(seed, longest=source_length(seed))
+        schema = source.record(1 + seed % 5)
+        text = json.dumps(schema)
+        rows = rows_of(source, schema, is_whole=is_whole)
+        started = time.monotonic()
+        try:
+            decoded = decode_rows(rows, text, path="x.log", offset=7)
+            decoded.validate(full=True)
+            again = decode_rows(encode_rows(decoded, text), text)
+            assert again.num_rows == decoded.num_rows, f"seed {seed}"
+            assert encode_rows(again, text).data == encode_rows(decoded, text).data, f"seed {seed}"
+        except Corrupt as error:
+            refused += 1
+            assert error.facts["path"] == "x.log"
+            assert 7 <= error.facts["offset"] <= 7 + max(len(rows.data), int(rows.ends[-1])), f"seed {seed}"
+        assert time.monotonic() - started < LONGEST_SECONDS, f"seed {seed}"
+        skipped_columns_do_no_harm(rows, text, source.chance)
+    assert refused > 0
+
+
+def source_length(seed: int) -> int:
+    return 300 if seed % 10 == 0 else 4
+
+
+def skipped_columns_do_no_harm(rows: RowBytes, text: str, chance: Random) -> None:
+    names = from_avro(text).names
+    try:
+        decode_rows(rows, text, columns=[chance.choice(names)]).validate(full=True)
+    except Corrupt:
+        return
+
+
+def test_damaged_schemas_are_read_or_refused() -> None:
+    for seed in seeds():
+        source = RandomAvro(seed)
+        schema = source.record(1 + seed % 5)
+        rows = rows_of(source, schema, is_whole=True)
+        text = damaged(json.dumps(schema).encode(), source.chance).decode(errors="replace")
+        try:
+            decoded = decode_rows(rows, text)
+            decoded.validate(full=True)
+        except (Corrupt, Unsupported):
+            continue
+        try:
+            encode_rows(decoded, text)
+        except (Invalid, pa.ArrowInvalid) as error:
+            raise AssertionError(f"seed {seed}: what was read cannot be written") from error
