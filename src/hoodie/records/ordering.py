@@ -93,8 +93,35 @@ def newer_wins(incoming: Sequence[Column], stored: Sequence[Column], deleted: Co
         wins &= ~(undecided & less)
         undecided &= equal
     if deleted is not None:
-        wins |= _goes_by_time([_flat(column) for column in incoming], _flat(deleted))
+        wins |= goes_by_time(incoming, deleted)
     return wins
+
+
+def goes_by_time(ordering: Sequence[Column], deleted: Column) -> Mask:
+    """Deletes whose ordering value is the default: NULL throughout, or a single int column's 0. Without ordering
+    columns all deletes.
+    """
+    default = np.ones(len(deleted), dtype=np.bool_)
+    for column in map(_flat, ordering):
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        if len(ordering) == 1 and pa.types.is_int32(column.type):
+            missing = missing | pc.fill_null(pc.equal(column, 0), True).to_numpy(zero_copy_only=False)
+        default &= missing
+    is_delete: Mask = pc.fill_null(_flat(deleted), False).to_numpy(zero_copy_only=False)
+    return is_delete & default
+
+
+def greatest(codes: Positions, ordering: Sequence[pa.Array], above: Sequence[Mask] = ()) -> Positions:
+    """Of the rows with one code the position of that with the greatest ordering values, the last of them on a tie.
+
+    The answer is ordered by code. `above` are masks that count more than ordering values, the last one most.
+    """
+    # lexsort is stable, so rows that are equal in all of these stay in input order and the later one ends up last.
+    sort_keys = [rank for column in reversed(ordering) for rank in reversed(_ranks(column))]
+    order = np.lexsort((*sort_keys, *above, codes))
+    ends = np.append(codes[order][1:] != codes[order][:-1], True)
+    winners: Positions = order[ends] if len(order) else order
+    return winners
 
 
 def _winners(keys: pa.Array, ordering: list[pa.Array], deleted: pa.Array | None) -> Positions:
@@ -106,31 +133,12 @@ def _winners(keys: pa.Array, ordering: list[pa.Array], deleted: pa.Array | None)
     in_play = np.ones(len(codes), dtype=np.bool_)
     lowest = np.zeros(len(codes), dtype=np.bool_)
     if deleted is not None:
-        lowest = _goes_by_time(ordering, deleted)
+        lowest = goes_by_time(ordering, deleted)
         if lowest.any():
             era = np.full(codes.max() + 1, -1, dtype=np.int64)
             era[codes[lowest]] = positions[lowest]  # NumPy keeps the last of repeated targets
             in_play = positions >= era[codes]
-    # lexsort is stable, so rows that are equal in all of these stay in input order and the later one ends up last.
-    sort_keys = [rank for column in reversed(ordering) for rank in reversed(_ranks(column))]
-    if lowest.any():
-        sort_keys += [~lowest, in_play]
-    order = np.lexsort((*sort_keys, codes))
-    ends = np.append(codes[order][1:] != codes[order][:-1], True)
-    winners: Positions = order[ends]
-    return winners
-
-
-def _goes_by_time(ordering: Sequence[pa.Array], deleted: pa.Array) -> Mask:
-    """Deletes whose ordering value is the default: NULL throughout, or a single int column's 0."""
-    default = np.ones(len(deleted), dtype=np.bool_)
-    for column in ordering:
-        missing = column.is_null().to_numpy(zero_copy_only=False)
-        if len(ordering) == 1 and pa.types.is_int32(column.type):
-            missing = missing | pc.fill_null(pc.equal(column, 0), True).to_numpy(zero_copy_only=False)
-        default &= missing
-    is_delete: Mask = pc.fill_null(deleted, False).to_numpy(zero_copy_only=False)
-    return is_delete & default
+    return greatest(codes, ordering, (~lowest, in_play) if lowest.any() else ())
 
 
 def _compared(new: pa.Array, old: pa.Array) -> tuple[Mask, Mask]:

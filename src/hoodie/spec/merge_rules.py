@@ -46,8 +46,8 @@ _STRATEGIES: dict[MergeMode, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _BuiltIn:
-    """How version 9 expresses a payload class of Hudi's."""
+class BuiltInPayload:
+    """How version 9 expresses a payload class of Hudi's. `properties` have bare names."""
 
     mode: MergeMode
     partial_update: str | None = None
@@ -57,20 +57,20 @@ class _BuiltIn:
 
 _DEBEZIUM_DELETES = {keys.DELETE_FIELD: "_change_operation_type", keys.DELETE_MARKER: "d"}
 
-_BUILT_IN: dict[str, _BuiltIn] = {
-    OVERWRITE_WITH_LATEST: _BuiltIn(COMMIT_TIME),
-    DEFAULT_PAYLOAD: _BuiltIn(EVENT_TIME),
-    EVENT_TIME_PAYLOAD: _BuiltIn(EVENT_TIME),
-    OVERWRITE_NON_DEFAULTS: _BuiltIn(COMMIT_TIME, "IGNORE_DEFAULTS"),
-    PARTIAL_UPDATE: _BuiltIn(EVENT_TIME, "IGNORE_DEFAULTS"),
-    AWS_DMS: _BuiltIn(COMMIT_TIME, properties={keys.DELETE_FIELD: "Op", keys.DELETE_MARKER: "D"}),
-    POSTGRES_DEBEZIUM: _BuiltIn(
+_BUILT_IN: dict[str, BuiltInPayload] = {
+    OVERWRITE_WITH_LATEST: BuiltInPayload(COMMIT_TIME),
+    DEFAULT_PAYLOAD: BuiltInPayload(EVENT_TIME),
+    EVENT_TIME_PAYLOAD: BuiltInPayload(EVENT_TIME),
+    OVERWRITE_NON_DEFAULTS: BuiltInPayload(COMMIT_TIME, "IGNORE_DEFAULTS"),
+    PARTIAL_UPDATE: BuiltInPayload(EVENT_TIME, "IGNORE_DEFAULTS"),
+    AWS_DMS: BuiltInPayload(COMMIT_TIME, properties={keys.DELETE_FIELD: "Op", keys.DELETE_MARKER: "D"}),
+    POSTGRES_DEBEZIUM: BuiltInPayload(
         EVENT_TIME,
         "FILL_UNAVAILABLE",
         ("_event_lsn",),
         _DEBEZIUM_DELETES | {keys.UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
     ),
-    MYSQL_DEBEZIUM: _BuiltIn(EVENT_TIME, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETES),
+    MYSQL_DEBEZIUM: BuiltInPayload(EVENT_TIME, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETES),
 }
 _MODE_OF_PAYLOAD_V8: dict[str, MergeMode] = {
     OVERWRITE_WITH_LATEST: COMMIT_TIME,
@@ -99,6 +99,11 @@ def merge_properties(choice: MergeChoice, *, table_version: int, merge_on_read: 
     if table_version <= 6:
         return _version_6(choice, merge_on_read)
     return _version_8(choice) if table_version == 8 else _version_9(choice)
+
+
+def built_in_payload(payload_class: str | None) -> BuiltInPayload | None:
+    """What version 9 says instead of this payload class; None for a class that is not Hudi's own."""
+    return _BUILT_IN.get(payload_class or "")
 
 
 def inferred_mode(payload_class: str | None, *, has_ordering: bool) -> MergeMode:
@@ -133,7 +138,7 @@ def _version_8(choice: MergeChoice) -> dict[str, str]:
 
 
 def _version_9(choice: MergeChoice) -> dict[str, str]:
-    built_in = _BUILT_IN.get(choice.payload_class or "")
+    built_in = built_in_payload(choice.payload_class)
     if built_in is not None:
         _ensure_agree(choice, built_in.mode)
         found = _ordering(built_in.ordering_fields or choice.ordering_fields)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from hoodie.engine import Arrangement, Source, TaskId
 from hoodie.records import BaseFileWriter
+from hoodie.records.deletion import without_deleted
 from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, new_file_id
-from hoodie.write.deletion import without_deleted
 from hoodie.write.file_task import Stamp, WriteTarget
 from hoodie.write.incoming import KEY, PARTITION, split_by_partition
 from hoodie.write.intake import Keying, key_rows

@@ -20,7 +20,7 @@ from hoodie.engine import Engine, TaskId
 from hoodie.index import Positions
 from hoodie.records import newest
 from hoodie.records.columns import column
-from hoodie.write.deletion import DeleteMarker, deletion_columns, is_deleted
+from hoodie.records.deletion import DeleteMarker, deletion_columns, is_deleted
 from hoodie.write.incoming import ARRIVAL, KEY, Incoming
 
 EMPTY: Positions = np.empty(0, dtype=np.int64)

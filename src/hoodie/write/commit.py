@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import Conflict, Fenced, HudiError
 from hoodie.handle import TableHandle, timeline_of
+from hoodie.notebook import html_table
 from hoodie.spec import CommitMetadata, Instant, PartitionMetafile, WriteStat, encode_partition_metafile, marker_dir
 from hoodie.timeline import Timeline, complete, load_markers
 
@@ -39,6 +40,12 @@ class Committed:
     updates: int
     deletes: int
     partitions: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        counts = ("files", "size_bytes", "rows_written", "inserts", "updates", "deletes")
+        facts = [("instant", self.instant), ("completed", self.completed), ("partitions", len(self.partitions))]
+        facts += [(name.replace("_", " "), f"{getattr(self, name):,}") for name in counts]
+        return html_table(f"{self.operation} committed", (), facts)
 
 
 @dataclass(frozen=True, slots=True)

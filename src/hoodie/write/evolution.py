@@ -10,8 +10,8 @@ from hoodie.config import Config
 from hoodie.errors import Invalid
 from hoodie.records import EvolutionRules, reconcile, storable, without_meta
 from hoodie.records.columns import has_column
+from hoodie.records.deletion import ensure_boolean
 from hoodie.spec import TableConfig
-from hoodie.write.deletion import ensure_boolean
 from hoodie.write.options import WriteOptions
 
 _FILLING = ("hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns")

@@ -30,10 +30,10 @@ from hoodie.records import (
     read_footer,
     with_meta,
 )
+from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
 from hoodie.storage import Storage
 from hoodie.write.combine import ordering_values, root_columns
-from hoodie.write.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.write.incoming import KEY, PARTITION, RowsRef
 
 COMMIT_TIME = "_hoodie_commit_time"

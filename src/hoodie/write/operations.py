@@ -23,6 +23,7 @@ from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle
 from hoodie.index import FileHits, LookupTask, Positions, find_in_file
 from hoodie.records import newer_wins, to_avro
+from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
     EMPTY_REPLACE,
     CommitMetadata,
@@ -50,7 +51,6 @@ from hoodie.write.combine import (
     sorted_by_key,
 )
 from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
-from hoodie.write.deletion import deletion_columns, is_deleted
 from hoodie.write.file_sizing import average_record_bytes
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef

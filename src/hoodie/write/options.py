@@ -24,9 +24,8 @@ from hoodie.records import (
     MergeRule,
     parse_codec,
 )
+from hoodie.records.deletion import DeleteMarker, delete_marker
 from hoodie.spec import FormatProfile, TableConfig
-from hoodie.spec.keys import DELETE_FIELD, DELETE_MARKER
-from hoodie.write.deletion import DeleteMarker
 from hoodie.write.file_sizing import SizingOptions
 from hoodie.write.keying_options import key_generator
 
@@ -238,11 +237,7 @@ def _merge_rule(config: Config, table: TableConfig) -> MergeRule:
 
 def _delete_marker(config: Config, table: TableConfig) -> DeleteMarker | None:
     """Column and text that mark deletes: the table's merge properties, else the options; both or neither are set."""
-    given = {**config.explicit, **table.merge_properties}
-    field, marker = given.get(DELETE_FIELD), given.get(DELETE_MARKER)
-    if (field is None) != (marker is None):
-        raise Invalid(f"Only one of {DELETE_FIELD} and {DELETE_MARKER} is set", remedy="Set both or neither")
-    return None if field is None or marker is None else DeleteMarker(field, marker)
+    return delete_marker({**config.explicit, **table.merge_properties})
 
 
 def _duplicate_policy(config: Config) -> DuplicatePolicy:

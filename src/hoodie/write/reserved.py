@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.errors import Conflict
-from hoodie.spec import parse_requested_replace
+from hoodie.spec import input_groups, parse_requested_replace
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_requested
 from hoodie.view import GroupId
@@ -22,9 +22,8 @@ def load_reserved(storage: Storage, timeline: Timeline) -> frozenset[GroupId]:
     for instant in timeline.pending():
         if instant.action in _ACTIONS:
             data = load_requested(storage, timeline.profile, instant)
-            plan = parse_requested_replace(data, instant_path(timeline.profile, instant)).clustering_plan or {}
-            for group in plan.get("inputGroups") or ():
-                groups.update((part["partitionPath"] or "", part["fileId"]) for part in group.get("slices") or ())
+            path = instant_path(timeline.profile, instant)
+            groups.update(input_groups(parse_requested_replace(data, path), path))
     return frozenset(groups)
 
 

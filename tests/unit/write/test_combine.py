@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
+from hoodie.records.deletion import DeleteMarker
 from hoodie.storage import MemoryStorage
 from hoodie.write.combine import HeldKeys, SpooledKeys, keys_of, plan_combine, run_combine, same_keys, sorted_by_key
-from hoodie.write.deletion import DeleteMarker
 from hoodie.write.incoming import ARRIVAL, KEY, PARTITION, Incoming, MemoryRows, Part, SpooledRows, in_memory
 
 ENGINE = LocalEngine(1)

@@ -2,8 +2,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Conflict, Corrupt, Invalid
+from hoodie.records.deletion import DeleteMarker, deletion_columns, ensure_boolean, is_deleted, without_deleted
 from hoodie.view import FileSlice
-from hoodie.write.deletion import DeleteMarker, deletion_columns, ensure_boolean, is_deleted, without_deleted
 from hoodie.write.overwrite import Switch, encode_switch, parse_switch
 from hoodie.write.replace import match_partitions, plan_replaced
 from hoodie.write.reserved import ensure_free
