@@ -1,8 +1,16 @@
 """What the bytes mean: files of the table format as values, in all versions. No storage, no clock."""
 
 from hoodie.spec import keys
+from hoodie.spec.archived_entry import ArchivedEntry, parse_archived_commit, parse_archived_entry
 from hoodie.spec.avro_container import encode_container, is_container, parse_container
 from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema, schema_names
+from hoodie.spec.bootstrap_index import (
+    BOOTSTRAP_PARTITIONS_FILE,
+    BootstrapPartition,
+    parse_bootstrap_partition,
+    partition_key,
+)
+from hoodie.spec.clean_metadata import parse_earliest_retained
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec, parse_commit
 from hoodie.spec.commit_metadata import CommitMetadata, PartitionWork, workload_profile
 from hoodie.spec.compaction_plan import parse_compaction_plan
@@ -15,6 +23,13 @@ from hoodie.spec.file_names import (
     parse_base_file_name,
     parse_log_file_name,
     parse_write_token,
+)
+from hoodie.spec.history_manifest import (
+    HISTORY_VERSION_FILE,
+    MANIFEST_PREFIX,
+    HistoryFile,
+    encode_manifest,
+    parse_manifest,
 )
 from hoodie.spec.instant import (
     CLEAN,
@@ -46,6 +61,22 @@ from hoodie.spec.instant_time import (
     next_instant_time,
     parse_instant_time,
 )
+from hoodie.spec.json_text import parse_json
+from hoodie.spec.log_block import (
+    ROLLBACK_COMMAND,
+    BlockKind,
+    HeaderKey,
+    LogBlock,
+    encode_block,
+)
+from hoodie.spec.log_file import parse_log_file
+from hoodie.spec.log_records import (
+    RECORD_CONTENT_VERSION,
+    RECORD_LENGTH_BYTES,
+    encode_records,
+    iter_records,
+    parse_record_marks,
+)
 from hoodie.spec.markers import (
     MARKER_TYPE_FILE,
     Marker,
@@ -73,6 +104,7 @@ from hoodie.spec.replace_plan import (
     RequestedReplace,
     delete_partition_request,
     encode_requested_replace,
+    input_groups,
     parse_requested_replace,
 )
 from hoodie.spec.rollback_plan import (
@@ -85,6 +117,20 @@ from hoodie.spec.rollback_plan import (
     encode_rollback_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
+)
+from hoodie.spec.schema_history import (
+    IdArray,
+    IdField,
+    IdKind,
+    IdMap,
+    IdRecord,
+    SchemaHistory,
+    SchemaVersion,
+    encode_schema_history,
+    encode_schema_version,
+    named_fields,
+    parse_schema_history,
+    parse_schema_version,
 )
 from hoodie.spec.table_config import (
     KEYGEN_CLASSES,
@@ -99,6 +145,7 @@ from hoodie.spec.table_config import (
 from hoodie.spec.write_stat import NULL_COMMIT, RuntimeStats, WriteStat
 
 __all__ = [
+    "BOOTSTRAP_PARTITIONS_FILE",
     "CLEAN",
     "CLUSTERING",
     "COMMIT",
@@ -111,30 +158,45 @@ __all__ = [
     "EMPTY_REPLACE",
     "EVENT_TIME",
     "FULL_BOOTSTRAP_INSTANT",
+    "HISTORY_VERSION_FILE",
     "INDEXING",
     "INIT_INSTANT",
     "KEYGEN_CLASSES",
     "LOG_COMPACTION",
+    "MANIFEST_PREFIX",
     "MARKER_TYPE_FILE",
     "METADATA_BOOTSTRAP_INSTANT",
     "NULL_COMMIT",
     "PROFILES",
+    "RECORD_CONTENT_VERSION",
+    "RECORD_LENGTH_BYTES",
     "REPLACE_COMMIT",
     "RESTORE",
     "ROLLBACK",
+    "ROLLBACK_COMMAND",
     "SAVEPOINT",
     "V6",
     "V8",
     "V9",
     "WRITE_ACTIONS",
+    "ArchivedEntry",
     "AvroCommitCodec",
     "AvroSchema",
     "BaseFileName",
+    "BlockKind",
+    "BootstrapPartition",
     "Capabilities",
     "CommitCodec",
     "CommitMetadata",
     "Dialect",
     "FormatProfile",
+    "HeaderKey",
+    "HistoryFile",
+    "IdArray",
+    "IdField",
+    "IdKind",
+    "IdMap",
+    "IdRecord",
     "Instant",
     "InstantInfo",
     "InstantNames",
@@ -142,6 +204,7 @@ __all__ = [
     "JsonCommitCodec",
     "LayoutOneNames",
     "LayoutTwoNames",
+    "LogBlock",
     "LogFileName",
     "Marker",
     "MarkerKind",
@@ -155,6 +218,8 @@ __all__ = [
     "RollbackPlan",
     "RollbackRequest",
     "RuntimeStats",
+    "SchemaHistory",
+    "SchemaVersion",
     "State",
     "TableConfig",
     "TableType",
@@ -164,40 +229,59 @@ __all__ = [
     "bucket_file_id",
     "comparable_action",
     "delete_partition_request",
+    "encode_block",
     "encode_container",
+    "encode_manifest",
     "encode_partition_metafile",
     "encode_partition_metafile_parquet",
     "encode_properties_text",
+    "encode_records",
     "encode_requested_replace",
     "encode_rollback_metadata",
     "encode_rollback_plan",
+    "encode_schema_history",
+    "encode_schema_version",
     "encode_table_config",
     "format_instant_millis",
     "format_instant_time",
+    "input_groups",
     "is_container",
     "is_marker_list",
     "is_partition_metafile",
+    "iter_records",
     "keys",
     "marker_dir",
     "marker_path",
+    "named_fields",
     "new_file_id",
     "new_table_properties",
     "next_instant_time",
+    "parse_archived_commit",
+    "parse_archived_entry",
     "parse_base_file_name",
+    "parse_bootstrap_partition",
     "parse_commit",
     "parse_compaction_plan",
     "parse_container",
+    "parse_earliest_retained",
     "parse_instant_time",
+    "parse_json",
+    "parse_log_file",
     "parse_log_file_name",
+    "parse_manifest",
     "parse_marker",
     "parse_marker_list",
     "parse_partition_metafile",
     "parse_properties_text",
+    "parse_record_marks",
     "parse_requested_replace",
     "parse_rollback_metadata",
     "parse_rollback_plan",
+    "parse_schema_history",
+    "parse_schema_version",
     "parse_table_config",
     "parse_write_token",
+    "partition_key",
     "partition_metafile_name",
     "profile_for",
     "profile_of",

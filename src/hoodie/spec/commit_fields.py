@@ -2,6 +2,7 @@
 
 1. `STAT_FIELDS` names every value of a write stat as Hudi spells it, beside ours.
 2. Parsing is lenient about what is missing (Hudi's defaults) and unknown (dropped), strict about types.
+3. Partitions and files are named by paths below the table; any other is damage.
 
 It does not know bytes.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hoodie.errors import Corrupt
 from hoodie.spec.commit_metadata import CommitMetadata
+from hoodie.spec.typed_values import inside_table, numbers_of, texts_of, typed, wrong
 from hoodie.spec.write_stat import RuntimeStats, WriteStat
 
 TEXT_FIELDS = {
@@ -76,69 +77,56 @@ def parse_metadata(values: Mapping[str, Any], path: str) -> CommitMetadata:
     """Commit metadata from the values under Hudi's names.
 
     Raises:
-        Corrupt: a value has the wrong type.
+        Corrupt: a value has the wrong type, or a path leaves the table.
     """
-    stats = _typed(values, "partitionToWriteStats", dict, path) or {}
-    replaced = _typed(values, "partitionToReplaceFileIds", dict, path)
-    extra = _typed(values, "extraMetadata", dict, path) or {}
+    stats = typed(values, "partitionToWriteStats", dict, path) or {}
+    replaced = typed(values, "partitionToReplaceFileIds", dict, path)
+    extra = typed(values, "extraMetadata", dict, path) or {}
+    for partition in (*stats, *(replaced or ())):
+        _ensure_partition(partition, path)
     return CommitMetadata(
         partition_to_write_stats={
-            partition: tuple(_parse_stat(stat, path) for stat in stats_here or ())
-            for partition, stats_here in stats.items()
+            partition: tuple(_parse_stat(stat, path) for stat in typed(stats, partition, list, path) or ())
+            for partition in stats
         },
-        compacted=bool(_typed(values, "compacted", bool, path)),
+        compacted=bool(typed(values, "compacted", bool, path)),
         extra_metadata={key: "" if value is None else str(value) for key, value in extra.items()},
-        operation_type=_typed(values, "operationType", str, path),
+        operation_type=typed(values, "operationType", str, path),
         partition_to_replace_file_ids=None
         if replaced is None
-        else {partition: tuple(ids or ()) for partition, ids in replaced.items()},
+        else {partition: texts_of(replaced, partition, path) for partition in replaced},
     )
+
+
+def _ensure_partition(partition: object, path: str) -> None:
+    if not isinstance(partition, str):
+        raise wrong("partition", partition, path)
+    if partition:
+        inside_table(partition, "a partition", path)
 
 
 def _parse_stat(values: object, path: str) -> WriteStat:
     if not isinstance(values, dict):
-        raise _wrong("write stat", values, path)
+        raise wrong("write stat", values, path)
     fields: dict[str, Any] = {}
     for name, attribute in TEXT_FIELDS.items():
-        fields[attribute] = _typed(values, name, str, path)
+        fields[attribute] = typed(values, name, str, path)
     for name, attribute in COUNT_FIELDS.items():
-        fields[attribute] = _typed(values, name, int, path) or 0
+        fields[attribute] = typed(values, name, int, path) or 0
     for name, attribute in NUMBER_FIELDS.items():
-        fields[attribute] = _typed(values, name, int, path)
+        fields[attribute] = typed(values, name, int, path)
     for attribute in ("file_id", "partition_path"):
         fields[attribute] = fields[attribute] or ""
-    fields["cdc_stats"] = _cdc_stats(values.get("cdcStats"), path)
-    log_files = _typed(values, "logFiles", list, path)
-    fields["log_files"] = None if log_files is None else tuple(log_files)
+    fields["cdc_stats"] = numbers_of(values, "cdcStats", path)
+    fields["log_files"] = None if values.get("logFiles") is None else texts_of(values, "logFiles", path)
+    for said in (*filter(None, (fields["path"],)), *(fields["cdc_stats"] or ())):
+        inside_table(said, "a written file", path)
     fields["runtime"] = _parse_runtime(values, path)
     return WriteStat(**fields)
 
 
-def _cdc_stats(value: object, path: str) -> Mapping[str, int] | None:
-    if value is None or isinstance(value, dict):
-        return value
-    raise _wrong("cdcStats", value, path)
-
-
 def _parse_runtime(values: Mapping[str, Any], path: str) -> RuntimeStats | None:
-    found = _typed(values, "runtimeStats", dict, path)
+    found = typed(values, "runtimeStats", dict, path)
     if found is None:
         return None
-    return RuntimeStats(
-        **{attribute: _typed(found, name, int, path) or 0 for name, attribute in RUNTIME_FIELDS.items()}
-    )
-
-
-def _typed(values: Mapping[str, Any], name: str, kind: type, path: str) -> Any:
-    value = values.get(name)
-    if value is None or (isinstance(value, kind) and not (kind is int and isinstance(value, bool))):
-        return value
-    raise _wrong(name, value, path)
-
-
-def _wrong(name: str, value: object, path: str) -> Corrupt:
-    return Corrupt(
-        f"{path}: {name} has the unexpected value {str(value)[:80]!r}",
-        remedy="Restore the file from a copy, or roll the instant back",
-        path=path,
-    )
+    return RuntimeStats(**{attribute: typed(found, name, int, path) or 0 for name, attribute in RUNTIME_FIELDS.items()})

@@ -17,6 +17,7 @@ from typing import Any
 from hoodie.errors import Corrupt
 from hoodie.spec.commit_fields import parse_metadata, stat_values
 from hoodie.spec.commit_metadata import CommitMetadata
+from hoodie.spec.json_text import parse_json
 from hoodie.spec.write_stat import WriteStat
 
 _STAT_KEYS = (
@@ -75,13 +76,13 @@ def parse_commit_json(data: bytes, path: str) -> CommitMetadata:
     if not data:
         return CommitMetadata()
     try:
-        values = json.loads(data)
+        values = parse_json(data)
     except ValueError as error:
         raise Corrupt(
             f"{path} is not valid JSON: {error}",
             remedy="Restore the file from a copy, or roll the instant back",
             path=path,
-            offset=getattr(error, "pos", None),
+            offset=getattr(error, "pos", getattr(error, "start", None)),
         ) from error
     if not isinstance(values, dict):
         raise Corrupt(f"{path} holds no JSON object", remedy="Restore the file from a copy", path=path)

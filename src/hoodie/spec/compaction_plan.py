@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import parse_container
+from hoodie.spec.typed_values import folder_of, records_of, text_of
 
 _RECORD = "HoodieCompactionPlan"
 
@@ -17,9 +18,10 @@ def parse_compaction_plan(data: bytes, path: str) -> tuple[tuple[str, str], ...]
     """(partition path, file id) of every file group of the plan, in the plan's order.
 
     Raises:
-        Corrupt: damaged, or another kind of record.
+        Corrupt: damaged, another kind of record, or a partition outside the table.
     """
     name, record = parse_container(data, path)
     if "operations" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
-    return tuple((one.get("partitionPath") or "", one["fileId"]) for one in record["operations"] or ())
+    operations = records_of(record, "operations", path)
+    return tuple((folder_of(one, "partitionPath", path), text_of(one, "fileId", path)) for one in operations)

@@ -17,9 +17,11 @@ LogKind = Literal["log", "archive"]
 
 BASE_FILE_EXTENSIONS = ("parquet", "orc", "hfile", "lance")
 UNKNOWN_WRITE_TOKEN = "1-0-1"
+MAX_DIGITS = 10
+"""Digits of a version or of a part of a write token. They are 32-bit numbers."""
 
 _BASE = re.compile(r"([^_/]+)_([^_/]+)_([0-9]+)((?:_[^./]*)?)\.([A-Za-z0-9]+)")
-_LOG = re.compile(r"\.([^._/]+)_([^./]*)\.(log|archive)\.([0-9]+)(?:_([0-9]+-[0-9]+-[0-9]+)((?:\.cdc)?))?")
+_LOG = re.compile(r"\.([^._/]+)_([^./]*)\.(log|archive)\.([0-9]{1,10})(?:_([0-9]+-[0-9]+-[0-9]+)((?:\.cdc)?))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,13 @@ class LogFileName:
 
 def parse_base_file_name(name: str) -> BaseFileName | None:
     """The parts of a base file's name, None for any other file (checksums, partition metafiles, logs)."""
+    parts = name.split("_")
+    if len(parts) == 3:  # nearly every name, and there may be a hundred thousand of them
+        instant, _, extension = parts[2].partition(".")
+        is_whole = parts[0] and parts[1] and instant.isascii() and instant.isdecimal() and "/" not in name
+        if is_whole and extension in BASE_FILE_EXTENSIONS and name[0] != ".":
+            return BaseFileName(parts[0], parts[1], instant, extension)
+        return None
     match = _BASE.fullmatch(name)
     if match is None or match[5] not in BASE_FILE_EXTENSIONS or name.startswith("."):
         return None
@@ -96,7 +105,7 @@ def parse_log_file_name(name: str) -> LogFileName | None:
 def parse_write_token(text: str) -> WriteToken | None:
     """The three numbers of a write token, None for any other text."""
     parts = text.split("-")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) <= MAX_DIGITS for part in parts):
         return None
     return WriteToken(*(int(part) for part in parts))
 

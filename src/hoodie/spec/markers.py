@@ -17,6 +17,7 @@ from enum import Enum
 from hoodie.errors import Corrupt
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.keys import TEMP_DIR
+from hoodie.spec.typed_values import is_plain_path
 
 MARKER_TYPE_FILE = "MARKERS.type"
 MARKER_LIST_PREFIX = "MARKERS"
@@ -51,13 +52,13 @@ def marker_path(instant: InstantTime, data_path: str, kind: MarkerKind) -> str:
 
 
 def parse_marker(path: str, instant: InstantTime | None = None) -> Marker | None:
-    """The marker a path names, None for any other file.
+    """The marker a path names, None for any other file and for one that would lie outside the table.
 
     `path` is relative to the base path when `instant` is given, else relative to the marker folder.
     """
     relative = path if instant is None else path.removeprefix(marker_dir(instant) + "/")
     data_path, infix, kind = relative.rpartition(_INFIX)
-    if not infix or not data_path or kind not in MarkerKind.__members__:
+    if not infix or not is_plain_path(data_path) or kind not in MarkerKind.__members__:
         return None
     return Marker(data_path, MarkerKind[kind])
 
@@ -73,11 +74,15 @@ def parse_marker_list(data: bytes, path: str) -> tuple[Marker, ...]:
     Raises:
         Corrupt: a line is not a marker path. The last line may be cut off: its write never began.
     """
-    text = data.decode("utf-8", "replace")
-    *lines, rest = text.split("\n")
-    markers = [(line, parse_marker(line)) for line in lines if line]
-    for line, marker in markers:
-        if marker is None:
-            raise Corrupt(f"{path} has a line that is no marker: {line[:80]!r}", path=path)
-    last = parse_marker(rest) if rest else None
-    return tuple(m for _, m in markers if m is not None) + ((last,) if last is not None else ())
+    markers: list[Marker] = []
+    start = 0
+    *lines, rest = data.split(b"\n")
+    for line in lines:
+        if line:
+            marker = parse_marker(line.decode("utf-8", "replace"))
+            if marker is None:
+                raise Corrupt(f"{path} has a line that is no marker: {line[:80]!r}", path=path, offset=start)
+            markers.append(marker)
+        start += len(line) + 1
+    last = parse_marker(rest.decode("utf-8", "replace"))
+    return (*markers, last) if last is not None else tuple(markers)

@@ -82,7 +82,7 @@ def _parse_parquet(data: bytes, path: str) -> dict[str, str]:
 
     try:
         footer = pq.read_metadata(pa.BufferReader(data)).metadata or {}
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Corrupt(
             f"{path} is a damaged parquet file: {error}", remedy="Write the partition metafile again", path=path
         ) from error

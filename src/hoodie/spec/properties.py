@@ -15,6 +15,9 @@ from datetime import UTC, datetime
 
 from hoodie.errors import Corrupt
 
+MAX_BYTES = 16 << 20
+"""Size of a file that is read. Real ones have a few thousand bytes."""
+
 _ESCAPES = {
     "\t": "\\t",
     "\n": "\\n",
@@ -43,8 +46,11 @@ def parse_properties_text(data: bytes, path: str) -> dict[str, str]:
     """All keys with their values, in file order; the last of several equal keys wins.
 
     Raises:
-        Corrupt: a unicode escape is cut off or not hexadecimal, or the file contains NUL bytes.
+        Corrupt: a unicode escape is cut off or not hexadecimal, the file contains NUL bytes, or it is larger than
+            `MAX_BYTES`.
     """
+    if len(data) > MAX_BYTES:
+        raise Corrupt(f"{path} has more than {MAX_BYTES} bytes", remedy="Restore the file from a copy", path=path)
     if b"\0" in data:
         raise Corrupt(
             f"{path} contains NUL bytes", remedy="Restore the file from a copy", path=path, offset=data.index(b"\0")
@@ -64,19 +70,20 @@ def java_date(moment: datetime) -> str:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines without comments and blanks, with continued lines joined."""
-    pending = ""
+    pending: list[str] = []
     for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = raw.lstrip(_WHITE)
         if not pending and (not line or line[0] in "#!"):
             continue
-        line = pending + line
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            pending = line[:-1]
+            pending.append(line[:-1])
             continue
-        pending = ""
-        yield line
-    if pending:
-        yield pending
+        whole = "".join([*pending, line])
+        pending = []
+        if whole:
+            yield whole
+    if any(pending):
+        yield "".join(pending)
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.typed_values import folder_of, records_of, text_of, typed
 
 _RECORD = "HoodieRequestedReplaceMetadata"
 
@@ -64,13 +65,30 @@ def parse_requested_replace(data: bytes, path: str) -> RequestedReplace:
     """The requested content of a replacecommit; zero bytes (some old writers) mean nothing was said.
 
     Raises:
-        Corrupt: damaged, or another kind of record.
+        Corrupt: damaged, another kind of record, or a clustering plan that names no file groups of the table.
     """
     if not data:
         return EMPTY_REPLACE
     name, record = parse_container(data, path)
     if "clusteringPlan" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
-    return RequestedReplace(
-        record.get("operationType"), record["clusteringPlan"], record.get("extraMetadata"), record.get("version")
+    found = RequestedReplace(
+        typed(record, "operationType", str, path),
+        typed(record, "clusteringPlan", dict, path),
+        typed(record, "extraMetadata", dict, path),
+        typed(record, "version", int, path),
     )
+    input_groups(found, path)
+    return found
+
+
+def input_groups(request: RequestedReplace, path: str) -> tuple[tuple[str, str], ...]:
+    """(partition path, file id) of every file group that a clustering will replace; none for other requests. `path` is
+    the file that says so.
+
+    Raises:
+        Corrupt: the plan does not name groups of the table.
+    """
+    groups = records_of(request.clustering_plan or {}, "inputGroups", path)
+    slices = (part for group in groups for part in records_of(group, "slices", path))
+    return tuple((folder_of(part, "partitionPath", path), text_of(part, "fileId", path)) for part in slices)

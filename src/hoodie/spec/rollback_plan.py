@@ -15,6 +15,7 @@ from typing import Any
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.instant import InstantTime
+from hoodie.spec.typed_values import folder_of, numbers_of, records_of, text_of, texts_of, typed, wrong
 
 _PLAN = "HoodieRollbackPlan"
 _METADATA = "HoodieRollbackMetadata"
@@ -98,24 +99,24 @@ def parse_rollback_plan(data: bytes, path: str) -> RollbackPlan:
     """The plan of a rollback.
 
     Raises:
-        Corrupt: damaged, empty, or not a rollback plan.
+        Corrupt: damaged, empty, not a rollback plan, or a partition outside the table.
     """
     record = _parse(data, path, _PLAN, "instantToRollback")
     if record["instantToRollback"] is None:
         raise Corrupt(f"{path} does not say which instant to roll back", remedy=_REMEDY, path=path)
     return RollbackPlan(
-        _parse_info(record["instantToRollback"]),
+        _parse_info(typed(record, "instantToRollback", dict, path), path),
         tuple(
             RollbackRequest(
-                request["partitionPath"],
-                request.get("fileId"),
-                request.get("latestBaseInstant"),
-                tuple(request.get("filesToBeDeleted") or ()),
-                request.get("logBlocksToBeDeleted"),
+                folder_of(request, "partitionPath", path),
+                typed(request, "fileId", str, path),
+                typed(request, "latestBaseInstant", str, path),
+                texts_of(request, "filesToBeDeleted", path),
+                numbers_of(request, "logBlocksToBeDeleted", path),
             )
-            for request in record.get("RollbackRequests") or ()
+            for request in records_of(record, "RollbackRequests", path)
         ),
-        record.get("version"),
+        typed(record, "version", int, path),
     )
 
 
@@ -152,28 +153,16 @@ def parse_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
     Raises:
         Corrupt: damaged, empty, or not rollback metadata.
     """
-    return parse_rollback_values(_parse(data, path, _METADATA, "startRollbackTime"))
-
-
-def parse_rollback_values(record: Mapping[str, Any]) -> RollbackMetadata:
-    """Rollback metadata from its Avro record."""
+    record = _parse(data, path, _METADATA, "startRollbackTime")
+    partitions = typed(record, "partitionMetadata", dict, path) or {}
     return RollbackMetadata(
-        start_time=record["startRollbackTime"],
-        time_taken_ms=record["timeTakenInMillis"],
-        total_files_deleted=record["totalFilesDeleted"],
-        commits=tuple(record["commitsRollback"]),
-        partitions={
-            partition: RollbackPartition(
-                done["partitionPath"],
-                tuple(done["successDeleteFiles"]),
-                tuple(done["failedDeleteFiles"]),
-                done.get("rollbackLogFiles"),
-                done.get("logFilesFromFailedCommit"),
-            )
-            for partition, done in record["partitionMetadata"].items()
-        },
-        instants=tuple(_parse_info(info) for info in record.get("instantsRollback") or ()),
-        version=record.get("version"),
+        start_time=text_of(record, "startRollbackTime", path),
+        time_taken_ms=typed(record, "timeTakenInMillis", int, path) or 0,
+        total_files_deleted=typed(record, "totalFilesDeleted", int, path) or 0,
+        commits=texts_of(record, "commitsRollback", path),
+        partitions={partition: _parse_partition(done, path) for partition, done in partitions.items()},
+        instants=tuple(_parse_info(info, path) for info in records_of(record, "instantsRollback", path)),
+        version=typed(record, "version", int, path),
     )
 
 
@@ -184,12 +173,24 @@ def _parse(data: bytes, path: str, name: str, must_have: str) -> dict[str, Any]:
     return record
 
 
+def _parse_partition(done: object, path: str) -> RollbackPartition:
+    if not isinstance(done, dict):
+        raise wrong("partitionMetadata", done, path)
+    return RollbackPartition(
+        folder_of(done, "partitionPath", path),
+        texts_of(done, "successDeleteFiles", path),
+        texts_of(done, "failedDeleteFiles", path),
+        numbers_of(done, "rollbackLogFiles", path),
+        numbers_of(done, "logFilesFromFailedCommit", path),
+    )
+
+
 def _info_values(info: InstantInfo) -> dict[str, str]:
     return {"commitTime": info.commit_time, "action": info.action}
 
 
-def _parse_info(record: Mapping[str, Any]) -> InstantInfo:
-    return InstantInfo(record["commitTime"], record["action"])
+def _parse_info(record: Mapping[str, Any], path: str) -> InstantInfo:
+    return InstantInfo(text_of(record, "commitTime", path), text_of(record, "action", path))
 
 
 def _plain(values: Mapping[str, int] | None) -> dict[str, int] | None:

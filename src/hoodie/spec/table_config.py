@@ -21,6 +21,7 @@ from hoodie.spec.instant_time import TimeZone
 from hoodie.spec.merge_rules import MERGE_MODES, MergeMode, inferred_mode
 from hoodie.spec.profile import FormatProfile, profile_for
 from hoodie.spec.properties import encode_properties_text, java_date, parse_properties_text
+from hoodie.spec.typed_values import inside_table
 
 TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
@@ -49,6 +50,7 @@ USER_PROVIDED = "USER_PROVIDED"
 _KEYGEN_TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 _SQL_KEYGENS = ("SPARK_SQL", "SPARK_SQL_UUID")
 _REMEDY = "Restore the file from a copy"
+_MAX_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,12 @@ class TableConfig:
     @property
     def table_version(self) -> int:
         """0 when the file says nothing (tables older than Hudi 0.6) or no number."""
-        text = self._text(keys.VERSION, "0")
-        return int(text) if text.isascii() and text.isdigit() else 0
+        return _number(self._text(keys.VERSION)) or 0
 
     @property
     def checksum(self) -> int | None:
         """The stored checksum; None when there is none or it is no number."""
-        text = self.raw.get(keys.CHECKSUM, "")
-        return int(text) if text.isascii() and text.isdigit() else None
+        return _number(self.raw.get(keys.CHECKSUM, ""))
 
     # Keys and partitions
 
@@ -269,15 +269,16 @@ def profile_of(config: TableConfig) -> FormatProfile:
 
     Raises:
         Unsupported: the table has a version that is not read.
+        Corrupt: one of the folders lies outside the table.
     """
     profile = profile_for(config.table_version)
     if profile.layout_version == 1:
         # Tables written by 1.x or downgraded carry `hoodie.timeline.path` too; layout 1 does not look at it.
         folder = config.raw.get(keys.ARCHIVE_FOLDER) or "archived"
-        return replace(profile, history_dir=f"{keys.HOODIE_DIR}/{folder}")
-    timeline = f"{keys.HOODIE_DIR}/{config.raw.get(keys.TIMELINE_PATH) or 'timeline'}"
+        return replace(profile, history_dir=_folder(keys.HOODIE_DIR, folder, keys.ARCHIVE_FOLDER))
+    timeline = _folder(keys.HOODIE_DIR, config.raw.get(keys.TIMELINE_PATH) or "timeline", keys.TIMELINE_PATH)
     history = config.raw.get(keys.TIMELINE_HISTORY_PATH) or "history"
-    return replace(profile, timeline_dir=timeline, history_dir=f"{timeline}/{history}")
+    return replace(profile, timeline_dir=timeline, history_dir=_folder(timeline, history, keys.TIMELINE_HISTORY_PATH))
 
 
 def infer_keygen_type(config: TableConfig) -> str:
@@ -319,6 +320,14 @@ def parse_table_config(data: bytes, path: str) -> TableConfig:
             path=path,
         )
     return config
+
+
+def _folder(parent: str, said: str, key: str) -> str:
+    return f"{parent}/{inside_table(said, key, keys.PROPERTIES_FILE)}"
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
 
 
 def encode_table_config(config: TableConfig, saved_at: datetime) -> bytes:

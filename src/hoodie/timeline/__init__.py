@@ -1,9 +1,10 @@
 """What happened to a table, in order, and the table's own config: loading, and moving instants from state to state."""
 
+from hoodie.timeline.archived_instant import ArchivedInstant
 from hoodie.timeline.as_of import parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, store_table_config
-from hoodie.timeline.history import has_history, load_archived_commits
+from hoodie.timeline.history import has_history, load_archived_commits, load_archived_metadata, load_history
 from hoodie.timeline.load import (
     instant_path,
     list_instants,
@@ -17,6 +18,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
+    "ArchivedInstant",
     "Timeline",
     "complete",
     "create_requested",
@@ -26,7 +28,9 @@ __all__ = [
     "is_table",
     "list_instants",
     "load_archived_commits",
+    "load_archived_metadata",
     "load_commit_metadata",
+    "load_history",
     "load_instant",
     "load_markers",
     "load_requested",

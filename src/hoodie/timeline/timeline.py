@@ -5,23 +5,28 @@
 2. Order is by requested time, action, state. Times are compared as plain text.
 3. An edit gives a new timeline (`with_instant`, `without`); `load_timeline` after the same change gives an equal one.
 
-It does not know the archived history: times before the first write are taken as committed, as Hudi does.
+It does not know the archived history: times before the first write are taken as committed, as Hudi does. When some of
+those completed can be told to it (`with_archived`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hoodie.notebook import html_table
 from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, WRITE_ACTIONS, FormatProfile, Instant, InstantTime
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The active timeline of one table. `instants` are ordered and have one entry per logical instant."""
+    """The active timeline of one table. `instants` are ordered and have one entry per logical instant. `archived` has
+    completion times of archived writes (by requested time), as far as somebody looked them up.
+    """
 
     profile: FormatProfile
     instants: tuple[Instant, ...]
+    archived: Mapping[InstantTime, InstantTime] = field(default_factory=dict, repr=False, compare=False)
     _completions: dict[InstantTime, InstantTime] = field(init=False, repr=False, compare=False)
     _first_write: Instant | None = field(init=False, repr=False, compare=False)
 
@@ -81,16 +86,26 @@ class Timeline:
         return requested in self._completions or self.is_before_start(requested)
 
     def completion_of(self, requested: InstantTime) -> InstantTime | None:
-        """When the write requested then completed; None if it has not, or lies before the active timeline."""
-        return self._completions.get(requested)
+        """When the write requested then completed; None if it has not, or is archived and was not looked up."""
+        return self._completions.get(requested) or self.archived.get(requested)
 
     def with_instant(self, instant: Instant) -> Timeline:
         """The timeline after `instant` reached its state. An earlier state than the known one changes nothing."""
-        return Timeline(self.profile, furthest([*self.instants, instant]))
+        return Timeline(self.profile, furthest([*self.instants, instant]), self.archived)
 
     def without(self, instant: Instant) -> Timeline:
         """The timeline after all files of the logical instant were removed."""
-        return Timeline(self.profile, tuple(known for known in self.instants if known.logical != instant.logical))
+        kept = tuple(known for known in self.instants if known.logical != instant.logical)
+        return Timeline(self.profile, kept, self.archived)
+
+    def with_archived(self, completions: Mapping[InstantTime, InstantTime]) -> Timeline:
+        """The timeline that knows when these archived writes completed (requested → completed)."""
+        return Timeline(self.profile, self.instants, {**self.archived, **completions})
+
+    def _repr_html_(self) -> str:
+        rows = ((one.requested, one.completed, one.action, one.state.name) for one in reversed(self.instants))
+        header = ("requested", "completed", "action", "state")
+        return html_table("Timeline, newest first", header, rows, total=len(self.instants))
 
 
 def furthest(instants: Iterable[Instant]) -> tuple[Instant, ...]:

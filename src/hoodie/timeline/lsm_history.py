@@ -1,0 +1,183 @@
+"""The history of version 8 and later: parquet files in levels, and a manifest that says which of them count.
+
+1. `_version_` says which manifest is current; where it is missing, damaged or names none that is there, the greatest
+   one is. Without any manifest there is no history.
+2. A row is one instant. Names of files tell ranges, but not reliably (tables that were upgraded); the statistics inside
+   the files do, so these decide which row groups are read.
+3. What an instant did is a column of its own. It is read only for instants that are asked about.
+4. While it is read the history may be compacted and cleaned. When a file is gone, the manifest is read again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hoodie.errors import Corrupt, Missing, Unavailable
+from hoodie.spec import (
+    HISTORY_VERSION_FILE,
+    MANIFEST_PREFIX,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    State,
+    comparable_action,
+    parse_commit,
+    parse_manifest,
+)
+from hoodie.storage import Storage, translated
+from hoodie.timeline.archived_instant import ArchivedInstant, RowPlace
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+MAX_FILE_INSTANTS = 10_000_000
+"""Rows one history file may have: a few damaged bytes in a footer can claim any number."""
+
+_REQUESTED, _COMPLETED, _ACTION, _METADATA = "instantTime", "completionTime", "action", "metadata"
+_ATTEMPTS = 3
+_REMEDY = "Restore the file from a copy"
+
+Answer = TypeVar("Answer")
+
+
+def load_lsm_history(
+    storage: Storage, folder: str, after: InstantTime = "", until: InstantTime | None = None
+) -> tuple[ArchivedInstant, ...]:
+    """Completed instants that were at work in (after, until], in timeline order. Reads the manifest, and three columns
+    of what may have such instants.
+
+    Raises:
+        Corrupt: the manifest or a file it names is damaged or gone.
+    """
+    for attempt in range(_ATTEMPTS):
+        found: dict[tuple[str, str], ArchivedInstant] = {}
+        path = folder
+        try:
+            for name in _current_files(storage, folder):
+                path = f"{folder}/{name}"
+                for one in _instants(storage, path, after, until):
+                    found.setdefault(one.instant.logical, one)
+        except Missing as error:
+            if attempt + 1 < _ATTEMPTS:
+                continue
+            raise Corrupt(f"Archived history {path} is gone", remedy=_REMEDY, path=path) from error
+        return tuple(sorted(found.values(), key=lambda one: one.instant))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def load_lsm_metadata(
+    storage: Storage, instants: Iterable[tuple[ArchivedInstant, RowPlace]]
+) -> dict[InstantTime, CommitMetadata]:
+    """What these commits did, by requested time. Reads one column of the row groups they are in.
+
+    Raises:
+        Corrupt: a file is damaged. Missing: the history was compacted since the instants were loaded.
+    """
+    by_file: dict[str, dict[int, ArchivedInstant]] = defaultdict(dict)
+    for one, place in instants:
+        by_file[place.path][place.row] = one
+    found: dict[InstantTime, CommitMetadata] = {}
+    for path, wanted in by_file.items():
+        with _opened(storage, path) as file:
+            for first, group in _groups(file):
+                rows = [row for row in wanted if first <= row < first + file.metadata.row_group(group).num_rows]
+                if rows:
+                    column = file.read_row_group(group, [_METADATA]).column(_METADATA)
+                    for row in rows:
+                        data = column[row - first].as_py()
+                        if not isinstance(data, bytes | None):
+                            raise _damaged(path, f"the metadata in row {row} is no bytes")
+                        found[wanted[row].requested] = parse_commit(data or b"", path)
+    return found
+
+
+def _instants(storage: Storage, path: str, after: InstantTime, until: InstantTime | None) -> Iterator[ArchivedInstant]:
+    with _opened(storage, path) as file:
+        for first, group in _groups(file):
+            if not _may_have(file, group, after, until):
+                continue
+            rows = file.read_row_group(group, [_REQUESTED, _COMPLETED, _ACTION])
+            columns = (rows.column(name).to_pylist() for name in (_REQUESTED, _COMPLETED, _ACTION))
+            for at, (requested, completed, action) in enumerate(zip(*columns, strict=True)):
+                if not (isinstance(requested, str) and isinstance(action, str) and isinstance(completed, str | None)):
+                    raise _damaged(path, f"row {first + at} names no instant")
+                instant = Instant(requested, comparable_action(action), State.COMPLETED, completed)
+                one = ArchivedInstant(instant, RowPlace(path, first + at))
+                if one.was_at_work(after, until):
+                    yield one
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    """A history file. Damage that shows while it is read is reported as such."""
+    # Nothing else of the timeline needs pyarrow, which takes longer to load than `hoodie timeline` to answer.
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with translated("read", path), storage.open_input(path) as source:
+            file = pq.ParquetFile(source)
+            if file.metadata.num_rows > MAX_FILE_INSTANTS:
+                raise _damaged(path, f"it claims {file.metadata.num_rows} instants")
+            yield file
+    except (pa.ArrowException, KeyError, ValueError, Unavailable) as error:
+        # Arrow reports some damage as an input/output error without a number; those of the system have one.
+        if isinstance(error, Unavailable) and error.facts.get("errno") != "0":
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def _groups(file: pq.ParquetFile) -> Iterator[tuple[int, int]]:
+    """The first row of each row group, and the group's number."""
+    first = 0
+    for group in range(file.num_row_groups):
+        yield first, group
+        first += file.metadata.row_group(group).num_rows
+
+
+def _may_have(file: pq.ParquetFile, group: int, after: InstantTime, until: InstantTime | None) -> bool:
+    """Whether statistics leave room for instants that were at work in (after, until]."""
+    if not after and until is None:
+        return True
+    stats = {
+        column.path_in_schema: column.statistics
+        for column in map(file.metadata.row_group(group).column, range(file.metadata.num_columns))
+        if column.path_in_schema in (_REQUESTED, _COMPLETED) and column.statistics is not None
+    }
+    last = _bound(stats.get(_COMPLETED), lambda one: one.max)
+    first = _bound(stats.get(_REQUESTED), lambda one: one.min)
+    completed_known = _COMPLETED in stats and stats[_COMPLETED].null_count == 0
+    ended_before = completed_known and last is not None and last <= after
+    return not (ended_before or (until is not None and first is not None and first > until))
+
+
+def _bound(stats: Any, of: Callable[[Any], Answer]) -> Answer | None:
+    if stats is None or not stats.has_min_max:
+        return None
+    found = of(stats)
+    return found if isinstance(found, str) else None
+
+
+def _current_files(storage: Storage, folder: str) -> tuple[str, ...]:
+    """Names of the files of the current manifest."""
+    sizes = {file.path.rpartition("/")[2]: file.size_bytes for file in storage.list_dir(folder).files}
+    versions = (name.removeprefix(MANIFEST_PREFIX) for name in sizes if name.startswith(MANIFEST_PREFIX))
+    known = {int(text): f"{MANIFEST_PREFIX}{text}" for text in versions if text.isascii() and text.isdigit()}
+    if not known:
+        return ()
+    name = known[max(known)]
+    if HISTORY_VERSION_FILE in sizes:
+        said = storage.read_range(f"{folder}/{HISTORY_VERSION_FILE}", 0, 20).strip()
+        name = known.get(int(said), name) if said.isdigit() else name
+    path = f"{folder}/{name}"
+    if sizes[name] > MAX_MANIFEST_BYTES:
+        raise Corrupt(f"{path} is {sizes[name]} bytes large, no manifest is", remedy=_REMEDY, path=path)
+    return tuple(one.name for one in parse_manifest(storage.read(path), path))
+
+
+def _damaged(path: str, what: str) -> Corrupt:
+    return Corrupt(f"Archived history {path} cannot be read: {what}", remedy=_REMEDY, path=path)
