@@ -29,5 +29,5 @@ def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) ->
     assert measured["disagreements"] == []
 
     page = tmp_path / "benchmarks.md"
-    subprocess.run([sys.executable, "bench/report.py", str(results), str(page)], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "bench/report.py", str(page), str(results)], cwd=ROOT, check=True)
     assert "## Seconds (median)" in page.read_text()

@@ -4,6 +4,7 @@ from hoodie.storage.contract import FileInfo, Listing, OutputFile, Storage, chec
 from hoodie.storage.failures import translated
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from hoodie.storage.nested import NestedStorage
 from hoodie.storage.open import open_storage
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Listing",
     "LocalStorage",
     "MemoryStorage",
+    "NestedStorage",
     "OutputFile",
     "Storage",
     "checked_path",

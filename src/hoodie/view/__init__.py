@@ -1,7 +1,9 @@
 """Which files make the table at an instant: listing, file slices, replaced groups, and the view over them."""
 
+from hoodie.view.archived_completions import with_archived_completions
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
 from hoodie.view.listing import PartitionFiles, list_files, list_partitions
+from hoodie.view.many_objects import collecting_later
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES
 from hoodie.view.view import View, load_pending_compactions, load_replaced, load_view, view_of
@@ -16,6 +18,7 @@ __all__ = [
     "PartitionFiles",
     "Replaced",
     "View",
+    "collecting_later",
     "list_files",
     "list_partitions",
     "load_pending_compactions",
@@ -23,4 +26,5 @@ __all__ = [
     "load_view",
     "replaced_groups",
     "view_of",
+    "with_archived_completions",
 ]

@@ -60,6 +60,11 @@ class FileSlice:
         """Bytes of all its files."""
         return (self.base.size_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of its files: the base file, then the log files."""
+        return (*((self.base.path,) if self.base else ()), *(log.path for log in self.logs))
+
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:

@@ -20,13 +20,16 @@ from hoodie.spec import (
     FormatProfile,
     Instant,
     InstantTime,
+    State,
     TableConfig,
     parse_compaction_plan,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, load_commit_metadata, load_requested
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
+from hoodie.view.archived_completions import with_archived_completions
 from hoodie.view.file_slice import FileGroup, FileSlice, GroupId
 from hoodie.view.listing import LISTING_THREADS, PartitionFiles, list_files
+from hoodie.view.many_objects import collecting_later
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES
 
@@ -97,7 +100,8 @@ def view_of(
 ) -> View:
     """The view of listed files. Pure; `load_view` gathers the arguments."""
     rule = SLICING_RULES[timeline.profile.slicing]
-    groups = tuple(group for found in files for group in rule(found, timeline, compactions))
+    with collecting_later():
+        groups = tuple(group for found in files for group in rule(found, timeline, compactions))
     return View(timeline, files, groups, replaced)
 
 
@@ -107,19 +111,21 @@ def load_view(
     timeline: Timeline,
     *,
     partitions: Collection[str] | None = None,
+    listing: tuple[PartitionFiles, ...] | None = None,
     engine: Engine | None = None,
 ) -> View:
-    """The view of the table now, or of the given partitions.
+    """The view of the table now, or of the given partitions. `listing`: its files, if somebody knows them.
 
-    Lists each folder down to the partitions once, reads the metadata of every completed replacecommit and the plan of
-    every pending compaction in the active timeline.
+    Else lists each folder down to the partitions once. Reads the metadata of every completed replacecommit and the plan
+    of every pending compaction in the active timeline, and where it decides about log files the archived history.
 
     Raises:
         Corrupt: metadata or a plan cannot be read.
     """
     del config  # nothing about a table but its version decides how files are put together, and the timeline knows that
     engine = engine or LocalEngine(LISTING_THREADS)
-    files = list_files(storage, partitions, engine=engine)
+    files = list_files(storage, partitions, engine=engine) if listing is None else listing
+    timeline = with_archived_completions(storage, timeline, files)
     return view_of(
         timeline, files, load_replaced(storage, timeline, engine), load_pending_compactions(storage, timeline)
     )
@@ -138,7 +144,8 @@ def load_pending_compactions(storage: Storage, timeline: Timeline) -> dict[Group
     for instant in timeline.pending():
         if instant.action == COMPACTION:
             plan = load_requested(storage, timeline.profile, instant)
-            for group_id in parse_compaction_plan(plan, f"{instant.requested}.compaction.requested"):
+            path = instant_path(timeline.profile, replace(instant, state=State.REQUESTED))
+            for group_id in parse_compaction_plan(plan, path):
                 pending[group_id] = instant.requested
     return pending
 

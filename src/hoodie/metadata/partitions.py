@@ -1,0 +1,65 @@
+"""The partitions of the metadata table: what they are called, and which file group of one holds a key.
+
+1. A partition is a folder of the metadata table; its file groups are `<prefix><%04d number>-0`. Their number is fixed
+   when the partition is made, and found by listing.
+2. A key lies in the group `abs(abs(hashCode) % groups)`, for secondary indexes of version V2 by the hash of the
+   secondary key with its `$`.
+3. A record index may be cut by partitions of the data table: `record-index-<escaped partition>-<%04d>-0`. The number is
+   then one within the data partition.
+
+Grammar and examples: docs/format/metadata-table.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.records import java_hashes
+
+FILES: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+PARTITION_STATS: Final = "partition_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+RECORD_INDEX: Final = "record_index"
+SECONDARY_PREFIX: Final = "secondary_index_"
+EXPRESSION_PREFIX: Final = "expr_index_"
+
+_RECORD_INDEX_FILES: Final = "record-index-"
+_GROUP: Final = re.compile(r"(.*?)-?([0-9]{4,10})-[0-9]+")
+
+
+class RecordType(IntEnum):
+    """What a record of the metadata table is about: its field `type`."""
+
+    ALL_PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTER = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
+
+
+def group_of_keys(keys: pa.StringArray, groups: int) -> npt.NDArray[np.int64]:
+    """For each key the number of the file group that holds it, of `groups` (at least one)."""
+    if groups == 1:
+        return np.zeros(len(keys), dtype=np.int64)
+    return np.abs(java_hashes(keys).astype(np.int64)) % groups
+
+
+def data_partition_groups(file_ids: Iterable[str]) -> dict[str, list[str]]:
+    """File ids of a record index by the (escaped) data partition they are for, each in order; `""` for those of a
+    global index.
+    """
+    found: dict[str, list[str]] = {}
+    for file_id in sorted(file_ids):
+        match = _GROUP.fullmatch(file_id.removeprefix(_RECORD_INDEX_FILES))
+        found.setdefault(match[1] if match else "", []).append(file_id)
+    return found

@@ -1,0 +1,75 @@
+"""Which record keys a condition asks for, when it names them all.
+
+1. `_hoodie_record_key` compared with constants names keys; so do the key columns when each of them is compared with
+   constants.
+2. A key of one column is its text; a key of several, and in some tables of one (complex key generator), is
+   `name:text,name:text`. Where a table may have either form both are asked for.
+3. Only columns whose text is the same in every writer count: texts, whole numbers, booleans, dates.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from hoodie.records import KEY_FIELD
+from hoodie.records.condition import Comparison, Condition
+from hoodie.spec import TableConfig
+
+MOST_KEYS: Final = 1_000_000
+MOST_COMBINED: Final = 10_000
+_FOREIGN: Final = "USER_PROVIDED"
+
+
+def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.Schema) -> list[str] | None:
+    """The record keys that rows must have to meet all conditions; None when they do not say, or name too many.
+
+    `schema` has the columns of the table.
+    """
+    direct = _constants(conditions, KEY_FIELD, pa.string())
+    if direct is not None:
+        return direct
+    fields = config.record_key_fields
+    if not fields or config.keygen_type == _FOREIGN:
+        return None
+    texts: list[list[str]] = []
+    for name in fields:
+        at = schema.get_field_index(name)
+        found = None if at < 0 else _constants(conditions, name, schema.field(at).type)
+        if not found:
+            return None
+        texts.append(found)
+    count = 1
+    for found in texts:
+        count *= len(found)
+    if count > MOST_COMBINED:
+        return None
+    named = [[f"{name}:{text}" for text in found] for name, found in zip(fields, texts, strict=True)]
+    keys = [",".join(parts) for parts in itertools.product(*named)]
+    return keys if len(fields) > 1 else keys + texts[0]
+
+
+def constant_texts(values: pa.Array, data_type: pa.DataType) -> list[str] | None:
+    """The constants as keys spell them; None when they are not of the column's type or it has several spellings."""
+    types = pa.types
+    if not values.type.equals(data_type) or len(values) > MOST_KEYS:
+        return None
+    found = values.drop_null()
+    if types.is_string(data_type):
+        texts: list[str] = found.to_pylist()
+    elif types.is_integer(data_type) or types.is_boolean(data_type) or types.is_date32(data_type):
+        texts = found.cast(pa.string()).to_pylist()
+    else:
+        return None
+    return None if "" in texts else texts
+
+
+def _constants(conditions: Sequence[Condition], column: str, data_type: pa.DataType) -> list[str] | None:
+    """The constants a column must be one of, as keys spell them."""
+    for one in conditions:
+        if isinstance(one, Comparison) and one.column == column and not one.function and one.operator in ("=", "in"):
+            return constant_texts(one.values, data_type)
+    return None

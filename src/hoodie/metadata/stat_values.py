@@ -1,0 +1,184 @@
+"""Least and greatest values out of statistics records, in the type their column has now.
+
+1. Bounds are stored in a union of wrappers. Statistics of version V1 say no more than the wrapper; those of V2 name the
+   type by its number (`valueType`), and store it in the wrapper of a primitive type.
+2. A value is widened as the column was (int to long, to double, to a wider decimal). Any other change of type leaves
+   the bound unknown: text orders otherwise than numbers.
+3. Bounds that Hudi gets wrong are not believed: floating point bounds that are both zero (what a file with NaN gives),
+   NaN itself, all of binary columns (compared as signed bytes in one place and unsigned in another), and texts with
+   characters from U+E000 on (Java sorts UTF-16 units, which differs from the order of bytes only there).
+
+Grammar and examples: docs/format/metadata-table.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.metadata.ranges import Ranges
+from hoodie.records.byte_columns import bytes_of
+
+_V1: Final = 0
+_DECIMAL: Final = 10
+_DECIMAL_BYTES: Final = 16
+_LATE_CHARACTERS: Final = "[\\x{E000}-\\x{10FFFF}]"
+
+_WRAPPED: Final[Mapping[int, pa.DataType]] = {
+    0: pa.bool_(),
+    1: pa.int32(),
+    2: pa.int64(),
+    3: pa.float32(),
+    4: pa.float64(),
+    6: pa.string(),
+    7: pa.date32(),
+    8: pa.decimal128(30, 15),
+    9: pa.int64(),
+    10: pa.timestamp("us", tz="UTC"),
+    11: pa.date32(),
+}
+"""Place of a wrapper in the union (null left out) → type of its values in V1."""
+
+_NAMED: Final[Mapping[int, pa.DataType]] = {
+    2: pa.bool_(),
+    3: pa.int32(),
+    4: pa.int64(),
+    5: pa.float32(),
+    6: pa.float64(),
+    7: pa.string(),
+    11: pa.string(),
+    12: pa.date32(),
+    13: pa.int32(),
+    14: pa.int64(),
+    15: pa.timestamp("ms", tz="UTC"),
+    16: pa.timestamp("us", tz="UTC"),
+    17: pa.timestamp("ns", tz="UTC"),
+    18: pa.timestamp("ms"),
+    19: pa.timestamp("us"),
+    20: pa.timestamp("ns"),
+}
+"""Number of a type in V2 → type. 0 means V1, 1 no value, 8 and 9 bytes; 10 is a decimal, which says its digits."""
+
+
+def ranges_of(stats: pa.StructArray, wanted: pa.DataType) -> Ranges:
+    """The ranges in records of statistics (null: not known, as are tombstones), with bounds of type `wanted`."""
+    gone = pc.or_(stats.is_null(), pc.fill_null(pc.struct_field(stats, "isDeleted"), True))
+
+    def known(name: str) -> pa.Array:
+        values = pc.struct_field(stats, name)
+        return pc.if_else(gone, pa.scalar(None, values.type), values)
+
+    kinds = _kinds(stats)
+    low, high = (_typed(known(name), kinds, wanted) for name in ("minValue", "maxValue"))
+    if pa.types.is_floating(wanted):
+        zero = pc.and_kleene(pc.equal(low, pa.scalar(0, wanted)), pc.equal(high, pa.scalar(0, wanted)))
+        bad = pc.or_kleene(zero, pc.or_kleene(pc.is_nan(low), pc.is_nan(high)))
+        low, high = (pc.if_else(pc.fill_null(bad, False), pa.scalar(None, wanted), bound) for bound in (low, high))
+    return Ranges(low, high, known("valueCount"), known("nullCount"))
+
+
+def _kinds(stats: pa.StructArray) -> list[tuple[int, str]]:
+    """Type number and what it adds, for each record; V1 where nothing is said."""
+    if stats.type.get_field_index("valueType") < 0:
+        return [(_V1, "")] * len(stats)
+    types = pc.struct_field(stats, "valueType")
+    numbers = pc.fill_null(pc.struct_field(types, "typeOrdinal"), _V1).to_pylist()
+    return list(zip(numbers, pc.fill_null(pc.struct_field(types, "additionalInfo"), "").to_pylist(), strict=True))
+
+
+def _typed(wrapped: pa.StructArray, kinds: list[tuple[int, str]], wanted: pa.DataType) -> pa.Array:
+    result = pa.nulls(len(wrapped), wanted)
+    for kind in set(kinds):
+        of_kind = pa.array([one == kind for one in kinds], pa.bool_())
+        for place, field in enumerate(wrapped.type):
+            if not pa.types.is_struct(field.type) or field.type.get_field_index("value") < 0:
+                continue
+            values = pc.struct_field(wrapped, [place, field.type.get_field_index("value")])
+            values = pc.if_else(of_kind, values, pa.scalar(None, values.type))
+            natural = _natural(values, place, kind, wanted) if values.null_count < len(values) else None
+            if natural is not None and _widens(natural.type, wanted):
+                result = pc.coalesce(result, _widened(natural, wanted))
+    return result
+
+
+def _natural(values: pa.Array, place: int, kind: tuple[int, str], wanted: pa.DataType) -> pa.Array | None:
+    """The values of one wrapper in the type they were written as; None when that is not known or not believed."""
+    number, added = kind
+    if number == _DECIMAL:
+        return _decimals(values, added)
+    natural = _WRAPPED.get(place) if number == _V1 else _NAMED.get(number)
+    if number == _V1 and (place, wanted) in _OLD_SPELLINGS:
+        natural = wanted
+    if natural is None or pa.types.is_binary(values.type):
+        return None
+    if pa.types.is_string(natural):
+        late = pc.match_substring_regex(values, _LATE_CHARACTERS)
+        return pc.if_else(pc.fill_null(late, False), pa.scalar(None, pa.string()), values)
+    try:
+        return values.cast(natural)
+    except pa.ArrowInvalid:
+        return None
+
+
+_OLD_SPELLINGS: Final = frozenset({(1, pa.date32()), (2, pa.timestamp("us", tz="UTC")), (2, pa.timestamp("us"))})
+"""Wrapper and type of a column: what V1 writes as plain numbers in some places."""
+
+
+def _widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values as the column has them now; unknown when they do not fit."""
+    try:
+        return values.cast(wanted)
+    except pa.ArrowInvalid:
+        return pa.nulls(len(values), wanted)
+
+
+def _widens(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether every value keeps its place in the order when its type changes so."""
+    types = pa.types
+    if types.is_timestamp(old) and types.is_timestamp(new):
+        return old.tz == new.tz and _UNITS.index(old.unit) <= _UNITS.index(new.unit)
+    if types.is_integer(old):
+        return bool(types.is_integer(new) or types.is_floating(new) or types.is_decimal(new))
+    if types.is_floating(old):
+        return bool(types.is_floating(new) and new.bit_width >= old.bit_width)
+    return bool(old == new or (types.is_decimal(old) and types.is_decimal(new)))
+
+
+_UNITS: Final = ("s", "ms", "us", "ns")
+
+
+def _decimals(values: pa.Array, digits: str) -> pa.Array | None:
+    """Big-endian two's complement numbers of any length as decimals of `precision,scale`."""
+    precision, comma, scale = digits.partition(",")
+    if not pa.types.is_binary(values.type) or not comma or not (precision.isdecimal() and scale.isdecimal()):
+        return None
+    data, offsets = bytes_of(values)
+    lengths = np.diff(offsets)
+    if not 1 <= int(precision) <= 38 or int(scale) > 38 or lengths.max(initial=0) > _DECIMAL_BYTES:
+        return None
+    little = np.zeros((len(values), _DECIMAL_BYTES), dtype=np.uint8)
+    for length in set(lengths.tolist()) - {0}:
+        _spread(little, data, offsets, np.flatnonzero(lengths == length), length)
+    valid = pc.and_(values.is_valid(), pc.greater(pc.binary_length(values), 0))
+    wide = pa.Array.from_buffers(
+        pa.decimal128(38, int(scale)), len(values), [None, pa.py_buffer(np.ascontiguousarray(little))]
+    )
+    return pc.if_else(pc.fill_null(valid, False), wide, pa.scalar(None, wide.type))
+
+
+def _spread(
+    little: npt.NDArray[np.uint8],
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    length: int,
+) -> None:
+    """Fill the rows of `little` with the numbers of one length, least byte first, sign extended."""
+    big = data[offsets[rows][:, None] + np.arange(length)]
+    little[rows] = np.where(big[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    little[rows, :length] = big[:, ::-1]

@@ -1,0 +1,191 @@
+"""The metadata table as files: opened, its partitions found, its records read.
+
+1. It is a merge-on-read table below `.hoodie/metadata`, with a version and timeline of its own. What of it counts also
+   depends on the timeline of the table it describes (`valid_instants`).
+2. A partition may be read when the table's properties list it. One that is still being built, or is gone, is not there:
+   callers do without it.
+3. A listed partition without files, or with damaged ones, is `Corrupt` and names the file: silence would lose rows.
+4. A partition's folder is listed once, its file groups are in the order of their file ids; a key's group is a number in
+   this order.
+
+Paths are those of the table around. What records mean is known one level up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.errors import Corrupt, Invalid, Missing
+from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions
+from hoodie.metadata.partitions import FILES
+from hoodie.metadata.records import EVERYTHING, REBUILD, Part, Wanted, read_group
+from hoodie.metadata.valid_instants import is_later, valid_instants
+from hoodie.spec import InstantTime, TableConfig, keys, profile_of
+from hoodie.storage import NestedStorage, Storage
+from hoodie.timeline import Timeline, load_table_config, load_timeline
+from hoodie.view import FileSlice, GroupId, list_files, load_pending_compactions, view_of
+
+READING_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One file group of a partition: its newest slice with paths from the table's root; None when it has no records."""
+
+    file_id: str
+    newest: FileSlice | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetadataStore:
+    """An opened metadata table. `storage` and `config` are those of the table around it, `own` and `timeline` its own.
+
+    `table_timeline` is the one it was opened against. `available` are the partitions that may be read, `definitions`
+    what is said about indexes, `valid` the instants whose log blocks count.
+    """
+
+    storage: Storage
+    config: TableConfig
+    table_timeline: Timeline
+    own: Storage
+    timeline: Timeline
+    available: frozenset[str]
+    definitions: Mapping[str, IndexDefinition]
+    valid: frozenset[InstantTime]
+    engine: Engine
+    _compactions: Mapping[GroupId, InstantTime]
+    _groups: dict[str, tuple[Group, ...]] = field(default_factory=dict)
+
+    def groups(self, partition: str) -> tuple[Group, ...]:
+        """File groups of a partition in order of file ids; at least one.
+
+        Raises:
+            Corrupt: the partition is listed as available and has no file groups.
+            Invalid: it is not available.
+        """
+        if partition not in self.available:
+            raise Invalid(
+                f"The metadata table has no partition {partition!r} that is ready",
+                remedy=f"Available are: {', '.join(sorted(self.available))}",
+            )
+        if partition not in self._groups:
+            self._groups[partition] = self._load_groups(partition)
+        return self._groups[partition]
+
+    def is_ahead(self, partition: str) -> bool:
+        """Whether a partition was compacted after the table's timeline was loaded: what it says then may be true of a
+        newer state only.
+        """
+        parts = [group.newest for group in self.groups(partition)]
+        return any(part is not None and is_later(part.base_instant, self.table_timeline) for part in parts)
+
+    def read(
+        self,
+        partition: str,
+        wanted: Mapping[str, Wanted] | Wanted = EVERYTHING,
+        columns: tuple[str, ...] | None = None,
+    ) -> list[list[Part]]:
+        """What file groups say, oldest first, one list per group in order. `wanted` is for all of them, or says by file
+        id what is asked of which.
+
+        Raises:
+            Corrupt: a file is damaged or gone.
+        """
+        tasks = [
+            _ReadTask(self.storage, group.newest, self.valid, asked, columns)
+            for group in self.groups(partition)
+            if group.newest is not None
+            and (asked := wanted if isinstance(wanted, Wanted) else wanted.get(group.file_id)) is not None
+        ]
+        return self.engine.run(_read_group, tasks, "read metadata")
+
+    def _load_groups(self, partition: str) -> tuple[Group, ...]:
+        with naming_metadata_table():
+            files = list_files(self.own, [partition], engine=self.engine)
+        newest = {
+            part.file_id: _from_table_root(part)
+            for part in view_of(self.timeline, files, {}, self._compactions).slices_at()
+        }
+        file_ids = sorted({one.name.file_id for found in files for one in found.everything})
+        if not file_ids:
+            path = f"{keys.METADATA_TABLE_DIR}/{partition}"
+            raise Corrupt(
+                f"{path} has no files, though the table says the partition is ready", remedy=REBUILD, path=path
+            )
+        return tuple(Group(file_id, newest.get(file_id)) for file_id in file_ids)
+
+
+def open_metadata_store(
+    storage: Storage, config: TableConfig, timeline: Timeline, engine: Engine | None = None
+) -> MetadataStore | None:
+    """The metadata table of a table as `timeline`, that of the table, sees it; None when it is not kept or not ready.
+
+    Raises:
+        Corrupt: it should be there and is not, or its properties or timeline, or the definitions of indexes are
+            damaged.
+    """
+    available = frozenset(config.metadata_partitions)
+    if FILES not in available:
+        return None
+    own = NestedStorage(storage, keys.METADATA_TABLE_DIR)
+    with naming_metadata_table():
+        try:
+            own_config = load_table_config(own)
+        except Invalid as error:
+            raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
+        own_timeline = load_timeline(own, profile_of(own_config), own_config.timezone)
+        compactions = load_pending_compactions(own, own_timeline)
+    return MetadataStore(
+        storage=storage,
+        config=config,
+        table_timeline=timeline,
+        own=own,
+        timeline=own_timeline,
+        available=available,
+        definitions=load_index_definitions(storage, config),
+        valid=valid_instants(timeline, own_timeline),
+        engine=engine or LocalEngine(READING_THREADS),
+        _compactions=compactions,
+    )
+
+
+@contextmanager
+def naming_metadata_table() -> Iterator[None]:
+    """Lets damage found below the metadata table's root name its file from the table's root."""
+    try:
+        yield
+    except Corrupt as error:
+        path = f"{keys.METADATA_TABLE_DIR}/{error.facts.get('path', '')}".rstrip("/")
+        raise Corrupt(f"Metadata table: {error.cause}", remedy=error.remedy, **{**error.facts, "path": path}) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadTask:
+    storage: Storage
+    part: FileSlice
+    valid: frozenset[InstantTime]
+    wanted: Wanted
+    columns: tuple[str, ...] | None
+
+
+def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
+    try:
+        return read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
+    except Missing as error:
+        path = str(error.facts.get("path", ""))
+        raise Corrupt(
+            f"A file of the metadata table is gone: {error.cause}",
+            remedy="It may have been cleaned while it was read: read again",
+            path=path,
+        ) from error
+
+
+def _from_table_root(part: FileSlice) -> FileSlice:
+    def full(path: str) -> str:
+        return f"{keys.METADATA_TABLE_DIR}/{path}"
+
+    base = None if part.base is None else replace(part.base, path=full(part.base.path))
+    return replace(part, base=base, logs=tuple(replace(log, path=full(log.path)) for log in part.logs))
