@@ -4,6 +4,7 @@
 PYTHON ?= python3
 SCALE ?= 0.501
 ROUNDS ?= 3
+FUZZ_SECONDS ?= 1200
 
 VENV := .venv
 COMPAT := .venv-compat
@@ -75,7 +76,8 @@ test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.
 crash: setup  ## a writer killed after every single storage call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 $(PYTEST) -n 2 tests/state/test_crash_writes.py
 
-fuzz: setup  ## random sequences of writes against a model, 200 of them (make test takes a sample)
+fuzz: setup  ## damaged bytes into every parser, FUZZ_SECONDS=1200 for each test; 200 random sequences of writes
+	HOODIE_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 tests/fuzz
 	HOODIE_FUZZ_WALKS=200 $(PYTEST) -n 2 tests/state/test_random_walks.py
 
 soak: setup  ## one long sequence of writes against a model: 400 commits
@@ -92,7 +94,7 @@ bench: bench-setup  ## the benchmark against Hudi, Delta, deltalake and plain Sp
 	$(BIN)/python bench/run.py --scale $(SCALE) --rounds $(ROUNDS)
 
 bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
-	$(BIN)/python bench/report.py build/bench/results.json docs/benchmarks.md
+	$(BIN)/python bench/report.py docs/benchmarks.md $(wildcard build/bench/results*.json)
 
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv

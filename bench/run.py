@@ -1,6 +1,6 @@
 """The benchmark: the same work by us and by our peers, in alternating rounds, on the same machine.
 
-    python bench/run.py [--scale 0.501] [--rounds 3] [--peers ours,hudi,...] [--memory-gb 2] [--out FILE]
+    python bench/run.py [--scale 0.501] [--rounds 3] [--peers ours,hudi,...] [--part reads] [--memory-gb 2] [--out FILE]
 
 1. Each peer runs in a process and an environment of its own; the peers of a round run one after the other, and each
    round begins with another peer.
@@ -26,7 +26,10 @@ from typing import Any
 import psutil
 from inputs import prepare_inputs, prepare_wide
 from memory import MemoryWatch
+from metadata import make_listing
 from report import console_report
+
+from hoodie.storage import LocalStorage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -40,13 +43,14 @@ class PeerKind:
     program: str
     environment: str
     title: str
+    reads_shared_tables: bool = False
 
 
 PEERS = {
     kind.name: kind
     for kind in (
-        PeerKind("ours", "ours.py", ".venv", "hoodie"),
-        PeerKind("hudi", "hudi.py", ".venv-compat", "Hudi 1.2.0"),
+        PeerKind("ours", "ours.py", ".venv", "hoodie", reads_shared_tables=True),
+        PeerKind("hudi", "hudi.py", ".venv-compat", "Hudi 1.2.0", reads_shared_tables=True),
         PeerKind("delta", "delta.py", ".venv-compat", "delta-spark 3.3.2"),
         PeerKind("deltalake", "delta_rs.py", ".venv-bench", "deltalake"),
         PeerKind("plain", "plain.py", ".venv", "plain parquet"),
@@ -60,6 +64,7 @@ class Run:
 
     options: argparse.Namespace
     facts: dict[str, Any]
+    tables: Path | None = None
     versions: dict[str, str] = field(default_factory=dict)
     measures: list[dict[str, Any]] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
@@ -115,7 +120,6 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
     repeat = run.options.repeats
     orderkey, linenumber = run.facts["point"]
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("warm_up", {"step": "warm_up"}),
         ("bulk_insert", {"step": "bulk_insert"}),
         ("upsert_1pct", {"step": "upsert", "change": "change_1pct"}),
         ("upsert_10pct", {"step": "upsert", "change": "change_10pct"}),
@@ -128,6 +132,30 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
         ("small_upserts", {"step": "small_upserts", "repeat": repeat}),
         ("empty_job", {"step": "empty_job", "repeat": repeat}),
     ]
+    if run.options.part == "reads":
+        steps = []
+    if run.tables is not None and kind.reads_shared_tables:
+        steps += shared_steps(run.tables, kind)
+    return [("warm_up", {"step": "warm_up"}), *steps]
+
+
+def shared_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any]]]:
+    """Reads of tables that the real Hudi wrote before: both read the same bytes."""
+    steps: list[tuple[str, dict[str, Any]]] = []
+    for blocks in ("avro", "parquet"):
+        folder = str(tables / f"merge_on_read_{blocks}")
+        steps += [
+            (f"merged_{blocks}_cold", {"step": "shared_scan", "folder": folder, "repeat": 1}),
+            (f"merged_{blocks}_warm", {"step": "shared_scan", "folder": folder, "repeat": 3}),
+        ]
+    folder = str(tables / "merge_on_read_avro")
+    steps += [
+        ("read_optimized", {"step": "shared_read_optimized", "folder": folder}),
+        ("read_optimized_plain", {"step": "scan_plain"}),
+        ("lookup_100", {"step": "shared_lookup", "folder": str(tables / "many_keys"), "repeat": 3}),
+    ]
+    if kind.name == "ours":
+        steps += [("list_100k", {"step": "list_files", "folder": str(tables / "many_files"), "repeat": 3})]
     return steps
 
 
@@ -153,6 +181,29 @@ def run_memory_test(run: Run) -> None:
     for label, answer in _run_peer(PEERS["ours"], run, "memory", steps):
         if label != "warm_up":
             run.measures.append({"round": 0, "peer": "ours", "step": label, **answer})
+
+
+def make_shared_tables(run: Run) -> Path:
+    """The tables that are only read, made once by the real Hudi (the one of many files: by our encoders)."""
+    tables = _data(run) / "tables"
+    made = tables / "made"
+    if not made.exists():
+        shutil.rmtree(tables, ignore_errors=True)
+        tables.mkdir(parents=True)
+        steps: list[tuple[str, dict[str, Any]]] = [
+            (name, {"step": name, "folder": str(tables), **arguments})
+            for name, arguments in (
+                ("make_merge_on_read", {"blocks": "avro"}),
+                ("make_merge_on_read", {"blocks": "parquet"}),
+                ("make_many_keys", {"rows": run.options.many_keys}),
+            )
+        ]
+        failed = [answer["error"] for _, answer in _run_peer(PEERS["hudi"], run, "tables", steps) if not answer["ok"]]
+        if failed:
+            sys.exit(f"the shared tables could not be made: {failed[0]}")
+        make_listing(LocalStorage(str(tables / "many_files")))
+        made.touch()
+    return tables
 
 
 def _run_peer(
@@ -213,10 +264,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--part", choices=["all", "writes", "reads"], default="all")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--memory-gb", type=float, default=2.0, help="table of the memory test; 0 leaves it out")
+    parser.add_argument("--many-keys", type=int, default=10_000_000, help="rows of the table for key look-ups")
     parser.add_argument("--data", default=str(ROOT / "build" / "bench" / "data"))
     parser.add_argument("--work", default=str(ROOT / "build" / "bench" / "work"))
     parser.add_argument("--out", default=str(ROOT / "build" / "bench" / "results.json"))
@@ -232,10 +285,12 @@ def main() -> int:
     run = Run(options, {})
     print(f"inputs at scale {options.scale} ...", flush=True)
     run.facts = prepare_inputs(_data(run), options.scale)
+    if options.part != "writes" and {"ours", "hudi"} <= set(names):
+        run.tables = make_shared_tables(run)
     started = time.time()
     for number in range(options.rounds):
         run_round(number, run, names)
-    if options.memory_gb and "ours" in names:
+    if options.part != "reads" and options.memory_gb and "ours" in names:
         prepare_wide(_data(run), options.memory_gb)
         run_memory_test(run)
     results = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from hudi_format import HudiFormat
-from protocol import Inputs, serve
+from hudi_format import MANY_KEY_SQL, WRITE, HudiFormat
+from protocol import Inputs, serve, timed
 from spark_peer import peer_jars, session_settings, start_spark
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
@@ -32,6 +32,38 @@ class Hudi(HudiFormat):
             .get()
             .getCompletionTime()
         )
+
+
+    def make_merge_on_read(self, folder: str, blocks: str) -> dict[str, Any]:
+        """Lineitem as a merge-on-read table with the 10 % change in log files of Avro or Parquet blocks."""
+        table = f"{folder}/merge_on_read_{blocks}"
+        extra = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+        extra |= {"hoodie.logfile.data.block.format": blocks}
+        self._write(self._input("base"), table, "bulk_insert", "overwrite", extra)
+        seconds, _ = timed(lambda: self._write(self._input("change_10pct"), table, "upsert", "append", extra))
+        return {"seconds": seconds}
+
+    def make_many_keys(self, folder: str, rows: int) -> dict[str, Any]:
+        """Narrow rows with a record index."""
+        source = self.spark.range(0, rows, 1, 16).selectExpr(f"{MANY_KEY_SQL} AS id", "id AS number", "id % 7 AS ts")
+        options = {
+            "hoodie.table.name": "many_keys",
+            WRITE + "recordkey.field": "id",
+            WRITE + "precombine.field": "ts",
+            WRITE + "operation": "bulk_insert",
+            "hoodie.metadata.global.record.level.index.enable": "true",
+            "hoodie.bulkinsert.shuffle.parallelism": "16",
+        }
+        writer = source.write.format("hudi").options(**options).mode("overwrite")
+        seconds, _ = timed(lambda: writer.save(f"{folder}/many_keys"))
+        return {"seconds": seconds}
+
+    def look_up(self, folder: str, keys: list[str]) -> list[int]:
+        """As a filter, with the record index and data skipping switched on."""
+        options = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+        frame = self.spark.read.format("hudi").options(**options).load(folder)
+        wanted = ", ".join(f"'{key}'" for key in keys)
+        return sorted(row[0] for row in frame.where(f"id IN ({wanted})").select("number").collect())
 
 
 def make(inputs: Inputs) -> Hudi:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from hudi_format import WRITE, HudiFormat
@@ -9,6 +11,10 @@ from protocol import Inputs, serve, timed
 from spark_peer import session_settings
 
 import hoodie
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import metadata
 
 
 class Ours(HudiFormat):
@@ -19,6 +25,15 @@ class Ours(HudiFormat):
 
     def mark(self, table: str) -> Any:
         return hoodie.Table.open(table).timeline().completed()[-1].completed
+
+    def look_up(self, folder: str, keys: list[str]) -> list[int]:
+        found = hoodie.Table.open(folder).lookup(keys, columns=["number"]).read_all()
+        return sorted(found.column("number").to_pylist())
+
+    def list_files(self, folder: str, repeat: int) -> dict[str, Any]:
+        """A new process that opens the table and lists its latest base files; imports included, no Spark."""
+        answers = [metadata.run(metadata.LISTING, folder).split() for _ in range(repeat)]
+        return {"seconds": [float(seconds) for _, seconds in answers], "files": int(answers[0][0])}
 
     def memory_load(self) -> dict[str, Any]:
         """The large table of the memory test."""

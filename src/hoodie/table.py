@@ -18,17 +18,29 @@ from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
-from hoodie.read import ReadOptions, ReadPlan, load_read_plan, parse_read_options, run_read
+from hoodie.notebook import html_table
+from hoodie.read import (
+    Progress,
+    ReadOptions,
+    ReadPlan,
+    Rows,
+    load_lookup_plan,
+    load_read_plan,
+    parse_read_options,
+    run_read,
+)
+from hoodie.read.listing import load_read_view
 from hoodie.read.validate import Finding, validate_table
 from hoodie.records import storable, without_meta
 from hoodie.services import Request, SaveMode, chosen_operation, save_rows, write_table
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline, load_table_config, parse_as_of
-from hoodie.view import FileSlice, load_view
+from hoodie.view import FileSlice
 from hoodie.write import Committed, Operation, create_table, parse_operation
 
 _LOCAL = LocalEngine()
+_BUCKETS = "hoodie.bucket.index.num.buckets"
 
 
 class Table:
@@ -113,28 +125,56 @@ class Table:
         return timeline_of(self._reload())
 
     def files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
-        """Latest file slices (as of an instant), ordered by partition and file id."""
+        """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
+        the table has one.
+        """
         handle = self._reload()
         instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
-        return load_view(handle.storage, handle.config, timeline_of(handle)).slices_at(instant)
+        use_metadata = parse_read_options(resolve(self._options, purpose="read")).use_metadata
+        view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
+        return view.slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """What a query would read: as the table's options say, changed by keywords, the fields of `ReadOptions`."""
-        if query.get("columns") is not None:
-            query["columns"] = tuple(query["columns"])
-        return self._read_plan(replace(parse_read_options(resolve(self._options, purpose="read")), **query))
+        return self._read_plan(self._read_options(**query))
 
-    def scan(self, columns: Sequence[str] | None = None, filter: Any = None, **query: Any) -> pa.RecordBatchReader:
-        """Rows of a query as a stream of Arrow batches in the table's schema (or its `columns`).
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        *,
+        progress: Progress | None = None,
+        **query: Any,
+    ) -> Rows:
+        """Rows of a query in the table's schema (or its `columns`): a stream of Arrow batches, with `.read_all()`,
+        `.to_pandas()`, `.to_polars()` and `.to_duckdb()`.
 
         `filter` is a SQL condition or a `pyarrow.compute` expression. Other keywords: `query` (snapshot, incremental,
-        ...), `as_of`, `begin`, `end`.
+        cdc, ...), `as_of`, `begin`, `end`. `progress(done, all)` is called with bytes of files, as they are read.
 
         Raises:
-            Invalid: an unknown column, a malformed instant. Unsupported: slices with log files.
+            Invalid: an unknown column, a malformed instant. Unsupported: a merge rule nobody registered.
         """
         plan = self.read_plan(columns=columns, filter=filter, **query)
-        return run_read(plan, self.storage, _LOCAL)
+        return Rows(run_read(plan, self.storage, _LOCAL, progress))
+
+    def lookup(self, keys: Any, columns: Sequence[str] | None = None, **query: Any) -> Rows:
+        """The newest rows with these record keys (as of an instant with `as_of`), in no certain order.
+
+        `keys`: one or many, as they stand in `_hoodie_record_key`, or values of the key field where there is one. Files
+        that cannot hold them are not read: by the record index, a bucket index (name the number of simple buckets in
+        `hoodie.bucket.index.num.buckets`), or key ranges and bloom filters.
+
+        Raises:
+            Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.
+        """
+        handle = self._reload()
+        options = self._read_options(columns=columns, **query)
+        config = resolve(self._options, purpose="read")
+        buckets = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
+        timeline = timeline_of(handle)
+        plan = load_lookup_plan(handle.storage, handle.config, timeline, keys, options, buckets=buckets)
+        return Rows(run_read(plan, handle.storage, _LOCAL))
 
     def upsert(self, data: Any, **options: object) -> Committed:
         """Insert new keys, update known ones. `data`: Arrow table or reader, pandas or Spark DataFrame."""
@@ -186,6 +226,26 @@ class Table:
         config = self._handle.config
         return f"Table({config.name!r}, {config.table_type}, version {config.table_version}, {self.uri!r})"
 
+    def _repr_html_(self) -> str:
+        handle = self._reload()
+        config = handle.config
+        last = timeline_of(handle).last_completed_write()
+        facts = {
+            "path": self.uri,
+            "type": config.table_type,
+            "version": config.table_version,
+            "record key": ", ".join(config.record_key_fields) or "made by the writer",
+            "partitions": ", ".join(config.partition_fields) or "none",
+            "ordering": ", ".join(config.ordering_fields) or "by commit",
+            "last write": "none" if last is None else f"{last.requested} ({last.action})",
+        }
+        return html_table(f"Hudi table {config.name}", (), facts.items())
+
+    def _read_options(self, **query: Any) -> ReadOptions:
+        if query.get("columns") is not None:
+            query["columns"] = tuple(query["columns"])
+        return replace(parse_read_options(resolve(self._options, purpose="read")), **query)
+
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
         handle = self._reload()
         return load_read_plan(handle.storage, handle.config, timeline_of(handle), options)
@@ -232,6 +292,8 @@ def as_source(data: Any) -> Source:
     Raises:
         Invalid: anything else.
     """
+    if isinstance(data, Rows):
+        data = data.reader
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return ArrowSource(data)
     if isinstance(data, pa.RecordBatch):

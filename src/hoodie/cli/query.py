@@ -10,7 +10,7 @@ import pyarrow as pa
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns, parse_options
 from hoodie.cli.plain import json_line
-from hoodie.cli.printing import console, progress
+from hoodie.cli.printing import Step, console, progress
 from hoodie.cli.rows import store_rows
 from hoodie.cli.spark import start_spark
 from hoodie.errors import Invalid
@@ -33,6 +33,7 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument("--begin", metavar="T", help="incremental: changes after T; 000 for all")
     parser.add_argument("--end", metavar="T", help="incremental: changes up to and including T")
     parser.add_argument("--where", metavar="SQL", help="only rows that meet a SQL condition")
+    parser.add_argument("--key", metavar="KEY", action="append", help="only the row with this record key (repeatable)")
     parser.add_argument("--columns", metavar="a,b", help="only these columns")
     parser.add_argument("--out", metavar="FILE", help="write the rows to a .parquet, .csv or .arrow file")
     add_json(parser, "print all rows, one JSON object per line")
@@ -44,8 +45,8 @@ def define(parser: ArgumentParser) -> None:
 
 def run(said: Namespace) -> int:
     options = _options(said)
-    with progress(f"reading {said.path}"):
-        reader = _spark_rows(said, options) if said.engine == SPARK else _local_rows(said, options)
+    with progress(f"reading {said.path}") as step:
+        reader = _spark_rows(said, options) if said.engine == SPARK else _local_rows(said, options, step)
         if said.out is not None:
             rows = store_rows(reader, said.out)
         elif not said.json:
@@ -77,12 +78,23 @@ def _options(said: Namespace) -> dict[str, str]:
     return options
 
 
-def _local_rows(said: Namespace, options: dict[str, str]) -> pa.RecordBatchReader:
-    return hoodie.Table.open(said.path, options=options).scan(parse_columns(said.columns), said.where)
+def _local_rows(said: Namespace, options: dict[str, str], step: Step) -> pa.RecordBatchReader:
+    def show(done: int, total: int) -> None:
+        step.update(f"reading {said.path}: {done >> 20:,} of {total >> 20:,} MiB")
+
+    table = hoodie.Table.open(said.path, options=options)
+    columns = parse_columns(said.columns)
+    if said.key:
+        if said.where or options.get(_QUERY, "snapshot") != "snapshot":
+            raise Invalid("--key belongs to snapshot queries without --where", remedy="Filter by key with --where")
+        return table.lookup(said.key, columns).reader
+    return table.scan(columns, said.where, progress=show).reader
 
 
 def _spark_rows(said: Namespace, options: dict[str, str]) -> pa.RecordBatchReader:
     """The same rows through `spark.read.format("hudi")`."""
+    if said.key:
+        raise Invalid("--key is looked up by this process", remedy="Leave --engine out, or use --where")
     frame = start_spark().read.format("hudi").options(**options).load(said.path)
     if said.where is not None:
         frame = frame.where(said.where)

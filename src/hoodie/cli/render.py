@@ -36,7 +36,8 @@ def files_grid(slices: Sequence[FileSlice]) -> Grid:
         grid.add_column(heading, justify="right")
     for part in slices:
         base = size_text(part.base.size_bytes) if part.base else ""
-        grid.add_row(part.partition, part.file_id, part.base_instant, base, str(len(part.logs)))
+        logs = f"{len(part.logs)} ({size_text(sum(log.size_bytes for log in part.logs))})" if part.logs else ""
+        grid.add_row(part.partition, part.file_id, part.base_instant, base, logs)
     return grid
 
 

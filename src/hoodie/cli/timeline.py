@@ -1,6 +1,7 @@
-"""`hoodie timeline`: show the instants of a table's active timeline, oldest first.
+"""`hoodie timeline`: show the instants of a table, oldest first: the active ones, the archived ones, or all.
 
-Asked often and by scripts: it loads neither pyarrow nor the façade, which take longer than the answer.
+Asked often and by scripts: it loads neither pyarrow nor the façade, which take longer than the answer (archived
+instants of tables since version 8 lie in parquet files, and need pyarrow).
 """
 
 from __future__ import annotations
@@ -10,20 +11,35 @@ from argparse import ArgumentParser, Namespace
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.facts import timeline_rows
 from hoodie.cli.printing import console, print_json
-from hoodie.handle import open_handle, timeline_of
+from hoodie.handle import TableHandle, open_handle, timeline_of
+from hoodie.spec import Instant
+from hoodie.timeline import load_history
 
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--archived", action="store_true", help="instants that left the active timeline")
+    which.add_argument("--all", action="store_true", help="archived and active instants")
     add_json(parser)
 
 
 def run(said: Namespace) -> int:
-    timeline = timeline_of(open_handle(said.path, parse_options(said.option)))
+    handle = open_handle(said.path, parse_options(said.option))
+    instants = _instants(handle, archived=said.archived or said.all, active=said.all or not said.archived)
     if said.json:
-        print_json(timeline_rows(timeline.instants))
+        print_json(timeline_rows(instants))
         return 0
     from hoodie.cli.render import timeline_grid  # noqa: PLC0415 - loads rich
 
-    console().print(timeline_grid(timeline.instants))
+    console().print(timeline_grid(instants))
     return 0
+
+
+def _instants(handle: TableHandle, *, archived: bool, active: bool) -> tuple[Instant, ...]:
+    """The asked instants in timeline order. One that is being archived stands in both, and is given once."""
+    # The history is read last: what is archived meanwhile is then in both, never in none.
+    found = {one.logical: one for one in timeline_of(handle).instants} if active else {}
+    before = load_history(handle.storage, handle.profile) if archived else ()
+    both = {one.instant.logical: one.instant for one in before} | found
+    return tuple(sorted(both.values()))

@@ -25,6 +25,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.read.filter_condition import condition_of
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of, matching
 from hoodie.read.sql_literal import Literal, natural_type, parse_zone, typed_scalar, zone_text
 
@@ -94,8 +95,10 @@ def _conjunct(node: Node, scope: _Scope) -> Conjunct:
     columns = frozenset(_resolve(column, scope)[0] for column in node.find_all(exp.Column))
     if isinstance(node, exp.In) and not _has_null(node):
         # At the top NULL and false are the same, and Arrow can compare a plain `is_in` with statistics.
-        return Conjunct(_in(node, scope, exact=False), columns)
-    return Conjunct(_boolean(node, scope), columns)
+        expression = _in(node, scope, exact=False)
+    else:
+        expression = _boolean(node, scope)
+    return Conjunct(expression, columns, condition_of(node, scope.schema, scope.zone, lambda one: _resolve(one, scope)))
 
 
 def _boolean(node: Node, scope: _Scope) -> pc.Expression:

@@ -4,8 +4,9 @@
    completion time in later ones. So a late finisher of a version 8+ table is never skipped by someone who remembers
    where the last pull ended.
 2. The result is the state at the end of the range, reduced to the rows the selected commits wrote: of each file group
-   the newest file that a selected commit made, unless a selected commit replaced the group. Of these files the rows
-   whose `_hoodie_commit_time` is a selected commit count.
+   the newest slice that the *files of selected commits* make, unless a selected commit replaced the group. Of its
+   merged rows those whose `_hoodie_commit_time` is a selected commit count. Base files from before the range hold no
+   such row and are not read.
 3. Compaction and clustering keep commit times, so they only move rows; deletes leave nothing to see.
 4. If one of these files is gone (cleaned), or the range begins in archived history, the newest snapshot is read instead
    and filtered by the same times: rows that changed again after `end` are missing then. `full_scan_fallback=False`
@@ -14,17 +15,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import Invalid, Unsupported
+from hoodie.errors import Invalid
 from hoodie.records import COMMIT_TIME_FIELD
-from hoodie.spec import CommitMetadata, Instant, InstantTime, parse_log_file_name
+from hoodie.spec import CommitMetadata, Instant, InstantTime, parse_base_file_name, parse_log_file_name
 from hoodie.timeline import Timeline
-from hoodie.view import BaseFile, GroupId, View, replaced_groups
+from hoodie.view import BaseFile, FileSlice, LogFile, PartitionFiles, View, replaced_groups, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,33 +134,29 @@ def without_hollow(window: Window, first_incomplete: InstantTime | None, *, bloc
     return replace(window, instants=kept)
 
 
-def newest_files(
-    window: Window, commits: Mapping[InstantTime, CommitMetadata], view: View
-) -> tuple[dict[GroupId, BaseFile], tuple[str, ...]]:
-    """Of every group that a selected commit wrote and none replaced, the newest written file; and paths that are no
-    longer there.
+def without_operations(
+    window: Window, commits: Mapping[InstantTime, CommitMetadata], operations: Container[str]
+) -> Window:
+    """The window without commits of some operations (Hudi's names)."""
+    kept = tuple(one for one in window.instants if commits[one.requested].operation_type not in operations)
+    return replace(window, instants=kept)
 
-    Raises:
-        Unsupported: a selected commit wrote log files.
+
+def touched_slices(
+    window: Window, commits: Mapping[InstantTime, CommitMetadata], view: View
+) -> tuple[tuple[FileSlice, ...], tuple[str, ...]]:
+    """The slices that the files of the selected commits make, ordered by partition and file id; and those of their
+    files that are no longer there.
+
+    Groups a selected commit replaced are left out, and so are older files of a group that a newer base file holds.
     """
     written = [(instant.requested, commits[instant.requested]) for instant in window.instants]
-    replaced = replaced_groups(written)
-    newest: dict[GroupId, str] = {}
-    for requested, metadata in written:
-        for partition, stat in metadata.write_stats():
-            group = (partition, stat.file_id or "")
-            if stat.path is None or group in replaced:
-                continue
-            if stat.is_log or parse_log_file_name(stat.path.rpartition("/")[2]) is not None:
-                raise Unsupported(
-                    f"Incremental queries over log files are not there yet: {requested} wrote {stat.path}",
-                    remedy="Compact the table and query the range of the compaction, or read a snapshot",
-                    path=stat.path,
-                )
-            newest[group] = stat.path
-    listed = {base.path: base for found in view.files for base in found.bases}
-    there = {group: listed[path] for group, path in newest.items() if path in listed}
-    return there, tuple(sorted(path for path in newest.values() if path not in listed))
+    listed = {one.path: one.size_bytes for found in view.files for one in found.everything}
+    files = _written_files(written, listed)
+    compactions = {group.group_id: group.pending_compaction for group in view.groups if group.pending_compaction}
+    slices = view_of(view.timeline, files, replaced_groups(written), compactions).slices_at()
+    paths = (path for part in slices for path in part.paths)
+    return slices, tuple(sorted(path for path in paths if path not in listed))
 
 
 def commit_times(window: Window, timeline: Timeline) -> CommitTimes:
@@ -190,4 +188,25 @@ def ensure_fallback_allowed(window: Window, gone: tuple[str, ...], *, allowed: b
         remedy="Begin later, or filter the newest snapshot instead with "
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true",
         path=gone[0] if gone else None,
+    )
+
+
+def _written_files(
+    written: Iterable[tuple[InstantTime, CommitMetadata]], listed: Mapping[str, int]
+) -> tuple[PartitionFiles, ...]:
+    """The data files that commits wrote, by partition, there or not. Sizes are the listed ones where they are there."""
+    bases: defaultdict[str, dict[str, BaseFile]] = defaultdict(dict)
+    logs: defaultdict[str, dict[str, LogFile]] = defaultdict(dict)
+    for _, metadata in written:
+        for partition, stat in metadata.write_stats():
+            path = stat.path or ""
+            name = path.rpartition("/")[2]
+            size = listed.get(path, stat.file_size_bytes)
+            log, base = parse_log_file_name(name), parse_base_file_name(name)
+            if log is not None:
+                logs[partition][path] = LogFile(path, log, size)
+            elif base is not None:
+                bases[partition][path] = BaseFile(path, base, size)
+    return tuple(
+        PartitionFiles(one, tuple(bases[one].values()), tuple(logs[one].values())) for one in sorted({*bases, *logs})
     )

@@ -9,16 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from hoodie.errors import Invalid, Unsupported
+from hoodie.errors import Invalid
 
 if TYPE_CHECKING:
     from hoodie.config import Config
 
-Query = Literal["snapshot", "read_optimized", "incremental"]
+Query = Literal["snapshot", "read_optimized", "incremental", "cdc"]
 HollowCommits = Literal["FAIL", "BLOCK", "USE_TRANSITION_TIME"]
 
 EARLIEST = ("earliest", "000")
 """Texts that begin an incremental query before the first commit."""
+
+_SKIPS = {
+    "hoodie.datasource.read.incr.skip_compact": "COMPACT",
+    "hoodie.datasource.read.incr.skip_cluster": "CLUSTER",
+}
+_MERGE_OPTIONS = (
+    "hoodie.payload.delete.field",
+    "hoodie.payload.delete.marker",
+    "hoodie.write.partial.update.unavailable.value",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +36,8 @@ class ReadOptions:
     """Options of one read.
 
     State: `query`; `as_of` (time travel, a snapshot as of a requested time); `begin` (exclusive) and `end` (inclusive)
-    of an incremental query, instants or dates: requested times in tables of version 6, completion times in later ones.
+    of an incremental query or a query of changes (`cdc`), instants or dates: requested times in tables of version 6,
+    completion times in later ones.
 
     Rows: `columns` in result order (None: all), `filter` as SQL text or Arrow expression; `timezone` is that of
     timestamps in SQL which name none.
@@ -34,9 +45,17 @@ class ReadOptions:
     Incremental behaviour: `conditions`, SQL like `filter`, all of which must hold; `path_glob` limits the files (see
     `PathGlob`); `full_scan_fallback` reads the newest files instead of ones a clean took away (Hudi 1.x's default);
     `hollow_commits` says what happens in version 6 when an earlier write is still running; `schema_at_end` gives the
-    schema as of `end` rather than the newest. Other queries leave these alone.
+    schema as of `end` rather than the newest; `skip_operations` leaves out commits of some operations (`COMPACT`,
+    `CLUSTER`). Other queries leave these alone.
 
-    Performance: `batch_rows`, the most rows of one batch; raise it for few columns, lower it for wide rows.
+    Merging: `merge_options`, the delete marker and the unavailable value of a table that does not store them (Hudi's
+    keys).
+
+    Performance: `use_metadata`: files are listed by the table's metadata table where it has one; `skip_data`: its
+    statistics and indexes leave out files. `batch_rows`, the most rows of one batch; raise it for few columns, lower it
+    for wide rows.
+    `merge_memory_bytes`, what the rows of one slice's log files may take before they go to files in `spill_dir` (None:
+    the system's folder for temporary files).
     """
 
     query: Query = "snapshot"
@@ -53,14 +72,29 @@ class ReadOptions:
     full_scan_fallback: bool = True
     hollow_commits: HollowCommits = "FAIL"
     schema_at_end: bool = False
+    skip_operations: tuple[str, ...] = ()
 
+    merge_options: tuple[tuple[str, str], ...] = ()
+
+    use_metadata: bool = True
+    skip_data: bool = True
     batch_rows: int = 65_536
+    merge_memory_bytes: int = 1 << 30
+    spill_dir: str | None = None
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether the query is about commits in a range."""
+        return self.query in ("incremental", "cdc")
 
 
 def parse_read_options(config: Config) -> ReadOptions:
     """The read that reader options (Hudi's keys) ask for: all columns and, but for incremental queries, all rows."""
+    query = config.text("hoodie.datasource.query.type")
+    if query == "incremental" and config.text("hoodie.datasource.query.incremental.format") == "cdc":
+        query = "cdc"
     return ReadOptions(
-        query=cast(Query, config.text("hoodie.datasource.query.type")),
+        query=cast(Query, query),
         as_of=_given(config, "as.of.instant"),
         begin=_given(config, "hoodie.datasource.read.begin.instanttime"),
         end=_given(config, "hoodie.datasource.read.end.instanttime"),
@@ -69,6 +103,12 @@ def parse_read_options(config: Config) -> ReadOptions:
         full_scan_fallback=config.flag("hoodie.datasource.read.incr.fallback.fulltablescan.enable"),
         hollow_commits=cast(HollowCommits, config.text("hoodie.read.timeline.holes.resolution.policy")),
         schema_at_end=config.flag("hoodie.datasource.read.schema.use.end.instanttime"),
+        skip_operations=tuple(operation for key, operation in _SKIPS.items() if config.flag(key)),
+        use_metadata=not config.is_set("hoodie.metadata.enable") or config.flag("hoodie.metadata.enable"),
+        skip_data=config.flag("hoodie.enable.data.skipping"),
+        merge_options=tuple((key, config.text(key)) for key in _MERGE_OPTIONS if config.is_set(key)),
+        merge_memory_bytes=config.integer("hoodie.memory.merge.max.size"),
+        spill_dir=_given(config, "hoodie.memory.spillable.map.path"),
     )
 
 
@@ -76,24 +116,20 @@ def ensure_consistent(options: ReadOptions) -> None:
     """Nothing, when the options go together.
 
     Raises:
-        Invalid: an unknown query, no `begin` for an incremental one, or time travel in an incremental one.
-        Unsupported: change data capture.
+        Invalid: an unknown query, no `begin` for one that has a range, or time travel in such a query.
     """
-    query: str = options.query
-    if query == "cdc":
-        raise Unsupported("Change data capture queries are not there yet", remedy="Use query='incremental'")
-    if query not in get_args(Query):
+    if options.query not in get_args(Query):
         raise Invalid(
             f"Unknown query type {options.query!r}",
             remedy=f"Use one of: {', '.join(get_args(Query))}",
             query=options.query,
         )
-    if options.query == "incremental" and not options.begin:
+    if options.is_ranged and not options.begin:
         raise Invalid(
             "An incremental query needs a begin",
             remedy="Give hoodie.datasource.read.begin.instanttime, or 'earliest' to start at the first commit",
         )
-    if options.query == "incremental" and options.as_of:
+    if options.is_ranged and options.as_of:
         raise Invalid("An incremental query cannot travel in time", remedy="Give `end` instead of `as_of`")
 
 

@@ -1,18 +1,19 @@
 """What a query will read: a value that prints well, travels to workers and needs no second thought there.
 
-1. `plan_read` is pure. What it must know beyond the view (schema, cleaned past, commits of a range) is gathered by
-   `load_read_facts` before.
-2. A plan lists files in order of partition and file id; its result has their rows in this order.
-3. Files of partitions that cannot match the filter are not in the plan. Everything else the filter says is decided on
+1. `plan_read` is pure. What it must know beyond the view is gathered by `load_read_facts` before.
+2. A plan lists slices in order of partition and file id (changes in order of their commits); its result has their rows
+   in this order.
+3. Slices of partitions that cannot match the filter are not in the plan. Everything else the filter says is decided on
    rows.
-4. Only base files are read. A slice that has log files stops a snapshot query: merging them is a feature to come.
+4. How log files are merged is the same for all slices and stands in `RowPlan.merge`: rules, which blocks count, and the
+   columns that have to be read for it.
 
 It opens no data file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,45 +21,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine
-from hoodie.errors import Invalid, Unsupported
-from hoodie.read.incremental import (
-    CommitTimes,
-    Window,
-    commit_times,
-    ensure_fallback_allowed,
-    newest_files,
-    select,
-    with_archived,
-    without_hollow,
-)
+from hoodie.errors import Invalid
+from hoodie.read.bootstrap import BootstrapSource
+from hoodie.read.changes import CHANGE_SCHEMA, change_reads, ensure_changes_are_kept
+from hoodie.read.incremental import CommitTimes, Window, commit_times, ensure_fallback_allowed, touched_slices
+from hoodie.read.merge_plan import MergePlan, plan_merge
 from hoodie.read.path_glob import PathGlob
-from hoodie.read.read_options import EARLIEST, Query, ReadOptions, ensure_consistent
+from hoodie.read.read_facts import ReadFacts, load_read_facts
+from hoodie.read.read_options import Query, ReadOptions, ensure_consistent
 from hoodie.read.result_schema import projected, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of, matching
-from hoodie.read.table_schema import load_table_schema
-from hoodie.read.time_travel import KnownPast, ensure_known, first_incomplete_write, load_known_past
-from hoodie.records import COMMIT_TIME_FIELD, partition_values
-from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, CommitMetadata, InstantTime, TableConfig
+from hoodie.read.slice_read import FileRead, SliceRead
+from hoodie.read.time_travel import ensure_known
+from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, ColumnIds, partition_values, with_meta
+from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, InstantTime, TableConfig
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, has_history, load_archived_commits, load_commit_metadata, parse_as_of
-from hoodie.view import BaseFile, FileSlice, View, load_view
-
-
-@dataclass(frozen=True, slots=True)
-class FileRead:
-    """One base file to read, and the values of partition columns its path gives (column, Python value)."""
-
-    path: str
-    partition: str
-    size_bytes: int
-    instant: InstantTime
-    partition_values: tuple[tuple[str, Any], ...] = ()
+from hoodie.timeline import Timeline
+from hoodie.view import FileSlice, GroupId, View, load_view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlan:
-    """What is done with the rows of every file. `schema` is the result's; `needed` has the columns that must be known
+    """What is done with the rows of every slice. `schema` is the result's; `needed` has the columns that must be known
     for it, in the result's types: those of the result and those the conditions look at.
+
+    `key_columns` have the same values in all versions of a row, so conditions on them can be decided before merging.
+    `ids` is there where files cannot be read by column name. `merge` is there when a slice has log files, `images` in
+    queries of changes: how the rows of a slice are read that become images.
     """
 
     schema: pa.Schema
@@ -66,15 +55,19 @@ class RowPlan:
     filter: RowFilter | None
     commit_times: CommitTimes | None
     batch_rows: int
+    key_columns: frozenset[str] = frozenset()
+    ids: ColumnIds | None = None
+    merge: MergePlan | None = None
+    images: RowPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPlan:
-    """Files and what is done with their rows.
+    """Pieces of work and what is done with their rows.
 
-    `table_schema` has all columns a read could give, `path_columns` those of them whose values a file's
-    `partition_values` give where its path can. `as_of` and `window` say which state it is; `skipped_files` were left
-    out by their partition.
+    `table_schema` has all columns a read could give, `path_columns` those of them whose values a slice's
+    `partition_values` give where its path can. `as_of` and `window` say which state it is; `skipped_files` slices were
+    left out by their partition.
     """
 
     query: Query
@@ -97,20 +90,6 @@ class ReadPlan:
         return sum(file.size_bytes for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFacts:
-    """What planning must know beyond the view. `as_of` and `window` are the options' texts understood; `base_path` is
-    the full path of the table.
-    """
-
-    schema: pa.Schema | None
-    as_of: InstantTime | None = None
-    past: KnownPast = field(default_factory=KnownPast)
-    window: Window | None = None
-    commits: Mapping[InstantTime, CommitMetadata] = field(default_factory=dict)
-    base_path: str = ""
-
-
 def load_read_plan(
     storage: Storage,
     config: TableConfig,
@@ -120,31 +99,22 @@ def load_read_plan(
     view: View | None = None,
     engine: Engine | None = None,
 ) -> ReadPlan:
-    """The plan of a query on the table as `timeline` has it. Lists the table's files unless a view is given.
+    """The plan of a query on the table as `timeline` has it. Lists the table's files unless a view is given: by its
+    metadata table if it has one, which then also rules out slices the filter cannot match.
 
     Raises:
         Invalid, Unsupported: see `ensure_consistent`, `load_read_facts` and `plan_read`.
     """
     ensure_consistent(options)
+    if options.query == "cdc":
+        ensure_changes_are_kept(config)
+    if config.metadata_partitions and options.use_metadata:
+        # Loads the readers of the metadata table, which tables without one, and workers, do not need.
+        from hoodie.read.data_skipping import load_plan_with_metadata  # noqa: PLC0415
+
+        return load_plan_with_metadata(storage, config, timeline, options, view=view, engine=engine)
     view = view or load_view(storage, config, timeline, engine=engine)
     return plan_read(view, config, load_read_facts(storage, config, view, options), options)
-
-
-def load_read_facts(storage: Storage, config: TableConfig, view: View, options: ReadOptions) -> ReadFacts:
-    """What `plan_read` needs. A snapshot reads one commit for it, an incremental query those of its range.
-
-    Raises:
-        Invalid: a time is not understood, or a commit in the range follows a running write (version 6).
-    """
-    timeline = view.timeline
-    if options.query == "incremental":
-        return _incremental_facts(storage, config, view, options)
-    if options.as_of is None:
-        return ReadFacts(load_table_schema(storage, config, view))
-    as_of = parse_as_of(options.as_of, config.timezone)
-    past = load_known_past(storage, timeline)
-    ensure_known(as_of, past)
-    return ReadFacts(load_table_schema(storage, config, view, as_of), as_of, past)
 
 
 def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOptions) -> ReadPlan:
@@ -152,83 +122,94 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
 
     Raises:
         Invalid: a column of the options does not exist, the filter does not fit, or the asked state was cleaned up.
-        Unsupported: a file slice has log files, or a base file is a bootstrap skeleton.
+        Unsupported: a slice has log files, and the table merges them by a rule nobody registered.
     """
     ensure_consistent(options)
+    if options.query == "cdc":
+        return _plan_changes(view, config, facts, options)
     if facts.as_of is not None:
         ensure_known(facts.as_of, facts.past)
-    columns = result_schema(facts.schema if facts.schema is not None else pa.schema([]), config)
-    times: CommitTimes | None = None
-    if facts.window is not None:
-        slices, times = _incremental_slices(view, config, facts, facts.window, options)
-    elif options.query == "read_optimized":
-        slices = view.base_slices_at(facts.as_of)
-    else:
-        slices = view.slices_at(facts.as_of)
+    own = facts.schema if facts.schema is not None else pa.schema([])
+    columns = result_schema(own, config)
+    chosen = _chosen(view, facts, options)
     row_filter = _row_filter(options, columns.schema)
     types = pa.schema([one for one in columns.schema if one.name in columns.path_columns])
-    values = {path: partition_values(path, types, config) for path in {part.partition for part in slices}}
-    kept = values.keys() if row_filter is None else _matching_partitions(values, types, row_filter)
-    wanted = [part for part in slices if part.partition in kept]
-    _ensure_readable(wanted, config)
+    values = {path: partition_values(path, types, config) for path in {part.partition for part in chosen.slices}}
+    kept = values.keys() if row_filter is None else matching_partitions(values, types, row_filter)
+    wanted = [part for part in chosen.slices if part.partition in kept]
+    rows = _row_plan(columns.schema, row_filter, chosen.times, options)
+    keys = frozenset({KEY_FIELD, *(name for name in config.record_key_fields if "." not in name)})
+    merge = None
+    if any(part.logs for part in wanted):
+        merge = plan_merge(own, rows.needed.names, config, view.timeline, options, until=chosen.until)
     return ReadPlan(
         query=options.query,
-        files=tuple(_file_read(part.partition, part.base, values) for part in wanted if part.base is not None),
-        rows=_row_plan(columns.schema, row_filter, times, options),
+        files=tuple(_slice_read(part, values, facts, chosen) for part in wanted),
+        rows=replace(rows, key_columns=keys, ids=facts.ids, merge=merge),
         table_schema=columns.schema,
         path_columns=columns.path_columns,
         as_of=facts.as_of,
         window=facts.window,
-        skipped_files=len(slices) - len(wanted),
+        skipped_files=len(chosen.slices) - len(wanted),
     )
 
 
-def _incremental_facts(storage: Storage, config: TableConfig, view: View, options: ReadOptions) -> ReadFacts:
-    timeline = view.timeline
-    if not config.populate_meta_fields:
-        raise Invalid(
-            "Incremental queries are not supported when meta fields are disabled: rows do not carry their commit time",
-            remedy="Read a snapshot, or write the table with hoodie.populate.meta.fields=true",
-        )
-    by_completion = timeline.profile.incremental_by == "completed" or options.hollow_commits == "USE_TRANSITION_TIME"
-    end = None if options.end is None else _instant(options.end, config)
-    window = select(timeline, _instant(options.begin or "", config), end, by_completion=by_completion)
-    if not by_completion:
-        hollow = first_incomplete_write(storage, timeline)
-        window = without_hollow(window, hollow, block=options.hollow_commits == "BLOCK")
-    if window.reaches_back and by_completion:
-        window = with_archived(window, load_archived_commits(storage, timeline.profile))
-    elif window.reaches_back:
-        window = replace(window, has_unknown_past=has_history(storage, timeline.profile))
-    commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
-    until = window.instants[-1].requested if options.schema_at_end and window.instants else None
-    schema = load_table_schema(storage, config, view, until)
-    return ReadFacts(schema, window=window, commits=commits, base_path=storage.absolute(""))
+def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: ReadOptions) -> ReadPlan:
+    if facts.window is None:
+        raise Invalid("A query of changes needs a range of commits")
+    own = facts.schema if facts.schema is not None else pa.schema([])
+    full = pa.schema([field.with_nullable(True) for field in with_meta(own)])
+    merge = plan_merge(own, full.names, config, view.timeline, options)
+    images = RowPlan(full, full, None, None, options.batch_rows, ids=facts.ids, merge=merge)
+    rows = _row_plan(CHANGE_SCHEMA, _row_filter(options, CHANGE_SCHEMA), None, options)
+    return ReadPlan(
+        query=options.query,
+        files=change_reads(facts.window, facts.commits, view, config.cdc_logging_mode),
+        rows=replace(rows, images=images),
+        table_schema=CHANGE_SCHEMA,
+        path_columns=frozenset(),
+        window=facts.window,
+    )
 
 
-def _instant(text: str, config: TableConfig) -> InstantTime:
-    """An end of a range: `earliest`, digits as they are (also few of them: `000`), or a date in any accepted format."""
-    if text in EARLIEST:
-        return EARLIEST[-1]
-    return text if text.isascii() and text.isdigit() else parse_as_of(text, config.timezone)
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The slices of a query, before its filter. `until`: log blocks of later writes do not count. `times`: those of an
+    incremental query, and `wholes` the slices at its end, where `slices` have less.
+    """
+
+    slices: tuple[FileSlice, ...]
+    until: InstantTime | None = None
+    times: CommitTimes | None = None
+    wholes: Mapping[GroupId, FileSlice] = field(default_factory=dict)
 
 
-def _incremental_slices(
-    view: View, config: TableConfig, facts: ReadFacts, window: Window, options: ReadOptions
-) -> tuple[tuple[FileSlice, ...], CommitTimes]:
+def _chosen(view: View, facts: ReadFacts, options: ReadOptions) -> _Chosen:
+    if facts.window is not None:
+        return _chosen_incremental(view, facts, facts.window, options)
+    if options.query == "read_optimized":
+        return _Chosen(view.base_slices_at(facts.as_of))
+    return _Chosen(view.slices_at(facts.as_of), facts.as_of)
+
+
+def _chosen_incremental(view: View, facts: ReadFacts, window: Window, options: ReadOptions) -> _Chosen:
     times = commit_times(window, view.timeline)
     if window.is_empty:
-        return (), times
+        return _Chosen((), times=times)
     glob = PathGlob(options.path_glob or "")
-    newest, gone = newest_files(window, facts.commits, view)
+    slices, gone = touched_slices(window, facts.commits, view)
     gone = tuple(path for path in gone if glob.matches(f"{facts.base_path}/{path}"))
     ensure_fallback_allowed(window, gone, allowed=options.full_scan_fallback)
     if gone or window.needs_snapshot:
-        slices = view.slices_at()
-    else:
-        found = (FileSlice(*group, base.name.instant, base) for group, base in newest.items())
-        slices = tuple(sorted(found, key=lambda part: part.group_id))
-    return tuple(part for part in slices if _is_wanted(part, glob, facts.base_path)), times
+        newest = tuple(part for part in view.slices_at() if _is_wanted(part, glob, facts.base_path))
+        return _Chosen(newest, times=times)
+    until = max(window.requested)
+    touched = tuple(part for part in slices if _is_wanted(part, glob, facts.base_path))
+    wholes: dict[GroupId, FileSlice] = {}
+    if any(part.logs for part in touched):
+        partitions = {part.partition for part in touched}
+        wholes = {part.group_id: part for part in replace(view, replaced={}).slices_at(until, partitions)}
+    return _Chosen(touched, until, times, wholes)
 
 
 def _is_wanted(part: FileSlice, glob: PathGlob, base_path: str) -> bool:
@@ -237,31 +218,8 @@ def _is_wanted(part: FileSlice, glob: PathGlob, base_path: str) -> bool:
     return glob.matches(f"{base_path}/{path}")
 
 
-def _ensure_readable(slices: Iterable[FileSlice], config: TableConfig) -> None:
-    for part in slices:
-        if part.logs:
-            raise Unsupported(
-                f"File group {part.file_id} in partition {part.partition!r} has log files, "
-                "and merging them on read is not there yet",
-                remedy="Use query='read_optimized' to read base files only, or compact the table",
-                path=part.logs[0].path,
-            )
-        if part.base is not None and part.base_instant == METADATA_BOOTSTRAP_INSTANT and is_bootstrapped(config):
-            raise Unsupported(
-                f"{part.base.path} is a bootstrap skeleton: its data is in the source table, "
-                "and reading both is not there yet",
-                remedy="Rewrite the table with Apache Hudi (an upsert or clustering of the bootstrapped files)",
-                path=part.base.path,
-            )
-
-
-def is_bootstrapped(config: TableConfig) -> bool:
-    """Whether the table was made over the files of another one."""
-    return bool(config.raw.get("hoodie.bootstrap.base.path"))
-
-
 def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
-    """The filter, and in incremental queries the conditions, as one."""
+    """The filter, and in queries of a range the conditions, as one."""
     asked = [] if options.filter is None else [options.filter]
     if options.query == "incremental":
         asked += options.conditions
@@ -296,11 +254,23 @@ def _row_plan(
     return RowPlan(result, pa.schema([*result, *extra]), row_filter, times, options.batch_rows)
 
 
-def _file_read(partition: str, base: BaseFile, values: Mapping[str, Mapping[str, Any]]) -> FileRead:
-    return FileRead(base.path, partition, base.size_bytes, base.name.instant, tuple(values[partition].items()))
+def _slice_read(
+    part: FileSlice, values: Mapping[str, Mapping[str, Any]], facts: ReadFacts, chosen: _Chosen
+) -> SliceRead:
+    known = tuple(values[part.partition].items())
+    read = SliceRead(part.partition, part.base, part.logs, known, _source_of(part, facts))
+    whole = chosen.wholes.get(part.group_id) if part.logs else None
+    if whole is None or whole.paths == part.paths:
+        return read
+    return replace(read, whole=SliceRead(whole.partition, whole.base, whole.logs, known, _source_of(whole, facts)))
 
 
-def _matching_partitions(
+def _source_of(part: FileSlice, facts: ReadFacts) -> BootstrapSource | None:
+    is_half = part.base is not None and part.base.name.instant == METADATA_BOOTSTRAP_INSTANT
+    return facts.sources.get(part.group_id) if is_half else None
+
+
+def matching_partitions(
     values: Mapping[str, Mapping[str, Any]], types: pa.Schema, row_filter: RowFilter
 ) -> frozenset[str]:
     """The partitions whose values do not rule the filter out. Decided at once for partitions that know the same

@@ -20,14 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
+from hoodie.records.condition import ANYTHING, Condition
+from hoodie.records.condition import all_of as all_conditions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conjunct:
-    """One condition and the top-level columns it looks at."""
+    """One condition and the top-level columns it looks at. `condition`: what statistics and indexes can tell of it."""
 
     expression: pc.Expression
     columns: frozenset[str]
+    condition: Condition = ANYTHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +50,20 @@ class RowFilter:
         """The whole condition."""
         return all_of(part.expression for part in self.conjuncts)
 
+    @property
+    def condition(self) -> Condition:
+        """What statistics and indexes can tell of the whole condition."""
+        return all_conditions(*(part.condition for part in self.conjuncts))
+
     def decidable_with(self, columns: Collection[str]) -> pc.Expression | None:
         """The conjuncts that look at nothing but `columns` (and at least at one of them); None when there are none."""
+        found = self.part_over(columns)
+        return None if found is None else found.expression
+
+    def part_over(self, columns: Collection[str]) -> Conjunct | None:
+        """The same as one conjunct, which knows its columns."""
         known = frozenset(columns)
-        parts = [part.expression for part in self.conjuncts if part.columns and part.columns <= known]
-        return all_of(parts) if parts else None
+        return both(*(part for part in self.conjuncts if part.columns and part.columns <= known))
 
 
 def filter_of(expression: pc.Expression, schema: pa.Schema) -> RowFilter:
@@ -63,6 +75,17 @@ def filter_of(expression: pc.Expression, schema: pa.Schema) -> RowFilter:
     empty = schema.empty_table()
     matching(empty, expression)
     return RowFilter((Conjunct(expression, _columns_of(expression, empty)),), str(expression))
+
+
+def both(*parts: Conjunct | None) -> Conjunct | None:
+    """The parts that are there as one; None when none is."""
+    given = [part for part in parts if part is not None]
+    if len(given) <= 1:
+        return given[0] if given else None
+    columns = frozenset[str]().union(*(part.columns for part in given))
+    return Conjunct(
+        all_of(part.expression for part in given), columns, all_conditions(*(one.condition for one in given))
+    )
 
 
 def all_of(expressions: Iterable[pc.Expression]) -> pc.Expression:

@@ -10,32 +10,46 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from queue import Full, Queue
 
 import pyarrow as pa
 
 from hoodie.engine import Engine, LocalEngine
-from hoodie.read.read_plan import FileRead, ReadPlan, RowPlan
+from hoodie.read.read_plan import ReadPlan, RowPlan
 from hoodie.read.read_rows import read_rows
+from hoodie.read.slice_read import FileRead
 from hoodie.storage import Storage
 
 BATCHES_AHEAD = 4
 _POLL_SECONDS = 0.1
 
 
-def run_read(plan: ReadPlan, storage: Storage, engine: Engine | None = None) -> pa.RecordBatchReader:
+Progress = Callable[[int, int], None]
+"""Called with the bytes of files that were read to their end, and the bytes of all files of the plan."""
+
+
+def run_read(
+    plan: ReadPlan, storage: Storage, engine: Engine | None = None, progress: Progress | None = None
+) -> pa.RecordBatchReader:
     """The rows of the plan, streamed; nothing is read before the first batch is asked for."""
     parallelism = (engine or LocalEngine()).parallelism
-    return pa.RecordBatchReader.from_batches(plan.schema, stream(plan.files, plan.rows, storage, parallelism))
+    watch = _Watch(plan.size_bytes, progress)
+    rows = _sharing_memory(plan.rows, min(parallelism, len(plan.files)))
+    return pa.RecordBatchReader.from_batches(plan.schema, stream(plan.files, rows, storage, parallelism, watch))
 
 
-def stream(files: Sequence[FileRead], rows: RowPlan, storage: Storage, parallelism: int) -> Iterator[pa.RecordBatch]:
+def stream(
+    files: Sequence[FileRead], rows: RowPlan, storage: Storage, parallelism: int, watch: _Watch
+) -> Iterator[pa.RecordBatch]:
     """Batches of all files in order, with up to `parallelism` files read at the same time."""
+    watch.start()
     if parallelism <= 1 or len(files) <= 1:
         for file in files:
             yield from read_rows(storage, rows, file)
+            watch.finished(file)
         return
     stopped = threading.Event()
     waiting = deque(files)
@@ -46,9 +60,34 @@ def stream(files: Sequence[FileRead], rows: RowPlan, storage: Storage, paralleli
                 while waiting and len(open_files) < parallelism:
                     open_files.append(_Ahead(pool, storage, rows, waiting.popleft(), stopped))
                 yield from open_files[0].batches()
-                open_files.popleft()
+                watch.finished(open_files.popleft().file)
         finally:
             stopped.set()
+
+
+def _sharing_memory(rows: RowPlan, readers: int) -> RowPlan:
+    """The row plan for so many slices at the same time: together they keep to the limit for log rows in memory."""
+    if rows.merge is None or readers <= 1:
+        return rows
+    return replace(rows, merge=replace(rows.merge, memory_bytes=max(1, rows.merge.memory_bytes // readers)))
+
+
+class _Watch:
+    """Tells how far a read is."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._done = 0
+        self._total = total
+        self._progress = progress
+
+    def start(self) -> None:
+        if self._progress is not None:
+            self._progress(0, self._total)
+
+    def finished(self, file: FileRead) -> None:
+        self._done += file.size_bytes
+        if self._progress is not None:
+            self._progress(self._done, self._total)
 
 
 class _Ahead:
@@ -57,6 +96,7 @@ class _Ahead:
     def __init__(
         self, pool: ThreadPoolExecutor, storage: Storage, rows: RowPlan, file: FileRead, stopped: threading.Event
     ) -> None:
+        self.file = file
         self._queue: Queue[pa.RecordBatch | BaseException | None] = Queue(BATCHES_AHEAD)
         self._stopped = stopped
         pool.submit(self._fill, storage, rows, file)

@@ -1,55 +1,93 @@
-"""Which schema a table has at a time, and whether its files can be read with it by column name.
+"""Which schema a table has at a time, and whether its files must be read by column id.
 
 1. The newest completed write that may change the schema says it, in the `schema` of its extra metadata. Compactions and
    clusterings repeat what they were given; they are asked when nothing else is left in the active timeline.
 2. Without any: the schema the table was created with, then the footer of a base file.
-3. Files are read by column *name*. Schema-on-read (SQL `ALTER TABLE` with `hoodie.schema.on.read.enable`) gives columns
-   ids, so that a name can change its meaning. As long as it never did, names will do; otherwise reading is refused.
+3. Files are read by column *name*, unless names changed their meaning. Schema-on-read (SQL `ALTER TABLE` with
+   `hoodie.schema.on.read.enable`) gives columns ids and keeps a history of them; such a table's commits say
+   `latest_schema`. Only a rename, or a name that was dropped and used anew, makes ids necessary.
+4. The newest schema commit counts whose instant is committed. It repeats all versions, also those older than the active
+   timeline. One of an instant that was rolled back may be left over and is passed by.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any
+import re
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Unsupported
-from hoodie.records import from_avro, read_footer, without_meta
-from hoodie.spec import CommitMetadata, InstantTime, TableConfig
+from hoodie.records import ColumnIds, from_avro, read_footer, without_meta
+from hoodie.spec import (
+    CommitMetadata,
+    InstantTime,
+    SchemaHistory,
+    TableConfig,
+    parse_schema_history,
+    parse_schema_version,
+)
+from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import View, load_view
 
-SCHEMA_HISTORY_DIR = ".hoodie/.schema"
+SCHEMA_HISTORY_DIR = f"{HOODIE_DIR}/.schema"
 INTERNAL_SCHEMA = "latest_schema"
-SCHEMA_COMMIT = ".schemacommit"
+MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
+_SCHEMA_COMMIT = re.compile(r"([0-9]+)(?:_[0-9]+)?\.schemacommit")
 _NEVER_CHANGES_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "BUCKET_RESCALE"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSchema:
+    """A table's own columns at a time, without meta columns; None where nobody ever said them.
+
+    `ids` is there when files can not be read by name: see `hoodie.records.ColumnIds`.
+    """
+
+    arrow: pa.Schema | None
+    ids: ColumnIds | None = None
+
+
+def load_schema(storage: Storage, config: TableConfig, view: View, as_of: InstantTime | None = None) -> TableSchema:
+    """The table's schema, at `as_of` or now.
+
+    Reads commits from the newest (requested at or before `as_of`) backwards until one has a schema.
+
+    Raises:
+        Corrupt: the history of the columns is damaged, or gone though columns were changed.
+    """
+    said = _latest_said(storage, view.timeline, as_of)
+    if said is not None:
+        ids = _column_ids(storage, view.timeline, said, as_of)
+        return TableSchema(without_meta(from_avro(said.schema or "")), ids)
+    slices = view.base_slices_at(as_of)
+    if config.create_schema and (as_of is None or not slices):
+        return TableSchema(without_meta(from_avro(config.create_schema)))
+    bases = [part.base for part in slices if part.base is not None]
+    if bases:
+        newest = max(bases, key=lambda base: base.name.instant)
+        return TableSchema(without_meta(read_footer(storage, newest.path).schema))
+    return load_schema(storage, config, view) if as_of is not None else TableSchema(None)
 
 
 def load_table_schema(
     storage: Storage, config: TableConfig, view: View, as_of: InstantTime | None = None
 ) -> pa.Schema | None:
-    """The table's own schema, without meta columns; None for a table of which nobody ever said one.
-
-    Reads commits from the newest (requested at or before `as_of`) backwards until one has a schema.
+    """The columns of `load_schema` alone, for who reads files by name.
 
     Raises:
         Unsupported: columns were renamed, or dropped and made anew.
     """
-    said = _latest_said(storage, view.timeline, as_of)
-    if said is not None:
-        return _schema_of(storage, said, as_of)
-    slices = view.base_slices_at(as_of)
-    if config.create_schema and (as_of is None or not slices):
-        return without_meta(from_avro(config.create_schema))
-    bases = [part.base for part in slices if part.base is not None]
-    if bases:
-        newest = max(bases, key=lambda base: base.name.instant)
-        return without_meta(read_footer(storage, newest.path).schema)
-    return load_table_schema(storage, config, view) if as_of is not None else None
+    found = load_schema(storage, config, view, as_of)
+    if found.ids is not None:
+        raise Unsupported(
+            f"Columns of table {config.name} were renamed or made anew: its files must be read by column id",
+            remedy="Read it with Table.scan",
+        )
+    return found.arrow
 
 
 def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
@@ -65,52 +103,53 @@ def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline
             remedy="Write it with Apache Hudi; reading works",
         )
     if said is not None:
-        return _schema_of(storage, said, None)
+        return without_meta(from_avro(said.schema or ""))
     if config.create_schema:
         return without_meta(from_avro(config.create_schema))
     return load_table_schema(storage, config, load_view(storage, config, timeline))
 
 
-def load_schema_history(storage: Storage, as_of: InstantTime | None = None) -> tuple[dict[str, Any], ...]:
-    """Every version of the schema-on-read schema, as the newest completed schema commit lists them."""
-    files = {
-        name.partition(".")[0].partition("_")[0]: file.path
-        for file in storage.list_dir(SCHEMA_HISTORY_DIR).files
-        if (name := file.path.rpartition("/")[2]).endswith(SCHEMA_COMMIT) and not name.startswith(".")
-    }
-    known = [requested for requested in files if as_of is None or requested <= as_of]
-    if not known:
-        return ()
-    path = files[max(known)]
-    try:
-        return tuple(json.loads(storage.read(path))["schemas"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"{path} is not a schema history", remedy="Restore the file from a copy", path=path) from error
-
-
-def ensure_names_are_stable(history: tuple[dict[str, Any], ...]) -> None:
-    """Nothing, when every column id always had one name, and every name one id.
+def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:
+    """Every version of the schema-on-read schema, as the newest committed schema commit lists them; None without one.
 
     Raises:
-        Unsupported: a column was renamed, or dropped and made anew under the same name.
+        Corrupt: it is damaged.
     """
-    ids: dict[int, str] = {}
-    names: dict[str, int] = {}
-    for version in history:
-        for number, name in _columns(version, ""):
-            if ids.setdefault(number, name) != name or names.setdefault(name, number) != number:
-                raise Unsupported(
-                    f"Column `{ids[number]}` was renamed, or dropped and made anew as `{name}`: reading by column id "
-                    "(schema-on-read) is not there yet",
-                    remedy="Read this table with Apache Hudi and hoodie.schema.on.read.enable=true",
-                    column=name,
-                )
+    files = {
+        match[1]: file
+        for file in storage.list_dir(SCHEMA_HISTORY_DIR).files
+        if (match := _SCHEMA_COMMIT.fullmatch(file.path.rpartition("/")[2]))
+    }
+    newest = max(filter(timeline.is_committed, files), default=None)
+    if newest is None:
+        return None
+    file = files[newest]
+    if file.size_bytes > MAX_HISTORY_BYTES:
+        raise Corrupt(
+            f"{file.path} is {file.size_bytes} bytes large, no schema history is",
+            remedy="Restore the file from a copy",
+            path=file.path,
+        )
+    return parse_schema_history(storage.read(file.path), file.path)
 
 
-def _schema_of(storage: Storage, said: CommitMetadata, as_of: InstantTime | None) -> pa.Schema:
-    if said.extra_metadata.get(INTERNAL_SCHEMA):
-        ensure_names_are_stable(load_schema_history(storage, as_of))
-    return without_meta(from_avro(said.schema or ""))
+def _column_ids(
+    storage: Storage, timeline: Timeline, said: CommitMetadata, as_of: InstantTime | None
+) -> ColumnIds | None:
+    latest = said.extra_metadata.get(INTERNAL_SCHEMA)
+    if not latest and as_of is None:
+        return None
+    # Also the past of before the first change: a query of it may read files that were written later.
+    history = load_schema_history(storage, timeline)
+    if history is not None:
+        return None if history.names_are_stable else ColumnIds(history, as_of)
+    if latest and parse_schema_version(latest, SCHEMA_HISTORY_DIR).number:
+        raise Corrupt(
+            f"Columns of the table were changed, but the history of its schema in {SCHEMA_HISTORY_DIR} is gone",
+            remedy="Restore the folder from a copy",
+            path=SCHEMA_HISTORY_DIR,
+        )
+    return None
 
 
 def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> CommitMetadata | None:
@@ -125,20 +164,3 @@ def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None
             return metadata
         second_choice = second_choice or metadata
     return second_choice
-
-
-def _columns(record: dict[str, Any], prefix: str) -> Iterator[tuple[int, str]]:
-    """Id and full name of every field below a record of the schema-on-read JSON."""
-    for field in record.get("fields", ()):
-        name = f"{prefix}{field['name']}"
-        yield field["id"], name
-        if isinstance(field.get("type"), dict):
-            yield from _nested(field["type"], name)
-
-
-def _nested(kind: dict[str, Any], name: str) -> Iterator[tuple[int, str]]:
-    yield from _columns(kind, f"{name}.")
-    for child, part in (("element", "element"), ("value", "value")):
-        inner = kind.get(child)
-        if isinstance(inner, dict):
-            yield from _nested(inner, f"{name}.{part}")

@@ -17,7 +17,7 @@ from hoodie.spec import (
     REPLACE_COMMIT,
     Instant,
     InstantTime,
-    parse_container,
+    parse_earliest_retained,
     parse_requested_replace,
 )
 from hoodie.storage import Storage
@@ -87,7 +87,7 @@ def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> 
     data = storage.read(path)
     if not data:  # a clean that died while it wrote its result; it is done again
         return None
-    return parse_container(data, path)[1].get("earliestCommitToRetain") or None
+    return parse_earliest_retained(data, path)
 
 
 def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
@@ -95,4 +95,4 @@ def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bo
     if instant.action != REPLACE_COMMIT or timeline.profile.capabilities.clustering_action:
         return False
     data = load_requested(storage, timeline.profile, instant)
-    return bool(data) and parse_requested_replace(data, instant.requested).is_clustering
+    return bool(data) and parse_requested_replace(data, instant_path(timeline.profile, instant)).is_clustering

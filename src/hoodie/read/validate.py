@@ -6,6 +6,7 @@
 3. A file of an instant that is not committed is a leftover; a file of a committed instant that the commit does not name
    is worse, because readers take it.
 4. Timeline files must parse, and the states of an instant must make sense together.
+5. A metadata table must list the files that lie there.
 
 Cost: one listing, one read per active commit, one footer per visible base file.
 """
@@ -91,6 +92,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Fi
         *_strays(picture),
         *_named_files(storage, picture),
         *_visible_files(storage, picture, engine),
+        *_metadata(handle, picture),
     ]
     return _ordered(findings)
 
@@ -250,6 +252,26 @@ def _check_footer(_: TaskId, task: _FooterTask) -> Finding | None:
     if task.rows is not None and footer.rows != task.rows:
         return Finding("rows", task.path, f"has {footer.rows} rows, its commit wrote {task.rows}")
     return None
+
+
+def _metadata(handle: TableHandle, picture: _Picture) -> Iterator[Finding]:
+    """What the metadata table, if there is one, says otherwise than storage."""
+    if not handle.config.metadata_partitions:
+        return
+    # Loads the readers of the metadata table, which nobody else who asks for this module needs.
+    from hoodie.metadata import validate_metadata_table  # noqa: PLC0415
+
+    timeline = picture.timeline
+    named = {stat.path for metadata in picture.commits.values() for _, stat in metadata.write_stats()}
+    by_name = timeline.profile.slicing == "completion"
+    settled = [
+        one.path
+        for found in picture.view.files
+        for one in found.everything
+        if timeline.is_committed(one.name.instant) and (isinstance(one, BaseFile) or by_name or one.path in named)
+    ]
+    for path, what in validate_metadata_table(handle.storage, handle.config, timeline, picture.sizes, settled):
+        yield Finding("metadata", path, what)
 
 
 def _unreadable(error: HudiError, name: str) -> Finding:

@@ -2,6 +2,7 @@
 
 from hoodie.records.align import align, align_array
 from hoodie.records.avro import from_avro, to_avro, with_meta_avro, without_meta_avro
+from hoodie.records.avro_rows import RowBytes, decode_rows, encode_rows
 from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer
 from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
 from hoodie.records.bloom import BloomFilter, BloomOptions
@@ -10,7 +11,7 @@ from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_class, kind_of_type
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
-from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle
+from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle, url_encoded
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
 from hoodie.records.predicate import Predicate
 from hoodie.records.record_keys import RowOrigin, stored_text_form
@@ -30,6 +31,9 @@ from hoodie.records.schema import (
     with_meta,
     without_meta,
 )
+from hoodie.records.schema_mapping import ColumnIds, SchemaMapping
+from hoodie.records.string_hash import java_hashes
+from hoodie.records.xxhash import xxhash32, xxhash64
 
 __all__ = [
     "COMMENT_KEY",
@@ -51,6 +55,7 @@ __all__ = [
     "BaseFooter",
     "BloomFilter",
     "BloomOptions",
+    "ColumnIds",
     "Evolution",
     "EvolutionRules",
     "KeyGenerator",
@@ -61,13 +66,18 @@ __all__ = [
     "PartitionColumns",
     "PathStyle",
     "Predicate",
+    "RowBytes",
     "RowOrigin",
+    "SchemaMapping",
     "align",
     "align_array",
+    "decode_rows",
+    "encode_rows",
     "from_avro",
     "has_meta",
     "is_meta",
     "iter_batches",
+    "java_hashes",
     "key_options",
     "key_range",
     "kind_of_class",
@@ -83,8 +93,11 @@ __all__ = [
     "storable",
     "stored_text_form",
     "to_avro",
+    "url_encoded",
     "with_meta",
     "with_meta_avro",
     "without_meta",
     "without_meta_avro",
+    "xxhash32",
+    "xxhash64",
 ]

@@ -7,14 +7,15 @@ memory.
 3. A row group is skipped only when its statistics prove that the filter keeps none of its rows; rows that the filter
    drops in other groups are dropped after reading.
 4. Streams hold one row group's compressed columns (object stores) or a few buffers (local files), and one batch.
-5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file.
+5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file, nor are the
+   rows that can be read of a damaged one for all of its rows.
 
 It does not know partitions, slices or commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -33,6 +34,9 @@ RowFilter: TypeAlias = pc.Expression | Sequence[Predicate]
 """A condition on rows: an Arrow expression, or predicates that must all be true."""
 
 DEFAULT_BATCH_ROWS: Final = 32 * 1024
+PROBE_SHARE: Final = 4
+"""Columns of a filter are read first when there are at least so many times as many columns to read."""
+_PROBE_ROWS: Final = 64 * 1024
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 _LOCAL_BUFFER_BYTES: Final = 256 * 1024
 
@@ -85,13 +89,15 @@ def iter_batches(
     *,
     schema: pa.Schema | None = None,
     footer: BaseFooter | None = None,
+    filter_columns: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the file in file order, at most `batch_rows` at a time, fewer where rows are long.
 
     `schema`: give rows in this schema, with nulls for columns the file lacks (default: the file's own). `columns`: of
     these, give only the named ones. `filter`: drop rows for which it is not true, and skip row groups that have no such
     row; it may use any column of `schema`. An expression does not tell which columns it uses: unless `columns` has them
-    all, every column is read.
+    all, every column is read. Who knows them says so in `filter_columns`: where they are few, they are read first, and
+    the rest of a row group only when one of its rows is wanted.
 
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
@@ -101,34 +107,46 @@ def iter_batches(
         full = file.schema if schema is None else schema
         wanted = _selected(full, columns, path)
         read = wanted if filter is None else _read_for(filter, wanted, full, path)
-        groups = [at for at in range(file.group_count) if filter is None or file.may_match(at, filter, full)]
         present = [name for name in read.names if name in file.schema.names]
-        for batch in file.stream(present, groups, batch_rows):
-            rows = align(batch, read)
-            if filter is not None:
-                rows = _filtered(rows, filter, path)
-            if rows.num_rows:
-                yield rows if read is wanted else rows.select(wanted.names)
+        first = _probe(filter, filter_columns, read, file.schema)
+        for at in range(file.group_count):
+            if filter is not None and not file.may_match(at, filter, full):
+                continue
+            if first is not None and filter is not None and not _matches(file, at, first, filter, path):
+                continue
+            for batch in file.stream(present, [at], batch_rows):
+                rows = _aligned(batch, read, path)
+                if filter is not None:
+                    rows = _filtered(rows, filter, path)
+                if rows.num_rows:
+                    yield rows if read is wanted else rows.select(wanted.names)
 
 
 class _ParquetRows:
     """An open parquet file as the functions above use it."""
 
-    def __init__(self, source: Any, file: Any) -> None:
+    def __init__(self, source: Any, file: Any, path: str) -> None:
         self._source = source
         self._file = file
+        self._path = path
         self.schema: pa.Schema = file_schema(file.schema_arrow, _int96_leaves(file))
         self.group_count: int = file.num_row_groups
 
     def read(self, names: list[str]) -> pa.Table:
-        return self._file.read(columns=names, use_threads=False)
+        rows = self._file.read(columns=names, use_threads=False)
+        _ensure_all_rows(rows.num_rows, self._file.metadata.num_rows, self._path)
+        return rows
 
     def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         # One row group per call: with pre_buffer Arrow keeps the compressed bytes of all groups of the call.
         for group in groups:
             meta = self._file.metadata.row_group(group)
             rows = max(1, min(batch_rows, meta.num_rows * _BATCH_BYTES // max(1, meta.total_byte_size)))
-            yield from self._file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
+            seen = 0
+            for batch in self._file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+                seen += batch.num_rows
+                yield batch
+            _ensure_all_rows(seen, meta.num_rows, self._path)
 
     def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
         """False when the group's statistics rule the condition out. Only columns of the target's own type are asked."""
@@ -154,17 +172,24 @@ class _ParquetRows:
 class _OrcRows:
     """An open ORC file likewise. Its stripes take the place of row groups."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, path: str) -> None:
         self._file = file
+        self._path = path
+        self._seen: dict[int, int] = {}
         self.schema: pa.Schema = file_schema(file.schema)
         self.group_count: int = file.nstripes
 
     def read(self, names: list[str]) -> pa.Table:
-        return self._file.read(columns=names)
+        rows = self._file.read(columns=names)
+        _ensure_all_rows(rows.num_rows, self._file.nrows, self._path)
+        return rows
 
     def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         for group in groups:
             stripe = self._file.read_stripe(group, columns=names)
+            self._seen[group] = stripe.num_rows  # the footer tells only how many all stripes have
+            if len(self._seen) == self.group_count:
+                _ensure_all_rows(sum(self._seen.values()), self._file.nrows, self._path)
             for at in range(0, stripe.num_rows, batch_rows):
                 yield stripe.slice(at, batch_rows)
 
@@ -177,10 +202,10 @@ class _OrcRows:
 def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[_ParquetRows | _OrcRows]:
     if _is_orc(path):
         with _orc(storage, path) as (_, file):
-            yield _OrcRows(file)
+            yield _OrcRows(file, path)
         return
     with _parquet(storage, path, footer) as (source, parquet):
-        yield _ParquetRows(source, parquet)
+        yield _ParquetRows(source, parquet, path)
 
 
 @contextmanager
@@ -188,17 +213,17 @@ def _parquet(storage: InputStorage, path: str, footer: BaseFooter | None) -> Ite
     local = storage.scheme in ("file", "memory")
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
-        yield (
+        file = pq.ParquetFile(
             source,
-            pq.ParquetFile(
-                source,
-                metadata=None if footer is None else footer.native,
-                coerce_int96_timestamp_unit="us",
-                pre_buffer=not local,
-                buffer_size=_LOCAL_BUFFER_BYTES if local else 0,
-                arrow_extensions_enabled=False,
-            ),
+            metadata=None if footer is None else footer.native,
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=not local,
+            buffer_size=_LOCAL_BUFFER_BYTES if local else 0,
+            arrow_extensions_enabled=False,
         )
+        meta = file.metadata
+        _ensure_all_rows(sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups)), meta.num_rows, path)
+        yield source, file
 
 
 @contextmanager
@@ -207,7 +232,10 @@ def _orc(storage: InputStorage, path: str) -> Iterator[tuple[Any, Any]]:
 
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
-        yield source, orc.ORCFile(source)
+        file = orc.ORCFile(source)
+        if file.nstripes == 0:
+            _ensure_all_rows(0, file.nrows, path)
+        yield source, file
 
 
 def _parquet_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:
@@ -235,6 +263,27 @@ def _orc_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:
         bytes_per_group=(file.content_length,),
         **footer_facts(file.metadata),
     )
+
+
+def _ensure_all_rows(rows: int, expected: int, path: str) -> None:
+    """Nothing, when there are as many rows as there should be. Arrow does not count them."""
+    if rows != expected:
+        raise Corrupt(
+            f"Base file {path} is damaged: it has {rows} rows where its footer says {expected}",
+            remedy="Restore it from a copy, or roll back the commit that wrote it",
+            path=path,
+        )
+
+
+def _aligned(batch: pa.RecordBatch, to: pa.Schema, path: str) -> pa.RecordBatch:
+    try:
+        return align(batch, to)
+    except Invalid as error:
+        raise Invalid(
+            f"{path} does not fit the table's schema. {error.cause}",
+            remedy="It was written with another schema, or is damaged: look at it, or roll its commit back",
+            **error.facts | {"path": path},
+        ) from error
 
 
 def _is_orc(path: str) -> bool:
@@ -292,6 +341,24 @@ def _read_for(condition: RowFilter, wanted: pa.Schema, full: pa.Schema, path: st
     _selected(full, [one.column for one in condition], path)
     extra = dict.fromkeys(one.column for one in condition if one.column not in wanted.names)
     return pa.schema([*wanted, *(full.field(name) for name in extra)]) if extra else wanted
+
+
+def _probe(
+    condition: RowFilter | None, columns: Collection[str], read: pa.Schema, stored: pa.Schema
+) -> pa.Schema | None:
+    """The columns a condition looks at, where reading them first can save more than it costs."""
+    if condition is None or not columns or PROBE_SHARE * len(columns) > len(read):
+        return None
+    if not any(name in stored.names for name in columns):
+        return None
+    return pa.schema([field for field in read if field.name in columns])
+
+
+def _matches(file: _ParquetRows | _OrcRows, group: int, schema: pa.Schema, condition: RowFilter, path: str) -> bool:
+    """Whether a row of the group meets the condition. Reads up to the first one."""
+    present = [name for name in schema.names if name in file.schema.names]
+    batches = file.stream(present, [group], _PROBE_ROWS)
+    return any(_filtered(_aligned(batch, schema, path), condition, path).num_rows for batch in batches)
 
 
 def _filtered(rows: pa.RecordBatch, condition: RowFilter, path: str) -> pa.RecordBatch:

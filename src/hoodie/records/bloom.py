@@ -166,8 +166,8 @@ class BloomFilter:
     def _from_dynamic(cls, data: bytes, max_entries: int) -> BloomFilter:
         _, hashes, _ = _parse_header(data, 0)
         entries, last_row_keys, row_count = _COUNTERS.unpack_from(data, _ROW_HEADER.size)
-        if row_count < 1:
-            raise ValueError(f"{row_count} rows")
+        if row_count < 1 or entries < 1 or last_row_keys < 0:
+            raise ValueError(f"{row_count} rows for {entries} keys each, {last_row_keys} in the last")
         rows: list[Bits] = []
         at = _ROW_HEADER.size + _COUNTERS.size
         for _ in range(row_count):

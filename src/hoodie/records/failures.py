@@ -23,9 +23,14 @@ def reading(path: str) -> Iterator[None]:
         Corrupt: the bytes are not those of a base file.
         Missing: the file is gone.
         Unavailable: the storage failed.
+        Invalid: as the block raised it, with the path.
     """
     try:
         yield
+    except Invalid as error:
+        if "path" in error.facts:
+            raise
+        raise Invalid(f"{path}: {error.cause}", remedy=error.remedy, **error.facts, path=path) from error
     except HudiError:
         raise
     except FileNotFoundError as error:

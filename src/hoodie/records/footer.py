@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hoodie.errors import Corrupt, Unsupported
 from hoodie.records.bloom import DEFAULT_MAX_ENTRIES, BloomFilter
 from hoodie.records.schema import is_list, storable
 
@@ -60,7 +61,10 @@ class BaseFooter:
         """
         if self.bloom_text is None:
             return None
-        return BloomFilter.from_text(self.bloom_text, self.bloom_type, max_entries)
+        try:
+            return BloomFilter.from_text(self.bloom_text, self.bloom_type, max_entries)
+        except (Corrupt, Unsupported) as error:
+            raise type(error)(f"{self.path}: {error.cause}", remedy=error.remedy, path=self.path) from error
 
 
 def footer_facts(values: Mapping[bytes, bytes] | None) -> dict[str, str | None]:

@@ -45,6 +45,7 @@ from hoodie.timeline import (
     complete,
     create_requested,
     delete_instant_files,
+    instant_path,
     load_markers,
     load_requested,
     new_instant_time,
@@ -144,7 +145,7 @@ def _is_clustering(handle: TableHandle, instant: Instant) -> bool:
     if instant.action != "replacecommit":
         return False
     data = load_requested(handle.storage, handle.profile, instant)
-    return parse_requested_replace(data, instant.requested).is_clustering
+    return parse_requested_replace(data, instant_path(handle.profile, instant)).is_clustering
 
 
 def _forget_partition(storage: Storage, partition: str, requested: str) -> None:

@@ -3,7 +3,8 @@
 1. The methods of PySpark's own classes are wrapped, once in a process. For any other format they do what they did.
 2. A wrapped object notes what it is told (format, options, mode ...), in whatever order, beside telling Spark; only the
    final call (`save`, `load`, `start`) looks at the format.
-3. What is not there yet for Hudi says so: tables of the catalog, SQL statements, streaming reads, writing over Connect.
+3. What is not there yet for Hudi says so: tables of the catalog, SQL that makes or changes tables, writing over
+   Connect.
 
 Nothing else of `hoodie` knows these classes.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -30,8 +30,6 @@ _CONNECT = "pyspark.sql.connect"
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _NOTES = "_hoodie_notes"
 _ENABLED = "_hoodie_enabled"
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_USING_HUDI = re.compile(r"\bUSING\s+`?(?:org\.apache\.)?hudi\b|(?<![\w.`])`?(?:org\.apache\.)?hudi`?\s*\.\s*`", re.I)
 
 
 @dataclass(slots=True)
@@ -146,15 +144,21 @@ def _wrap_table_writer(owner: type) -> None:
 
 
 def _wrap_stream_reader(owner: type) -> None:
-    _note_value(owner, "format", "format")
+    _note_options(owner)
+    _note_value(owner, "schema", "schema")
 
-    def load(original: Any, self: Any, path: Any = None, format: Any = None, *args: Any, **named: Any) -> Any:
-        if _is_hudi(self, format):
-            raise Unsupported(
-                "Reading a Hudi table as a stream is not supported yet",
-                remedy="Run incremental queries from the last completion time you have seen",
-            )
-        return original(self, path, format, *args, **named)
+    def load(original: Any, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not _is_hudi(self, format):
+            return original(self, path, format, schema, **options)
+        if schema is not None or _notes(self).schema is not None:
+            raise Invalid("A Hudi table has its own schema", remedy="Leave schema out; select and cast after load")
+        from hoodie.spark.data_source import NAME, register  # noqa: PLC0415
+        from hoodie.spark.writer import path_of  # noqa: PLC0415
+
+        register(_session(self))
+        self.options(**options)
+        path_of(path, _notes(self).options)  # refuses what has none
+        return original(self, path, NAME)
 
     _replace(owner, "load", load)
 
@@ -200,14 +204,12 @@ def _wrap_stream_writer(owner: type) -> None:
 
 
 def _wrap_session(owner: type) -> None:
-    def sql(original: Any, self: Any, sqlQuery: Any, *args: Any, **named: Any) -> Any:
-        if isinstance(sqlQuery, str) and _USING_HUDI.search(_QUOTED.sub(" ", sqlQuery)):
-            raise Unsupported(
-                "SQL statements on the format hudi are not supported yet",
-                remedy='For queries: spark.read.format("hudi").load(path).createOrReplaceTempView(name); '
-                'for changes: df.write.format("hudi") or hoodie.Table',
-            )
-        return original(self, sqlQuery, *args, **named)
+    def sql(original: Any, self: Any, sqlQuery: Any, args: Any = None, **frames: Any) -> Any:
+        if not isinstance(sqlQuery, str) or "hudi" not in sqlQuery.lower():
+            return original(self, sqlQuery, args, **frames)
+        from hoodie.spark.sql import run_sql  # noqa: PLC0415
+
+        return run_sql(functools.partial(original, self), self, sqlQuery, args, frames)
 
     _replace(owner, "sql", sql)
 

@@ -1,7 +1,8 @@
 """`SparkEngine`: the engine seam on a Spark session, classic or Connect.
 
-One Spark task for each task, by `mapInArrow` over `spark.range`: this needs no RDD and no JVM at hand. Work and tasks
-travel pickled inside the function, outcomes come back as binary rows (see `worker`).
+One Spark task for each task: where the JVM is at hand by a worker scan, so that each Spark task carries its own bytes
+only; elsewhere, and for very many tasks, by `mapInArrow` over `spark.range`, where all tasks travel pickled inside the
+function. Outcomes come back as binary rows (see `worker`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hoodie.engine import Work
+from hoodie.engine import Work as TaskWork
+from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.failures import translated
-from hoodie.spark.worker import OUTCOME_DDL, outcomes
+from hoodie.spark.worker import OUTCOME_DDL, OUTCOME_SCHEMA, outcomes
+from hoodie.spark.worker_scan import Work, is_worker_scan_possible, worker_scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+Runner = Callable[[Iterator[Any]], Iterator[Any]]
+"""Runs in a worker: batches of one binary column that hold tasks in, batches of rows out."""
+
+MOST_SCANNED_TASKS = 1000
+"""With more tasks, two calls into the JVM for each cost more than sending all of them along with the function."""
 
 _DESCRIPTION = "spark.job.description"
 
@@ -37,7 +46,7 @@ class SparkEngine:
         named = self.spark.conf.get("spark.default.parallelism", None)
         return int(named or self.spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
 
-    def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
+    def run(self, work: TaskWork[T, R], tasks: Sequence[T], label: str) -> list[R]:
         """Results in the order of `tasks`. Errors of the work are raised as they were, when all tasks have ended.
 
         Raises:
@@ -45,11 +54,19 @@ class SparkEngine:
         """
         if not tasks:
             return []
-        frame = self.spark.range(0, len(tasks), 1, len(tasks))
-        runner = _task_runner(pickled(work), [pickled(task) for task in tasks])
+        frame = self._frame(pickled(work), tuple(pickled(task) for task in tasks), label)
         with translated(label), described(self.spark, label):
-            table = frame.mapInArrow(runner, OUTCOME_DDL).toArrow()
+            table = frame.toArrow()
         return outcomes(table)
+
+    def _frame(self, work: bytes, tasks: tuple[bytes, ...], label: str) -> DataFrame:
+        runner = _task_runner(work)
+        if len(tasks) <= MOST_SCANNED_TASKS and is_worker_scan_possible(self.spark):
+            schema = spark_schema(OUTCOME_SCHEMA)
+            whole = Work(schema, runner, tasks, sum(len(task) for task in tasks))
+            return worker_scan(self.spark, schema, lambda _columns, _filters: whole, name=label, identity=lambda: label)
+        numbers = self.spark.range(0, len(tasks), 1, len(tasks))
+        return numbers.mapInArrow(numbered(runner, tasks), OUTCOME_DDL)
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -79,12 +96,23 @@ def described(spark: SparkSession, label: str) -> Iterator[None]:
         context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
 
 
-def _task_runner(work: bytes, tasks: Sequence[bytes]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def numbered(runner: Runner, tasks: Sequence[bytes]) -> Runner:
+    """`runner`, which takes batches of tasks, for batches of their numbers: all tasks travel with the function."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from hoodie.spark.worker import tasks_of  # noqa: PLC0415
+
+        yield from runner(tasks_of(tasks, batches))
+
+    return run
+
+
+def _task_runner(work: bytes) -> Runner:
     """A nested function, so that workers import `worker` and not this module."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         from hoodie.spark.worker import run_tasks  # noqa: PLC0415
 
-        yield from run_tasks(work, tasks, batches)
+        yield from run_tasks(work, batches)
 
     return run

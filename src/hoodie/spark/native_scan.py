@@ -26,6 +26,7 @@ import pyarrow as pa
 from hoodie.errors import HudiError
 from hoodie.spark.arrow_types import arrow_schema
 from hoodie.spark.failures import raise_through_jvm, watch
+from hoodie.spark.filters import texts_of_catalyst
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -178,7 +179,7 @@ class _FileIndex:
         if partition_filters and self._values is not None:
             partitions = [self._partitions[n] for n in self._values.matching(partition_filters)]
         if data_filters and self._skip is not None:
-            partitions = _skipped(partitions, [sql for f in data_filters if (sql := _sql(f))], self._skip)
+            partitions = _skipped(partitions, texts_of_catalyst(data_filters), self._skip)
         if partitions is not self._partitions:
             return self._directories(partitions)
         if self._everything is None:
@@ -323,11 +324,3 @@ def _scala_seq(jvm: Any, elements: list[Any]) -> Any:
 
 def _elements(seq: Any) -> list[Any]:
     return [seq.apply(n) for n in range(seq.size())]
-
-
-def _sql(expression: Any) -> str | None:
-    """SQL text of a Catalyst filter; None for one that has none (it is then not used for skipping)."""
-    try:
-        return str(expression.sql())
-    except Exception:  # any JVM error: printing is best effort
-        return None

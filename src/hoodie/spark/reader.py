@@ -1,10 +1,11 @@
 """`spark.read.format("hudi")`: a read plan as a DataFrame.
 
-Where the rows come from, best first:
+Where the rows of a slice come from, best first; what comes from different places is united:
 
-1. A native scan, where this session has a JVM that knows the table's storage: Spark prunes, pushes down and reads.
-2. Spark's parquet source over the plain list of files, on Spark Connect.
-3. Workers that read through our own storage, where Spark does not know it. Columns are not pruned there.
+1. A native scan, for slices that are one parquet file, where this session has a JVM that knows the table's storage:
+   Spark prunes, pushes down and reads.
+2. Spark's parquet source over the plain list of such files, on Spark Connect.
+3. Workers that read through our own storage: slices with log files, and whatever Spark cannot read (`worker_frame`).
 
 The plan is made when `load` is called: a DataFrame shows the table of that moment, however often it is used.
 """
@@ -12,19 +13,23 @@ The plan is made when `load` is called: a DataFrame shows the table of that mome
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import pyarrow as pa
 
 from hoodie.config import resolve
 from hoodie.errors import Invalid
-from hoodie.read import FileRead, ReadPlan, parse_read_options
+from hoodie.read import FileRead, ReadPlan, SliceRead, parse_read_options
+from hoodie.read.narrow import narrowed
 from hoodie.records import read_footer
-from hoodie.spark.arrow_types import arrow_schema, is_natively_readable, spark_schema
-from hoodie.spark.engine import is_classic, pickled
-from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, is_native_possible, native_scan
+from hoodie.spark.arrow_types import is_natively_readable, spark_schema
+from hoodie.spark.engine import is_classic
+from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, Skip, is_native_possible, native_scan
+from hoodie.spark.pruning import pruner
+from hoodie.spark.worker_frame import Prune, understood, worker_frame
 from hoodie.storage import Storage
 from hoodie.table import Table
 
@@ -43,21 +48,35 @@ def read_frame(spark: SparkSession, path: str, options: Mapping[str, object]) ->
     """
     asked = parse_read_options(resolve(options, purpose="read"))
     table = Table.open(_without_globs(path), options=options)
-    frame = plan_frame(spark, table.storage, table.read_plan(conditions=()))
+    prune = pruner(table, asked)
+    frame = plan_frame(spark, table.storage, table.read_plan(conditions=()), prune)
     # Spark decides conditions itself: with all its functions and its session's time zone, and the scan stays native.
     conditions = asked.conditions if asked.query == "incremental" else ()
     return reduce(lambda rows, condition: rows.where(condition), conditions, frame)
 
 
-def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame:
-    """The rows of `plan` as a DataFrame with the columns of the plan's result, in its order."""
-    parquet = all(file.path.endswith(".parquet") for file in plan.files)
-    if parquet and plan.rows.filter is None:
-        if is_classic(spark) and (root := _jvm_root(spark, storage)) is not None:
-            return _restricted(_native_frame(spark, storage, plan, root), plan)
-        if not is_classic(spark) and storage.scheme == "file":
-            return _restricted(_listed_frame(spark, storage, plan), plan)
-    return _worker_frame(spark, storage, plan)
+def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: Prune | None = None) -> DataFrame:
+    """The rows of `plan` as a DataFrame with the columns of the plan's result, in its order. `prune` may leave out
+    slices when a query has filters.
+    """
+    root = _jvm_root(spark, storage) if is_classic(spark) else None
+    by_spark = root is not None or (not is_classic(spark) and storage.scheme == "file")
+    plain = tuple(file for file in plan.files if by_spark and _is_plain(file, plan))
+    others = tuple(file for file in plan.files if not (by_spark and _is_plain(file, plan)))
+    frames = []
+    if root is not None and (plain or not others):
+        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=plain), root, prune), plan))
+    elif plain:
+        frames.append(_restricted(_listed_frame(spark, storage, replace(plan, files=plain)), plan))
+    if others or not frames:
+        frames.append(worker_frame(spark, storage, replace(plan, files=others), prune))
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _is_plain(file: FileRead, plan: ReadPlan) -> TypeGuard[SliceRead]:
+    """Whether the slice is one parquet file which Spark reads by column names, with nothing left to decide on rows."""
+    by_name = plan.rows.ids is None and plan.rows.filter is None
+    return by_name and isinstance(file, SliceRead) and file.is_plain and file.path.endswith(".parquet")
 
 
 def _without_globs(path: str) -> str:
@@ -88,7 +107,9 @@ def _jvm_root(spark: SparkSession, storage: Storage) -> str | None:
 # --- 1: native scans -------------------------------------------------------------------------------------------------
 
 
-def _native_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, root: str) -> DataFrame:
+def _native_frame(
+    spark: SparkSession, storage: Storage, plan: ReadPlan, root: str, prune: Prune | None = None
+) -> DataFrame:
     """One scan for all files that Spark reads as the table is today, one more for each other kind of file."""
     frames = []
     for kind, files in _by_kind(storage, plan).items():
@@ -101,6 +122,7 @@ def _native_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, root: s
             spark_schema(read),
             spark_schema(pa.schema([wanted.field(name) for name in given])),
             root=root,
+            skip=None if prune is None else _skip(spark, plan, root, prune),
         )
         frames.append(frame if read.equals(wanted) else frame.to(spark_schema(wanted)))
     if not frames:
@@ -108,14 +130,30 @@ def _native_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, root: s
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
+def _skip(spark: SparkSession, plan: ReadPlan, root: str, prune: Prune) -> Skip:
+    """Asks `prune` about the files of a native scan."""
+    slices = {f"{root}/{file.path}": file for file in cast(tuple[SliceRead, ...], plan.files)}
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+    def skip(filters: Sequence[str], files: Sequence[ScanFile]) -> Iterable[ScanFile]:
+        asked = replace(plan, files=tuple(slices[file.path] for file in files))
+        condition = understood(filters, plan.table_schema, zone)
+        if condition is None:
+            return files
+        kept = {file.path for file in prune(narrowed(asked, plan.schema.names, condition)).files}
+        return [file for file in files if slices[file.path].path in kept]
+
+    return skip
+
+
 _Kind = tuple[tuple[str, ...], tuple[tuple[str, pa.DataType], ...]]
 
 
-def _by_kind(storage: Storage, plan: ReadPlan) -> dict[_Kind, list[FileRead]]:
+def _by_kind(storage: Storage, plan: ReadPlan) -> dict[_Kind, list[SliceRead]]:
     """Files by what they need to be read: names of the columns their path gives, and columns of another type."""
     schemas = _Schemas(storage, plan)
-    kinds: dict[_Kind, list[FileRead]] = {}
-    for file in plan.files:
+    kinds: dict[_Kind, list[SliceRead]] = {}
+    for file in cast(tuple[SliceRead, ...], plan.files):
         names = {name for name, _ in file.partition_values}
         given = tuple(name for name in plan.table_schema.names if name in names)
         kinds.setdefault((given, schemas.differing(file, given)), []).append(file)
@@ -130,7 +168,7 @@ class _Schemas:
         self._wanted = plan.table_schema
         self._found: dict[str, tuple[tuple[str, pa.DataType], ...]] = {}
 
-    def differing(self, file: FileRead, given: Collection[str]) -> tuple[tuple[str, pa.DataType], ...]:
+    def differing(self, file: SliceRead, given: Collection[str]) -> tuple[tuple[str, pa.DataType], ...]:
         """Columns (name, stored type) that Spark cannot read as the table has them."""
         if file.instant not in self._found:
             schema = read_footer(self._storage, file.path).schema
@@ -147,7 +185,7 @@ def _as_stored(field: pa.Field, stored: Iterable[tuple[str, pa.DataType]]) -> pa
     return field.with_type(dict(stored).get(field.name, field.type))
 
 
-def _scan_file(root: str, file: FileRead, given: Sequence[str]) -> ScanFile:
+def _scan_file(root: str, file: SliceRead, given: Sequence[str]) -> ScanFile:
     values = dict(file.partition_values)
     return ScanFile(f"{root}/{file.path}", file.size_bytes, 0, tuple(values[name] for name in given))
 
@@ -179,52 +217,11 @@ def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> Data
 _FILE = "__hoodie_file"
 
 
-def _path_values(spark: SparkSession, files: Sequence[FileRead], wanted: pa.Schema, given: Sequence[str]) -> DataFrame:
+def _path_values(spark: SparkSession, files: Sequence[SliceRead], wanted: pa.Schema, given: Sequence[str]) -> DataFrame:
     rows = [dict(file.partition_values) for file in files]
     columns = {_FILE: pa.array([file.path.rpartition("/")[2] for file in files])}
     columns |= {name: pa.array([row[name] for row in rows], wanted.field(name).type) for name in given}
     return spark.createDataFrame(pa.table(columns))
-
-
-# --- 3: workers ------------------------------------------------------------------------------------------------------
-
-
-def _worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame:
-    """Tasks of about equal size read the files through our storage."""
-    told = spark_schema(plan.schema)
-    if not plan.files:
-        return spark.createDataFrame([], told)
-    tasks = [pickled((storage, plan.rows, files)) for files in _packed(plan.files, spark)]
-    reader = _file_reader(tasks, arrow_schema(told))
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reader, told)
-
-
-def _packed(files: Sequence[FileRead], spark: SparkSession) -> list[list[FileRead]]:
-    """Files in their order, cut where about `spark.sql.files.maxPartitionBytes` are reached."""
-    limit = _bytes_of(spark.conf.get("spark.sql.files.maxPartitionBytes") or "")
-    packs: list[list[FileRead]] = [[]]
-    size = 0
-    for file in files:
-        if packs[-1] and size + file.size_bytes > limit:
-            packs.append([])
-            size = 0
-        packs[-1].append(file)
-        size += file.size_bytes
-    return packs
-
-
-def _bytes_of(text: str) -> int:
-    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
-    return 128 << 20 if found is None else int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]
-
-
-def _file_reader(tasks: Sequence[bytes], made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.read_worker import read_tasks  # noqa: PLC0415
-
-        yield from read_tasks(tasks, made, batches)
-
-    return read
 
 
 def _quoted(column: str) -> str:

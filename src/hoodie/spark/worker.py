@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.arrow_start import start_without_pandas
@@ -26,17 +27,24 @@ class RemoteError(Exception):
     """The traceback of an error in a worker, as text: the cause of the error that is raised in the driver."""
 
 
-def run_tasks(work: bytes, tasks: Sequence[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One outcome for each task whose number stands in the first column of `batches`."""
+def run_tasks(work: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One outcome for each task in the first column of `batches`."""
     task_id = start()
     run = pickle.loads(work)
     for batch in batches:
-        for number in batch.column(0).to_pylist():
+        for task in batch.column(0):
             try:
-                outcome = _done(run(task_id, pickle.loads(tasks[number])))
+                outcome = _done(run(task_id, pickle.loads(task.as_buffer())))
             except Exception as error:
                 outcome = _failed(error)
             yield outcome
+
+
+def tasks_of(tasks: Sequence[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The tasks whose numbers stand in the first column of `batches`."""
+    for batch in batches:
+        chosen = [tasks[number] for number in batch.column(0).to_pylist()]
+        yield pa.RecordBatch.from_arrays([pa.array(chosen, pa.binary())], ["task"])
 
 
 def consume_batches(
@@ -96,13 +104,27 @@ def outcomes(table: pa.Table) -> list[Any]:
 
 
 def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """`batches` with exactly the names, types and metadata of `schema`; columns go by position."""
+    """`batches` with exactly the names, types and metadata of `schema`; columns go by position. A decimal for which
+    `schema` has a long gives its digits.
+    """
     for batch in batches:
-        columns = [
-            column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
-            for column, field in zip(batch.columns, schema, strict=True)
-        ]
+        columns = [_in_type(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if column.type.equals(wanted, check_metadata=True):
+        return column
+    if pa.types.is_decimal128(column.type) and pa.types.is_int64(wanted):
+        return _digits(column)
+    return column.cast(wanted)
+
+
+def _digits(column: pa.Array) -> pa.Array:
+    """The unscaled values of decimals with at most 18 digits: the lower half of each sixteen bytes."""
+    start, end = 2 * column.offset, 2 * (column.offset + len(column))
+    halves = np.frombuffer(column.buffers()[1], np.int64)[start:end:2]
+    return pa.array(halves, mask=None if column.null_count == 0 else column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _mapped(task_id: TaskId, steps: Iterable[BatchMap], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

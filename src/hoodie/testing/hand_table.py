@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,18 +97,19 @@ class HandTable:
         schema: pa.Schema | None = None,
         state: State = State.COMPLETED,
         extra: Mapping[str, str] | None = None,
+        stats: Mapping[str, Any] | None = None,
     ) -> None:
         """A write of base files: (partition, file id) → rows. A row may carry `_hoodie_commit_time`; else it is new.
 
-        `completed` defaults to half a second after `requested`.
+        `completed` defaults to half a second after `requested`. `stats`: what the write stats say beside sizes.
         """
         written = schema or self.schema
-        stats = [
-            self._base_file(requested, partition, file_id, rows, written)
+        found = [
+            replace(self._base_file(requested, partition, file_id, rows, written), **(stats or {}))
             for (partition, file_id), rows in files.items()
         ]
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
-        for stat in stats:
+        for stat in found:
             partition = stat.partition_path or ""
             by_partition[partition] = (*by_partition.get(partition, ()), stat)
         metadata = CommitMetadata(
@@ -158,6 +159,12 @@ class HandTable:
         name = BaseFileName(file_id, "0-1-2", requested).text
         return f"{partition}/{name}" if partition else name
 
+    def put_metafile(self, requested: InstantTime, partition: str) -> None:
+        """What makes a folder a partition."""
+        metafile = f"{partition}/{keys.PARTITION_METAFILE_PREFIX}" if partition else keys.PARTITION_METAFILE_PREFIX
+        depth = partition.count("/") + 1 if partition else 0
+        self.storage.put(metafile, encode_partition_metafile(PartitionMetafile(requested, depth), _SAVED_AT))
+
     def _base_file(
         self,
         requested: InstantTime,
@@ -183,9 +190,7 @@ class HandTable:
         pq.write_table(table, buffer, store_schema=False, row_group_size=100)
         data = buffer.getvalue()
         self.storage.put(path, data)
-        metafile = f"{partition}/{keys.PARTITION_METAFILE_PREFIX}" if partition else keys.PARTITION_METAFILE_PREFIX
-        depth = partition.count("/") + 1 if partition else 0
-        self.storage.put(metafile, encode_partition_metafile(PartitionMetafile(requested, depth), _SAVED_AT))
+        self.put_metafile(requested, partition)
         return WriteStat(
             file_id=file_id,
             path=path,

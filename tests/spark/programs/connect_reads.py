@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import hoodie
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.read import run_read
-from hoodie.spark.reader import _worker_frame
+from hoodie.spark.worker_frame import worker_frame
 from hoodie.testing.golden import difference
 
 
@@ -30,20 +31,41 @@ def main(paths: list[str]) -> dict[str, object]:
         table = hoodie.Table.open(path)
         expected = run_read(table.read_plan(), table.storage, LocalEngine()).read_all()
         got = spark.read.format("hudi").load(path).toArrow()
-        by_workers = _worker_frame(spark, table.storage, table.read_plan()).toArrow()
-        said[path] = [difference(got, expected), difference(by_workers, expected)]
+        by_workers = worker_frame(spark, table.storage, table.read_plan()).toArrow()
+        by_sql = spark.sql(f"select * from hudi.`{path}`").toArrow()
+        said[path] = [difference(one, expected) for one in (got, by_workers, by_sql)]
+    said["view"] = _view(spark, paths[0])
+    said["stream"] = _stream(spark, paths[0])
     said["engine"] = hoodie.spark.SparkEngine(spark).run(_double, [1, 2, 3], "doubling")
     frame = spark.range(3)
     said["save"] = _refusal(lambda: frame.write.format("hudi").save("/nowhere"))
     said["save_as_table"] = _refusal(lambda: frame.write.format("hudi").saveAsTable("t"))
     said["write_to"] = _refusal(lambda: frame.writeTo("t").using("hudi").create())
     said["sql"] = _refusal(lambda: spark.sql("create table t (a int) using hudi"))
-    said["read_stream"] = _refusal(lambda: spark.readStream.format("hudi").load("/nowhere"))
     stream = spark.readStream.format("rate").load().writeStream.format("hudi")
     said["write_stream"] = _refusal(lambda: stream.option("checkpointLocation", "/nowhere").start("/nowhere"))
     said["missing"] = _refusal(lambda: spark.read.format("hudi").load("/nowhere"))
     spark.stop()
     return said
+
+
+def _view(spark: Any, path: str) -> bool:
+    """Whether a view made by the server, over the Python data source, has the rows of the reader."""
+    spark.sql(f"create temporary view by_server using hudi options (path '{path}')")
+    rows = spark.sql("select _hoodie_record_key from by_server where _hoodie_record_key is not null").collect()
+    return sorted(rows) == sorted(spark.read.format("hudi").load(path).select("_hoodie_record_key").collect())
+
+
+def _stream(spark: Any, path: str) -> bool:
+    """Whether a stream gives as many rows as an incremental query from the start."""
+    stream = spark.readStream.format("hudi").load(path).writeStream.format("memory").queryName("rows_of_stream")
+    stream.trigger(availableNow=True).start().awaitTermination()
+    incremental = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "earliest",
+    }
+    expected = spark.read.format("hudi").options(**incremental).load(path).count()
+    return bool(expected and spark.table("rows_of_stream").count() == expected)
 
 
 def _double(_: TaskId, number: int) -> int:

@@ -194,3 +194,24 @@ def test_no_table_is_one_clear_message(command: str, tmp_path: Path, capsys: pyt
     assert err.startswith("Invalid: ")
     assert "nothing" in err
     assert "Traceback" not in err
+
+
+def test_archived_instants_are_shown_when_they_are_asked_for(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    history = Path(table) / ".hoodie" / "timeline" / "history"
+    history.mkdir(parents=True, exist_ok=True)
+    times = {"instantTime": ["20200101000000000"], "completionTime": ["20200101000000500"], "action": ["clean"]}
+    pq.write_table(pa.table(times), history / "a.parquet")
+    (history / "manifest_1").write_text('{"files": [{"fileName": "a.parquet", "fileLen": 1}]}')
+    (active,) = _json(capsys, "timeline", table)
+    (archived,) = _json(capsys, "timeline", table, "--archived")
+    assert archived == {
+        "requested_time": "20200101000000000",
+        "completion_time": "20200101000000500",
+        "action": "clean",
+        "state": "COMPLETED",
+    }
+    assert _json(capsys, "timeline", table, "--all") == [archived, active]
+    assert main(["timeline", table, "--all"]) == 0
+    assert "20200101000000000" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["timeline", table, "--all", "--archived"])

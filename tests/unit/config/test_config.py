@@ -175,8 +175,8 @@ def test_all_refused_options_are_named_at_once() -> None:
 
 def test_reading_ignores_what_only_steers_writes() -> None:
     resolve({"hoodie.metadata.enable": "true", "hoodie.index.type": "RECORD_INDEX"}, purpose="read")
-    with pytest.raises(Unsupported):
-        resolve({"hoodie.datasource.query.incremental.format": "cdc"}, purpose="read")
+    found = resolve({"hoodie.datasource.query.incremental.format": "CDC"}, purpose="read")
+    assert found.text("hoodie.datasource.query.incremental.format") == "cdc"
 
 
 def test_upkeep_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,7 +18,6 @@ REFUSAL_ONLY = {
     "hoodie.allow.empty.commit",
     "hoodie.base.file.format",
     "hoodie.clean.failed.writes.policy",
-    "hoodie.datasource.query.incremental.format",
     "hoodie.merge.allow.duplicate.on.inserts",
     "hoodie.rollback.using.markers",
     "hoodie.write.auto.upgrade",

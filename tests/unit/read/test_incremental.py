@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import Invalid, Unsupported
-from hoodie.read import CommitTimes, ReadOptions, load_read_plan
-from hoodie.spec import V6, V9, CommitMetadata, State, WriteStat
+from hoodie.errors import Invalid
+from hoodie.read import CommitTimes
+from hoodie.spec import V6, V9, State
 from hoodie.testing.hand_table import HandTable, at
 
 
@@ -253,16 +253,3 @@ def test_rows_that_count_are_the_same_as_sql_says():
     assert CommitTimes(frozenset({"5"}), "1", "3").sql == (
         "(`_hoodie_commit_time` IN ('5') OR (`_hoodie_commit_time` > '1' AND `_hoodie_commit_time` < '3'))"
     )
-
-
-def test_log_files_in_the_range_are_a_feature_to_come(profile):
-    table = HandTable(profile, choices={"table_type": "MERGE_ON_READ"})
-    table.commit(at(1), {("p0", "a"): [row("k1", 1)]})
-    log = f"p0/.a_{at(2)}.log.1_0-1-1"
-    metadata = CommitMetadata({"p0": (WriteStat(file_id="a", path=log, log_version=1),)}, operation_type="UPSERT")
-    content = {State.COMPLETED: profile.commit_codec.encode(metadata, "deltacommit")}
-    table.instant(at(2), "deltacommit", content=content)
-    with pytest.raises(Unsupported, match="log files are not there yet"):
-        load_read_plan(
-            table.storage, table.config, table.timeline(), ReadOptions(query="incremental", begin=clock(table, 1))
-        )

@@ -33,6 +33,12 @@ def test_each_key_sets_its_field() -> None:
             READ + "incr.fallback.fulltablescan.enable": False,
             "hoodie.read.timeline.holes.resolution.policy": "block",
             READ + "schema.use.end.instanttime": True,
+            READ + "incr.skip_compact": True,
+            READ + "incr.skip_cluster": "true",
+            "hoodie.payload.delete.field": "op",
+            "hoodie.payload.delete.marker": "D",
+            "hoodie.memory.merge.max.size": 1000,
+            "hoodie.memory.spillable.map.path": "/somewhere",
         }
     )
     expected = ReadOptions(
@@ -44,9 +50,19 @@ def test_each_key_sets_its_field() -> None:
         full_scan_fallback=False,
         hollow_commits="BLOCK",
         schema_at_end=True,
+        skip_operations=("COMPACT", "CLUSTER"),
+        merge_options=(("hoodie.payload.delete.field", "op"), ("hoodie.payload.delete.marker", "D")),
+        merge_memory_bytes=1000,
+        spill_dir="/somewhere",
     )
     assert repr(found) == repr(expected)
     assert parsed({"as.of.instant": "2024-01-01"}).as_of == "2024-01-01"
+
+
+def test_changes_are_a_format_of_incremental_queries() -> None:
+    changes = {"hoodie.datasource.query.incremental.format": "cdc"}
+    assert parsed({QUERY: "incremental", **changes}).query == "cdc"
+    assert parsed(changes).query == "snapshot"
 
 
 def test_older_names_of_keys_count() -> None:

@@ -93,6 +93,22 @@ def test_row_groups_that_cannot_match_are_not_read(table):
     assert pruned_bytes < sum(reads)
 
 
+def test_other_columns_are_read_of_row_groups_with_a_match_only(table):
+    """No statistics tell where such ids are; of the three row groups of each file the second one has one."""
+    reads = []
+    storage = _Spy(table.storage, reads)
+    found = planned(table, filter="id like '%-150'")
+    (batch,) = read_rows(storage, found.rows, found.files[0])
+    assert batch.num_rows == 1
+    selective = sum(reads)
+    reads.clear()
+    assert list(read_rows(storage, planned(table, filter="id like '%-999'").rows, found.files[0])) == []
+    nothing = sum(reads)
+    reads.clear()
+    list(read_rows(storage, planned(table).rows, found.files[0]))
+    assert nothing < selective < sum(reads)
+
+
 class _Spy:
     """A storage whose open files count the bytes read."""
 

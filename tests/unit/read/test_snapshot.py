@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.errors import Corrupt, Invalid, Unsupported
+from hoodie.errors import Corrupt, Invalid
 from hoodie.read import ReadOptions, load_table_schema, run_read
 from hoodie.records import to_avro
 from hoodie.spec import V9, State, encode_container, keys
+from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import ROWS, HandTable, at
 from hoodie.view import load_view
 
@@ -111,21 +112,9 @@ def test_file_that_went_away_while_reading_is_named(profile, plan):
         run_read(planned, table.storage).read_all()
 
 
-def test_slices_with_log_files_are_for_read_optimized_queries_only(profile, rows):
-    table = two_commits(profile, table_type="MERGE_ON_READ")
-    table.instant(at(4), "deltacommit")
-    instant = at(3) if profile.slicing == "base_instant" else at(4)
-    table.storage.put(f"p0/.a_{instant}.log.1_0-1-1", b"x")
-    with pytest.raises(Unsupported, match="merging them on read"):
-        rows(table)
-    assert ids(rows(table, query="read_optimized")) == ["k1", "k9"]
-    assert ids(rows(table, filter="part = 'p1'")) == ["k9"]  # that partition has none
-
-
-@pytest.mark.parametrize("query", ["cdc", "nonsense"])
-def test_other_queries_are_refused(profile, rows, query):
-    with pytest.raises(Unsupported if query == "cdc" else Invalid):
-        rows(two_commits(profile), query=query)
+def test_other_queries_are_refused(profile, rows):
+    with pytest.raises(Invalid, match="nonsense"):
+        rows(two_commits(profile), query="nonsense")
 
 
 # --- schema
@@ -179,26 +168,48 @@ def test_table_of_which_nobody_said_a_schema_has_meta_columns_only(profile, rows
 
 
 def schema_history(*versions: dict[str, int]) -> bytes:
-    fields = [[{"name": name, "id": number, "type": "string"} for name, number in one.items()] for one in versions]
-    return json.dumps({"schemas": [{"type": "record", "fields": one} for one in fields]}).encode()
+    """Versions oldest first, the n-th in force from second n on: column names and their ids."""
+    written = [
+        {
+            "version_id": int(at(second)),
+            "max_column_id": 9,
+            "type": "record",
+            "fields": [
+                {"name": name, "id": number, "optional": True, "type": "string"} for name, number in one.items()
+            ],
+        }
+        for second, one in enumerate(versions, 1)
+    ]
+    return json.dumps({"schemas": written[::-1]}).encode()
 
 
-def test_renamed_columns_are_refused_and_added_ones_are_not(rows):
-    table = HandTable(V9)
-    table.commit(at(1), {("p0", "a"): [row("k1", 1)]}, extra={"latest_schema": "{}"})
-    path = f".hoodie/.schema/{at(1)}_{at(2)}.schemacommit"
-    table.storage.put(path, schema_history({"id": 0, "qty": 1}, {"id": 0, "qty": 1, "part": 2}))
-    assert ids(rows(table)) == ["k1"]
-    table.storage.put(path, schema_history({"id": 0, "quantity": 1}, {"id": 0, "qty": 1}))
-    with pytest.raises(Unsupported, match="renamed"):
-        rows(table)
+def schema_fields(ids_of_names: dict[str, int]) -> list[dict[str, object]]:
+    return [{"name": name, "id": id, "optional": True, "type": "string"} for name, id in ids_of_names.items()]
 
 
-def test_bootstrap_skeletons_are_refused(profile, rows):
-    table = HandTable(profile, choices={"extra": {"hoodie.bootstrap.base.path": "/source"}})
-    table.commit("00000000000001", {("p0", "a"): [row("k1", 1)]}, completed="00000000000001")
-    with pytest.raises(Unsupported, match="skeleton"):
-        rows(table)
+def test_files_are_read_by_column_id_after_a_rename(rows):
+    """Commit 1 writes `qty` (2) and `note` (3). Then `qty` becomes `count`, and a new `note` (4) takes the place of the
+    dropped one: the old file's `note` is not it."""
+    old = pa.schema([("id", pa.string()), ("part", pa.string()), ("qty", pa.int64()), ("note", pa.string())])
+    new = pa.schema([("id", pa.string()), ("part", pa.string()), ("count", pa.int64()), ("note", pa.string())])
+    table = HandLogTable(V9, schema=old)
+    table.commit(at(1), {("p0", "a"): [{**row("k1", 1), "note": "x"}, {**row("k2", 1), "note": "x"}]})
+    table.delta(at(2), {("p0", "a"): {"rows": [{**row("k1", 2), "note": "y"}]}})
+    table.commit(at(3), {}, schema=new, extra={"latest_schema": "{}"})
+    table.schema = new
+    added = {("p0", "a"): {"rows": [{"id": "k3", "part": "p0", "count": 4, "note": "z"}]}}
+    table.delta(at(4), added, extra={"latest_schema": "{}"})
+    ids_of = {"id": 0, "part": 1, "qty": 2, "note": 3}
+    history = schema_history(ids_of, ids_of, {"id": 0, "part": 1, "count": 2, "note": 4})
+    table.storage.put(f".hoodie/.schema/{at(3)}_{at(3, 500)}.schemacommit", history)
+    found = rows(table, columns=("id", "count", "note")).to_pylist()
+    assert sorted(found, key=repr) == [
+        {"id": "k1", "count": 2, "note": None},
+        {"id": "k2", "count": 1, "note": None},
+        {"id": "k3", "count": 4, "note": "z"},
+    ]
+    assert rows(table, columns=("id",), filter="count = 1").to_pydict() == {"id": ["k2"]}
+    assert rows(table, columns=("id",), filter="note = 'x'").num_rows == 0
 
 
 # --- partition columns

@@ -7,7 +7,8 @@ import pytest
 
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import is_natively_readable, spark_schema
-from hoodie.spark.reader import _bytes_of, _without_globs
+from hoodie.spark.reader import _without_globs
+from hoodie.spark.worker_frame import bytes_of
 from hoodie.spark.writer import path_of, with_partitioning, without_path
 
 PARTITION = "hoodie.datasource.write.partitionpath.field"
@@ -50,7 +51,7 @@ def test_wildcards_of_old_scripts_are_dropped_and_others_refused() -> None:
     ("text", "size"), [("134217728b", 128 << 20), ("64m", 64 << 20), ("1g", 1 << 30), ("77", 77), ("?", 128 << 20)]
 )
 def test_byte_sizes_of_spark_are_understood(text: str, size: int) -> None:
-    assert _bytes_of(text) == size
+    assert bytes_of(text) == size
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Rows by their record keys: a snapshot that reads as little as it can.
+
+1. Where a key can be is asked in this order: the record index (it knows), the hash ranges or buckets of a bucket index,
+   column statistics, then key range and bloom filter in the footer of each base file that is left.
+2. Everything but the record index may only rule files out. Rows are compared with the keys all the same.
+3. A base file that cannot hold a key is not read, while the log files on top of it are: they may hold it.
+
+Keys are texts as they stand in `_hoodie_record_key` (`id:1,name:x` for several key fields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.errors import Invalid, Unsupported
+from hoodie.index.buckets import bucket_of_file, load_hash_ranges, simple_buckets
+from hoodie.read.read_options import ReadOptions
+from hoodie.read.read_plan import ReadPlan, load_read_plan
+from hoodie.read.row_filter import Conjunct, RowFilter
+from hoodie.read.row_keys import row_keys
+from hoodie.read.slice_read import FileRead, SliceRead
+from hoodie.records import KEY_FIELD, KeyRange, read_footer
+from hoodie.records.condition import ANYTHING, Comparison, Condition
+from hoodie.records.java_text import java_text
+from hoodie.spec import TableConfig
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline
+
+RECORD_INDEX = "record_index"
+FOOTER_THREADS = 16
+
+
+def load_lookup_plan(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    keys: Any,
+    options: ReadOptions,
+    *,
+    buckets: int | None = None,
+    engine: Engine | None = None,
+) -> ReadPlan:
+    """The plan that reads the rows with one of `keys` (texts, or values of a single key field). `buckets`: how many the
+    table has, where it has a simple bucket index.
+
+    Raises:
+        Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
+            the key is made of several fields. Others as `load_read_plan`.
+    """
+    if options.filter is not None or options.query != "snapshot":
+        raise Invalid("A look-up has no filter and reads a snapshot", remedy="Use scan for other queries")
+    wanted = key_texts(keys)
+    asked = replace(options, filter=_key_filter(config, timeline, wanted))
+    plan = load_read_plan(storage, config, timeline, asked, engine=engine)
+    is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
+    if is_indexed or not config.populate_meta_fields:
+        return plan
+    kept = _by_bucket(storage, plan.files, wanted, buckets)
+    kept = _by_footer(storage, kept, wanted, engine or LocalEngine(FOOTER_THREADS))
+    return replace(plan, files=kept, skipped_files=plan.skipped_files + len(plan.files) - len(kept))
+
+
+def key_texts(keys: Any) -> pa.StringArray:
+    """Keys as distinct texts: of an Arrow array, a sequence, or a single key.
+
+    Raises:
+        Invalid: they cannot be keys.
+    """
+    if isinstance(keys, str | int):
+        keys = [keys]
+    try:
+        values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(list(keys))
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        return java_text(values).drop_null().unique()
+    except (pa.ArrowException, TypeError) as error:
+        raise Invalid(f"Not a list of record keys: {error}", remedy="Pass texts, or values of the key field") from error
+
+
+def _key_filter(config: TableConfig, timeline: Timeline, keys: pa.StringArray) -> RowFilter:
+    known = row_keys(config, timeline.profile)
+    column, expression = KEY_FIELD, pc.field(KEY_FIELD).isin(keys)
+    condition: Condition = Comparison(KEY_FIELD, "in", keys)
+    if known.fields:
+        if known.named:
+            raise Unsupported(
+                "Rows do not carry their keys, and the key is made of several fields",
+                remedy="Use scan with a filter on the key columns",
+            )
+        column = known.fields[0]
+        expression, condition = pc.field(column).cast(pa.string()).isin(keys), ANYTHING
+    return RowFilter((Conjunct(expression, frozenset({column}), condition),), f"{column} IN ({len(keys)} keys)")
+
+
+def _by_bucket(
+    storage: Storage, files: Sequence[FileRead], keys: pa.StringArray, buckets: int | None
+) -> tuple[FileRead, ...]:
+    """The slices whose bucket one of the keys has."""
+    slices = [file for file in files if isinstance(file, SliceRead)]
+    if buckets:
+        numbers = frozenset(simple_buckets(keys, buckets).tolist())
+        return tuple(part for part in slices if bucket_of_file(part.file_id) in (None, *numbers))
+    kept: list[FileRead] = []
+    for partition in sorted({part.partition for part in slices}):
+        inside = [part for part in slices if part.partition == partition]
+        ranges = load_hash_ranges(storage, partition) if len(inside) > 1 else None
+        prefixes = None if ranges is None else ranges.prefixes_of(keys)
+        kept += [part for part in inside if prefixes is None or part.file_id.rpartition("-")[0] in prefixes]
+    return tuple(kept)
+
+
+def _by_footer(
+    storage: Storage, files: Sequence[FileRead], keys: pa.StringArray, engine: Engine
+) -> tuple[FileRead, ...]:
+    """The slices whose base file may hold a key; those it cannot are left with their log files."""
+    slices = [file for file in files if isinstance(file, SliceRead)]
+    tasks = [
+        _FooterTask(storage, "" if part.base is None or part.base.path.endswith(".hfile") else part.base.path, keys)
+        for part in slices
+    ]
+    held = engine.run(_may_hold, tasks, "ask footers")
+    left = (part if is_held else replace(part, base=None) for part, is_held in zip(slices, held, strict=True))
+    return tuple(part for part in left if part.base is not None or part.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterTask:
+    storage: Storage
+    path: str
+    keys: pa.StringArray
+
+
+def _may_hold(_: TaskId, task: _FooterTask) -> bool:
+    if not task.path:
+        return True
+    footer = read_footer(task.storage, task.path)
+    keys = task.keys
+    if footer.min_key is not None and footer.max_key is not None:
+        keys = keys.filter(KeyRange(footer.min_key, footer.max_key).mask(keys))
+    if not len(keys):
+        return False
+    bloom = footer.bloom()
+    return bloom is None or bool(bloom.contains(keys).any())

@@ -1,0 +1,200 @@
+"""The Python data source `hudi`: what Spark asks where no wrapped reader stands in between.
+
+That is SQL over Spark Connect (`CREATE TEMPORARY VIEW v USING hudi OPTIONS (path '...')`) and every streaming read.
+DataFrame readers and SQL of a classic session do not come here: `reader` gives them native scans.
+
+1. Spark plans such a read in a Python process of its own, so everything needed is in the options. They are the ones of
+   `spark.read.format("hudi")`; names of options may have lost their case.
+2. A batch read shows the table of the moment when the first query on the view or DataFrame is planned.
+3. Spark offers a Python data source filters but not columns, so all columns are read. Where a release of Spark gives a
+   filtered read to later queries without the filter (4.3.0 does), filters are not taken; see `is_filtering_safe`.
+4. Errors of ours cross the JVM as text (see `failures`).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from hoodie.engine import usable_cores
+from hoodie.errors import HudiError
+from hoodie.read import ReadPlan
+from hoodie.read.narrow import narrowed
+from hoodie.spark.arrow_types import arrow_schema, spark_schema
+from hoodie.spark.engine import pickled
+from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.filters import texts_of
+from hoodie.spark.writer import path_of, without_path
+from hoodie.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+NAME = "hudi"
+LONG_NAME = "org.apache.hudi"
+
+# Spark hands options over in lower case.
+START = "hoodie.datasource.streaming.startOffset".lower()
+MOST_FILES = "maxFilesPerTrigger".lower()
+MOST_BYTES = "maxBytesPerTrigger".lower()
+
+_QUERY_TYPE = "hoodie.datasource.query.type"
+_FORMAT = "hoodie.datasource.query.incremental.format"
+_NEVER = "9" * 17
+_MOST_TASK_BYTES = 128 << 20
+_BUILDER = "org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder"
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+_registered: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format known to Spark itself, by both names, in this session. Once is enough; again does no harm."""
+    if spark in _registered:
+        return
+    sources: tuple[type[DataSource], ...] = (HudiSource, LongNamedSource)
+    if is_filtering_safe(spark):
+        spark.conf.set(_PUSHDOWN, True)
+        sources = (FilteringSource, LongNamedFilteringSource)
+    for source in sources:
+        spark.dataSource.register(source)
+    _registered.add(spark)
+
+
+def is_filtering_safe(spark: SparkSession) -> bool:
+    """Whether this Spark keeps what filters left of a read to the scan they belong to; False where nobody can say."""
+    try:
+        jvm: Any = spark._jvm
+        fields = jvm.java.lang.Class.forName(_BUILDER).getDeclaredFields()
+        return any(str(field.getName()) == "readInfo" for field in fields)
+    except Exception:  # Spark Connect has no JVM at hand
+        return False
+
+
+def translated(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Errors of ours get through the JVM to the caller of the query."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return method(*args, **named)
+        except HudiError as error:
+            raise_through_jvm(error)
+
+    return call
+
+
+class HudiSource(DataSource):
+    """A Hudi table, by its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    @translated
+    def schema(self) -> StructType:
+        query: dict[str, Any] = {"query": "cdc"} if is_change_query(self.options) else {}
+        if query or "incremental" in self.options.get(_QUERY_TYPE, ""):
+            query |= {"begin": _NEVER, "end": None}  # the schema needs no commits
+        return spark_schema(open_table(self.options).read_plan(conditions=(), **query).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return TableReader(dict(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from hoodie.spark.stream_source import TableStream  # noqa: PLC0415
+
+        return TableStream(dict(self.options), schema)
+
+
+class FilteringSource(HudiSource):
+    """The same for a Spark with which filters can be taken."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return FilteringReader(dict(self.options), schema)
+
+
+class LongNamedSource(HudiSource):
+    """The same under the other name Hudi has for Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        return LONG_NAME
+
+
+class LongNamedFilteringSource(FilteringSource):
+    """The same under the other name Hudi has for Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        return LONG_NAME
+
+
+class FilePartition(InputPartition):
+    """Some files of a plan and how to read them. Pickled by Spark."""
+
+    def __init__(self, value: bytes) -> None:
+        super().__init__(value)
+
+
+class TableReader(DataSourceReader):
+    """One batch read."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._filters: tuple[str, ...] = ()
+
+    @translated
+    def partitions(self) -> list[InputPartition]:
+        from hoodie.spark.worker_frame import understood  # noqa: PLC0415
+
+        table = open_table(self._options)
+        plan = table.read_plan()
+        less = narrowed(plan, self._schema.names, understood(self._filters, plan.schema, "UTC"))
+        return list(partitions_of(table, less))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(partition, self._schema)
+
+
+class FilteringReader(TableReader):
+    """One batch read that looks at filters. Spark applies them again."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        self._filters = texts_of(filters)
+        return list(filters)
+
+
+def open_table(options: Mapping[str, str]) -> Table:
+    """The table the options name; what only streams know is left out."""
+    named = {name: value for name, value in options.items() if name.lower() not in (START, MOST_FILES, MOST_BYTES)}
+    return Table.open(path_of(None, named), options=without_path(named))
+
+
+def is_change_query(options: Mapping[str, str]) -> bool:
+    """Whether changes with their images are asked for, rather than changed rows."""
+    formats = (value for name, value in options.items() if name.lower() == _FORMAT)
+    return next(formats, "").lower() == "cdc"
+
+
+def partitions_of(table: Table, plan: ReadPlan) -> Iterator[FilePartition]:
+    """The files of a plan in packs of about equal size."""
+    from hoodie.spark.worker_frame import packed  # noqa: PLC0415
+
+    for pack in packed(plan.files, usable_cores(), _MOST_TASK_BYTES):
+        yield FilePartition(pickled((table.storage, plan.rows, pack)))
+
+
+def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Rows of a partition in the types of `schema`; runs in a worker."""
+    from hoodie.spark.read_worker import read_pack  # noqa: PLC0415
+
+    if isinstance(partition, FilePartition):  # a plan without files makes Spark invent a partition
+        yield from read_pack(partition.value, arrow_schema(schema))

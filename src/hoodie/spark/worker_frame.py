@@ -1,0 +1,133 @@
+"""Files of a plan that Spark's workers read: slices with log files, and storages that the JVM does not know.
+
+1. Where this session has a JVM at hand, Catalyst tells which columns are needed and which rows (see `worker_scan`);
+   elsewhere every column of the plan is read, by `mapInArrow`.
+2. A file is never split: merging needs it whole. Tasks are packed to about equal size, at least one for each core.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie.errors import HudiError
+from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan
+from hoodie.read.narrow import narrowed
+from hoodie.spark.arrow_types import arrow_schema, spark_schema
+from hoodie.spark.engine import Runner, SparkEngine, numbered, pickled
+from hoodie.spark.worker_scan import Work, is_worker_scan_possible, with_longs, worker_scan
+from hoodie.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_LEAST_TASK_BYTES = 4 << 20
+
+
+Prune = Callable[[ReadPlan], ReadPlan]
+"""The plan without slices that cannot hold a row of its filter, as far as statistics and indexes can tell."""
+
+
+def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: Prune | None = None) -> DataFrame:
+    """The rows of `plan`, read by workers through our storage."""
+    told = spark_schema(plan.schema)
+    if not plan.files:
+        return spark.createDataFrame([], told)
+    cores = SparkEngine(spark).parallelism
+    most_bytes = bytes_of(spark.conf.get("spark.sql.files.maxPartitionBytes") or "")
+    if not is_worker_scan_possible(spark):
+        tasks = plan_tasks(plan, cores, most_bytes)
+        reader = numbered(reader_of(storage, plan.rows, told), tasks)
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reader, told)
+
+    def narrow(columns: tuple[str, ...], filters: tuple[str, ...]) -> Work:
+        # A batch of no columns has no place for its number of rows: one column is read to count.
+        less = narrowed(plan, columns or (_narrowest(plan.schema),), understood(filters, plan.schema, zone))
+        if prune is not None:
+            less = prune(less)
+        kept, share = spark_schema(less.schema), len(less.schema) / len(plan.schema)
+        condition = "" if less.rows.filter is None else f", where {less.rows.filter.text}"
+        return Work(
+            with_longs(kept),
+            reader_of(storage, less.rows, with_longs(kept)),
+            plan_tasks(less, cores, most_bytes),
+            int(less.size_bytes * share),
+            f"slices: {len(less.files)} of {len(plan.files)}{condition}",
+        )
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return worker_scan(spark, told, narrow, name=f"hudi {storage.uri}", identity=lambda: _identity(storage, plan))
+
+
+def plan_tasks(plan: ReadPlan, cores: int, most_bytes: int) -> tuple[bytes, ...]:
+    """The files of a plan as tasks of workers."""
+    return tuple(pickled(pack) for pack in packed(plan.files, cores, most_bytes))
+
+
+def reader_of(storage: Storage, rows: RowPlan, told: StructType) -> Runner:
+    """What reads such tasks in a worker, in the types of `told`. A nested function, so that workers import
+    `read_worker` and not this module.
+    """
+    shared, made = pickled((storage, rows)), arrow_schema(told)
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        from hoodie.spark.read_worker import read_tasks  # noqa: PLC0415
+
+        yield from read_tasks(shared, made, batches)
+
+    return read
+
+
+def packed(files: Sequence[FileRead], cores: int, most_bytes: int) -> list[list[FileRead]]:
+    """Files in groups of about equal size: as few as `most_bytes` allows, but work for every core."""
+    total = sum(file.size_bytes for file in files)
+    aim = min(most_bytes, max(_LEAST_TASK_BYTES, -(-total // max(cores, 1))))
+    count = min(len(files), max(1, -(-total // max(aim, 1))))
+    groups: list[tuple[int, int, list[FileRead]]] = [(0, number, []) for number in range(count)]
+    for file in sorted(files, key=lambda one: one.size_bytes, reverse=True):
+        size, number, group = groups[0]
+        group.append(file)
+        heapq.heapreplace(groups, (size + file.size_bytes, number, group))
+    return [group for _, _, group in sorted(groups, key=lambda one: one[1]) if group]
+
+
+def understood(filters: Sequence[str], schema: pa.Schema, timezone: str) -> RowFilter | None:
+    if not filters:
+        return None
+    # Loads sqlglot, which a query without conditions does not need.
+    from hoodie.read.filter_sql import parse_row_filter  # noqa: PLC0415
+
+    found = []
+    for text in filters:
+        try:
+            found.append(parse_row_filter(text, schema, timezone=timezone))
+        except HudiError:
+            continue
+    if not found:
+        return None
+    return RowFilter(tuple(part for one in found for part in one.conjuncts), " AND ".join(one.text for one in found))
+
+
+def _narrowest(schema: pa.Schema) -> str:
+    """A column that costs little to read."""
+    fixed = (field.name for field in schema if pa.types.is_primitive(field.type))
+    return str(next(fixed, schema.names[0]))
+
+
+def _identity(storage: Storage, plan: ReadPlan) -> str:
+    """Equal for plans that give equal rows."""
+    rows = plan.rows
+    text = None if rows.filter is None else rows.filter.text
+    what = (storage.uri, plan.query, plan.files, plan.schema.to_string(), text, rows.commit_times, plan.as_of)
+    return hashlib.sha256(repr(what).encode()).hexdigest()
+
+
+def bytes_of(text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
+    return 128 << 20 if found is None else int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]
