@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol import timed
-from spark_peer import KEYS, ORDERING, PARTITION, SCAN_REPEATS, SparkPeer
+from spark_peer import KEYS, ORDERING, PARTITION, SparkPeer
 
 WRITE = "hoodie.datasource.write."
 MANY_KEYS_STEP = 99_991
@@ -43,12 +43,8 @@ class HudiFormat(SparkPeer):
         reader = self.spark.read.format("hudi").option("hoodie.datasource.query.type", "read_optimized")
         files = reader.load(folder).inputFiles()
         schema = reader.load(folder).schema
-        seconds: list[float] = []
-        self.plain_seconds = []
-        for _ in range(SCAN_REPEATS):
-            seconds += timed(lambda: self._aggregate(reader.load(folder)))[0]
-            self.plain_seconds += timed(lambda: self._aggregate(self.spark.read.schema(schema).parquet(*files)))[0]
-        return {"seconds": seconds}
+        plain = self.spark.read.schema(schema)
+        return {"seconds": self._in_turns(lambda: reader.load(folder), lambda: plain.parquet(*files))}
 
     def shared_lookup(self, folder: str, repeat: int) -> dict[str, Any]:
         """100 keys of a table with a record index."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +61,21 @@ def is_native_possible(spark: SparkSession, scheme: str) -> bool:
         return False
     if jvm is None:
         return False
+    known = _file_systems.setdefault(spark, {})
+    if scheme not in known:
+        known[scheme] = _has_file_system(spark, jvm, scheme)
+    return known[scheme]
+
+
+# Answers of a JVM that stay true as long as the session lives, which asking again would cost every query.
+_file_systems: weakref.WeakKeyDictionary[SparkSession, dict[str, bool]] = weakref.WeakKeyDictionary()
+_rows_of_partitions: weakref.WeakKeyDictionary[SparkSession, OrderedDict[object, _PartitionRows]] = (
+    weakref.WeakKeyDictionary()
+)
+_MOST_KNOWN = 32
+
+
+def _has_file_system(spark: SparkSession, jvm: Any, scheme: str) -> bool:
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     try:
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
@@ -258,9 +275,23 @@ def _identity(files: Iterable[ScanFile], partition_schema: StructType) -> bytes:
 def _partition_rows(
     spark: SparkSession, partitions: Sequence[_Partition], partition_schema: StructType
 ) -> _PartitionRows | None:
-    """All partition values in the JVM by one call; None for a scan without partition columns or files."""
+    """All partition values in the JVM; None for a scan without partition columns or files. Queries of a table that has
+    the same partitions share them.
+    """
     if not partition_schema.fields or not partitions:
         return None
+    known = _rows_of_partitions.setdefault(spark, OrderedDict())
+    key = (partition_schema.json(), tuple(partition.files[0].partition_values for partition in partitions))
+    found = known.pop(key, None) or _new_partition_rows(spark, partitions, partition_schema)
+    known[key] = found
+    while len(known) > _MOST_KNOWN:
+        known.popitem(last=False)
+    return found
+
+
+def _new_partition_rows(
+    spark: SparkSession, partitions: Sequence[_Partition], partition_schema: StructType
+) -> _PartitionRows:
     schema = arrow_schema(partition_schema).append(pa.field("__partition", pa.int32()))
     rows = [(*partition.files[0].partition_values, partition.number) for partition in partitions]
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
