@@ -9,9 +9,7 @@ must be a sound table that, written again, reads the same.
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -20,10 +18,9 @@ import pytest
 
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.records import RowBytes, decode_rows, encode_rows, from_avro
+from hoodie.testing.fuzzing import fuzz_seeds, spliced_bytes
 from hoodie.testing.random_avro import RandomAvro, number
 
-SECONDS = float(os.environ.get("HOODIE_FUZZ_SECONDS", "0"))
-SEED = int(os.environ.get("HOODIE_FUZZ_SEED", "20261121"))
 SAMPLE = 150
 LONGEST_SECONDS = 20.0
 TELLING = [
@@ -40,49 +37,23 @@ TELLING = [
 ]
 
 
-def seeds() -> Iterator[int]:
-    """As many seeds as there is time for."""
-    end = time.monotonic() + SECONDS
-    at = 0
-    while at < SAMPLE or time.monotonic() < end:
-        yield SEED + at
-        at += 1
-
-
-def damaged(content: bytes, chance: Random) -> bytes:
-    """`content` with one to four small changes."""
-    changed = bytearray(content)
-    for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(changed) + 1)
-        piece = chance.choice([*TELLING, chance.randbytes(1), bytes(changed[at : at + 9])])
-        match chance.randrange(4):
-            case 0:
-                changed[at : at + len(piece)] = piece
-            case 1:
-                changed[at:at] = piece
-            case 2:
-                del changed[at : at + chance.choice([1, 1, 8, 100])]
-            case _:
-                del changed[chance.choice([at, len(changed) - 1, len(changed)]) :]
-    return bytes(changed)
-
-
 def rows_of(source: RandomAvro, schema: object, *, is_whole: bool) -> RowBytes:
     """Some rows: damaged inside their own bounds, or all together so that the bounds are wrong."""
     count = source.chance.choice([1, 2, 70, 200])
     rows = [source.encode(schema, source.value(schema), source.chance) for _ in range(count)]
     if is_whole:
         at = source.chance.randrange(count)
-        rows[at] = damaged(rows[at], source.chance)
+        rows[at] = spliced_bytes(rows[at], source.chance, TELLING)
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     data = b"".join(rows)
-    return RowBytes(data if is_whole else damaged(data, source.chance), np.cumsum(sizes) - sizes, np.cumsum(sizes))
+    ends = np.cumsum(sizes)
+    return RowBytes(data if is_whole else spliced_bytes(data, source.chance, TELLING), ends - sizes, ends)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_damaged_rows_are_read_soundly_or_refused(is_whole: bool) -> None:
     refused = 0
-    for seed in seeds():
+    for seed in fuzz_seeds(SAMPLE, first=20261121):
         source = RandomAvro(seed, longest=source_length(seed))
         schema = source.record(1 + seed % 5)
         text = json.dumps(schema)
@@ -116,11 +87,11 @@ def skipped_columns_do_no_harm(rows: RowBytes, text: str, chance: Random) -> Non
 
 
 def test_damaged_schemas_are_read_or_refused() -> None:
-    for seed in seeds():
+    for seed in fuzz_seeds(SAMPLE, first=20261121):
         source = RandomAvro(seed)
         schema = source.record(1 + seed % 5)
         rows = rows_of(source, schema, is_whole=True)
-        text = damaged(json.dumps(schema).encode(), source.chance).decode(errors="replace")
+        text = spliced_bytes(json.dumps(schema).encode(), source.chance, TELLING).decode(errors="replace")
         try:
             decoded = decode_rows(rows, text)
             decoded.validate(full=True)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import os
 import resource
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -29,9 +28,8 @@ from hoodie.hfile.block_index import encode_index_entry, full_key, parse_lower_i
 from hoodie.hfile.codec import decompress
 from hoodie.hfile.entries import parse_entries
 from hoodie.hfile.file_info import encode_file_info, parse_file_info
+from hoodie.testing.fuzzing import anywhere, fuzz_chances, spliced_bytes
 
-SECONDS = float(os.environ.get("HOODIE_FUZZ_SECONDS", "0"))
-SEED = int(os.environ.get("HOODIE_FUZZ_SEED", "20261121"))
 SAMPLE = 150
 LONGEST_SECONDS = 20.0
 MOST_BYTES = 1024**3
@@ -39,40 +37,17 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "hfile"
 TELLING = [b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\0\0\0\0", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80" + bytes(7)]
 
 
-def seeds() -> Iterator[Random]:
-    """As many sources of chance as there is time for."""
-    end = time.monotonic() + SECONDS
-    at = 0
-    while at < SAMPLE or time.monotonic() < end:
-        yield Random(SEED + at)
-        at += 1
-
-
 def damaged(content: bytes, chance: Random, *, same_size: bool = False) -> bytes:
-    """`content` with one to four small changes."""
-    changed = bytearray(content)
-    for _ in range(chance.randrange(1, 5)):
-        at = place(changed, chance)
-        piece = chance.choice([*TELLING, chance.randbytes(1), bytes(changed[at : at + 9])])
-        match chance.randrange(1 if same_size else 4):
-            case 0:
-                changed[at : at + len(piece)] = piece[: len(changed) - at]
-            case 1:
-                changed[at:at] = piece
-            case 2:
-                del changed[at : at + chance.choice([1, 1, 8, 100])]
-            case _:
-                del changed[chance.choice([at, len(changed) - 1, len(changed)]) :]
-    return bytes(changed)
+    return spliced_bytes(content, chance, TELLING, place=place, same_size=same_size)
 
 
 def place(content: bytearray, chance: Random) -> int:
     """A position, seldom one with a zero."""
     for _ in range(20):
-        at = chance.randrange(len(content) + 1)
+        at = anywhere(content, chance)
         if at < len(content) and content[at]:
             return at
-    return chance.randrange(len(content) + 1)
+    return anywhere(content, chance)
 
 
 def most_bytes_held() -> int:
@@ -142,7 +117,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_file_is_refused_or_read(name: str) -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         data = damaged(FILES[name], chance, same_size=chance.random() < 0.7)
         ensure_refused_or_read(lambda data=data: read_all(data))
 
@@ -150,7 +125,7 @@ def test_damaged_file_is_refused_or_read(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_end_of_a_file_is_refused_or_read(name: str) -> None:
     whole = FILES[name]
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         cut = opened(whole).trailer.load_on_open_offset if chance.random() < 0.5 else len(whole) - 4096
         data = whole[:cut] + damaged(whole[cut:], chance, same_size=True)
         ensure_refused_or_read(lambda data=data: read_all(data))
@@ -159,7 +134,7 @@ def test_damaged_end_of_a_file_is_refused_or_read(name: str) -> None:
 def test_damaged_entries_are_refused_or_read() -> None:
     entry = struct.Struct(">iih")
     suffix = full_key(b"")[2:]
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         even = chance.random() < 0.3
         sizes = [(5, 9) if even else (chance.randrange(20), chance.randrange(60)) for _ in range(40)]
         content = b"".join(
@@ -177,7 +152,7 @@ def test_damaged_indexes_are_refused_or_read() -> None:
     ends = [sum(map(len, bodies[:at])) for at in range(len(bodies) + 1)]
     lower = struct.pack(f">{len(ends) + 1}i", len(keys), *ends) + b"".join(bodies)
     assert parse_lower_index(lower, "a.hfile", 0) == parse_root_index(root, len(keys), "a.hfile", 0)
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         count = chance.choice([len(keys), len(keys), 1, 2**31, -1, chance.randrange(100)])
         content, below = damaged(root, chance), damaged(lower, chance)
         ensure_refused_or_read(lambda content=content, count=count: parse_root_index(content, count, "a.hfile", 0))
@@ -186,7 +161,7 @@ def test_damaged_indexes_are_refused_or_read() -> None:
 
 def test_damaged_file_info_is_refused_or_read() -> None:
     content = encode_file_info({f"name {number}": b"v" * number for number in range(20)})
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         data = damaged(content, chance)
         ensure_refused_or_read(lambda data=data: parse_file_info(data, "a.hfile", 0))
 
@@ -205,7 +180,7 @@ def test_damaged_compressed_bytes_are_refused_or_unpacked_to_the_promised_size(c
             chunk = pa.compress(content, {Codec.SNAPPY: "snappy"}.get(codec, "lz4_raw"), asbytes=True)
             packed = struct.pack(">ii", len(content), len(chunk)) + chunk
     assert decompress(codec, memoryview(packed), len(content)) == content
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         size = chance.choice([len(content)] * 8 + [0, 1, len(content) + 1, 2**29])
         started = time.monotonic()
         with contextlib.suppress(ValueError):

@@ -10,11 +10,10 @@ damage of a whole file seldom reaches: archived entries, their schemas, values o
 from __future__ import annotations
 
 import json
-import os
 import tarfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -44,10 +43,9 @@ from hoodie.spec import (
     parse_schema_history,
 )
 from hoodie.storage import MemoryStorage
+from hoodie.testing.fuzzing import fuzz_chances, spliced_bytes
 from hoodie.timeline import load_archived_metadata, load_history
 
-SECONDS = float(os.environ.get("HOODIE_FUZZ_SECONDS", "0"))
-SEED = int(os.environ.get("HOODIE_FUZZ_SEED", "20261121"))
 SAMPLE = 150
 LONGEST_SECONDS = 20.0
 TABLES = Path(__file__).parents[1] / "golden" / "tables"
@@ -84,31 +82,8 @@ SCHEMAS = [data for data in files_of("1.2.0/cow_alter_table", "/.schema/").value
 INDEX = files_of("1.2.0/cow_bootstrap_metadata_only", ".bootstrap/.partitions/")
 
 
-def seeds() -> Iterator[Random]:
-    """As many sources of chance as there is time for."""
-    end = time.monotonic() + SECONDS
-    at = 0
-    while at < SAMPLE or time.monotonic() < end:
-        yield Random(SEED + at)
-        at += 1
-
-
 def damaged(content: bytes, chance: Random) -> bytes:
-    """`content` with one to four small changes."""
-    changed = bytearray(content)
-    for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(changed) + 1)
-        piece = chance.choice([*TELLING, chance.randbytes(1), bytes(changed[at : at + 9])])
-        match chance.randrange(4):
-            case 0:
-                changed[at : at + len(piece)] = piece
-            case 1:
-                changed[at:at] = piece
-            case 2:
-                del changed[at : at + chance.randrange(1, 40)]
-            case _:
-                del changed[at if chance.random() < 0.2 else len(changed) :]
-    return bytes(changed)
+    return spliced_bytes(content, chance, TELLING)
 
 
 def part_of(data: bytes, start: int, length: int) -> bytes:
@@ -144,7 +119,7 @@ def history(profile: FormatProfile, files: dict[str, bytes]) -> None:
 
 
 def test_damaged_archives() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         name = chance.choice(sorted(ARCHIVES))
         history(V6, ARCHIVES | {name: damaged(ARCHIVES[name], chance)})
 
@@ -164,7 +139,7 @@ def entries() -> list[tuple[bytes, str]]:
 def test_damaged_entries_and_their_schemas() -> None:
     known = entries()
     assert len(known) > 20
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         data, schema = chance.choice(known)
         if chance.random() < 0.5:
             schema = damaged(schema.encode(), chance).decode(errors="replace")
@@ -175,20 +150,20 @@ def test_damaged_entries_and_their_schemas() -> None:
 
 
 def test_damaged_history_files() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         name = chance.choice(sorted(HISTORY))
         history(V9, HISTORY | {name: damaged(HISTORY[name], chance)})
 
 
 def test_damaged_manifests_name_no_file_outside_their_folder() -> None:
     data = HISTORY[max(name for name in HISTORY if name.startswith("manifest_"))]
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         found = answer_of(parse_manifest, damaged(data, chance), "manifest_1")
         assert all("/" not in one.name and one.name not in ("", ".", "..") for one in found or ())
 
 
 def test_damaged_schema_histories_are_refused_or_map_columns() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         data = damaged(chance.choice(SCHEMAS), chance)
         known = answer_of(parse_schema_history, data, "h.schemacommit")
         if known is None:
@@ -208,7 +183,7 @@ def test_damaged_bootstrap_entries_name_no_file_outside_the_source() -> None:
     index = open_hfile(partial(part_of, data), len(data), "index")
     values = [bytes(one.data[s:e]) for one in index.scan() for s, e in zip(one.starts, one.ends, strict=True)]
     assert len(values) == 3
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         value = damaged(chance.choice(values), chance)
         found = answer_of(parse_bootstrap_partition, value, "index")
         if found is not None:

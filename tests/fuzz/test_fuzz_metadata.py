@@ -9,9 +9,6 @@ HFiles and Avro have tests of their own. Here what they hold is well-formed and 
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Iterator
 from random import Random
 
 import pyarrow as pa
@@ -24,12 +21,11 @@ from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import from_avro
 from hoodie.spec import V9
+from hoodie.testing.fuzzing import fuzz_chances
 from hoodie.testing.hand_metadata import FIRST, HandMetadata, files_record, location_record, stats_record
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import load_table_config
 
-SECONDS = float(os.environ.get("HOODIE_FUZZ_SECONDS", "0"))
-SEED = int(os.environ.get("HOODIE_FUZZ_SEED", "20261121"))
 SAMPLE = 60
 DEFINITIONS = {
     "indexDefinitions": {
@@ -47,17 +43,8 @@ TEXTS = ["", "$", "\\", "\0", "..", "../x", "a/b", "\ue000", "😀", "x" * 10_00
 NUMBERS = [0, -1, 1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10, 99]
 
 
-def seeds() -> Iterator[Random]:
-    """As many sources of chance as there is time for."""
-    end = time.monotonic() + SECONDS
-    at_seed = 0
-    while at_seed < SAMPLE or time.monotonic() < end:
-        yield Random(SEED + at_seed)
-        at_seed += 1
-
-
 def test_definitions_of_indexes() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         text = bytearray(json.dumps(DEFINITIONS).encode())
         for _ in range(chance.randrange(1, 6)):
             where = chance.randrange(len(text))
@@ -73,7 +60,7 @@ def test_definitions_of_indexes() -> None:
 
 
 def test_keys_of_secondary_indexes() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         key = "".join(chance.choice(["\\", "$", "\0", "a", "é", "\n"]) for _ in range(chance.randrange(12)))
         try:
             value, record_key = parse_secondary_key(key, "path")
@@ -122,7 +109,7 @@ WANTED = (*PLAIN, *TIMES, pa.decimal128(10, 2), pa.decimal128(38, 10))
 @pytest.mark.filterwarnings("ignore")
 def test_values_of_statistics() -> None:
     kind = from_avro(record_schema()).field("ColumnStatsMetadata").type
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         records = [None if chance.random() < 0.1 else any_of(kind, chance) for _ in range(5)]
         for wanted in WANTED:
             found = ranges_of(pa.array(records, kind), wanted)
@@ -131,7 +118,7 @@ def test_values_of_statistics() -> None:
 
 
 def test_records_that_mean_nonsense() -> None:
-    for chance in seeds():
+    for chance in fuzz_chances(SAMPLE):
         table = HandTable(V9)
         table.commit(at(1), {})
         metadata = HandMetadata(table.storage)

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import io
-import os
 from typing import Any, Final
 
 import pyarrow as pa
 
 from hoodie.logs.read import RangeStorage, read_content
 from hoodie.spec import LogBlock
+from hoodie.storage import RangeInput
 
 WHOLE_BYTES: Final = 4 << 20
 """Contents up to this size are read at once: a second request costs more than the bytes it saves."""
@@ -54,36 +53,12 @@ class ContentStorage:
         return self._storage.read_range(self._block.path, self._block.content_start + start, available)
 
 
-class _Ranges(io.RawIOBase):
+class _Ranges(RangeInput):
     """A content that is read range by range."""
 
     def __init__(self, storage: RangeStorage, block: LogBlock) -> None:
-        super().__init__()
+        super().__init__(block.content_bytes)
         self._content = ContentStorage(storage, block, whole=False)
-        self._size = block.content_bytes
-        self._position = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int = -1, /) -> bytes:
-        rest = max(0, self._size - self._position)
-        data = self._content.read(self._position, rest if size is None or size < 0 else min(size, rest))
-        self._position += len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def _range(self, start: int, end: int) -> bytes:
+        return self._content.read(start, end - start)

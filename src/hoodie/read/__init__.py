@@ -6,6 +6,7 @@ Conditions as SQL text go into `ReadOptions.filter`; their parser, `filter_sql`,
 from hoodie.read.incremental import CommitTimes, Window
 from hoodie.read.lookup import load_lookup_plan
 from hoodie.read.merge_plan import MergePlan
+from hoodie.read.narrow import narrowed
 from hoodie.read.read_facts import ReadFacts, load_read_facts
 from hoodie.read.read_options import ReadOptions, parse_read_options
 from hoodie.read.read_plan import ReadPlan, RowPlan, load_read_plan, plan_read
@@ -43,6 +44,7 @@ __all__ = [
     "load_read_plan",
     "load_schema",
     "load_table_schema",
+    "narrowed",
     "parse_read_options",
     "plan_read",
     "read_rows",

@@ -22,8 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from hoodie.engine import usable_cores
 from hoodie.errors import HudiError
-from hoodie.read import ReadPlan
-from hoodie.read.narrow import narrowed
+from hoodie.read import ReadPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import pickled
 from hoodie.spark.failures import raise_through_jvm

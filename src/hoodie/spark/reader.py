@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from hoodie.config import resolve
 from hoodie.errors import Invalid
-from hoodie.read import FileRead, ReadPlan, SliceRead, parse_read_options
-from hoodie.read.narrow import narrowed
+from hoodie.read import FileRead, ReadPlan, SliceRead, narrowed, parse_read_options
 from hoodie.records import read_footer
 from hoodie.spark.arrow_types import is_natively_readable, spark_schema
 from hoodie.spark.engine import is_classic

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import HudiError
-from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan
-from hoodie.read.narrow import narrowed
+from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import Runner, SparkEngine, numbered, pickled
 from hoodie.spark.worker_scan import Work, is_worker_scan_possible, with_longs, worker_scan

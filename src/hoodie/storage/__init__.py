@@ -6,6 +6,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.nested import NestedStorage
 from hoodie.storage.open import open_storage
+from hoodie.storage.range_input import RangeInput
 
 __all__ = [
     "FileInfo",
@@ -14,6 +15,7 @@ __all__ = [
     "MemoryStorage",
     "NestedStorage",
     "OutputFile",
+    "RangeInput",
     "Storage",
     "checked_path",
     "open_storage",

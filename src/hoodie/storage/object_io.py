@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ import obstore
 from obstore import exceptions as foreign
 
 from hoodie.storage.contract import OutputFile
+from hoodie.storage.range_input import RangeInput
 
 TAIL_BYTES = 64 << 10
 BLOCK_BYTES = 1 << 20
@@ -32,7 +31,7 @@ PARTS_AHEAD = 2
 Calling = Callable[[str], AbstractContextManager[None]]
 
 
-class ObjectInput(io.RawIOBase):
+class ObjectInput(RangeInput):
     """Random access to one object; wrapped in `pa.PythonFile`, which serialises calls."""
 
     def __init__(self, store: Any, path: str, calling: Calling) -> None:
@@ -40,36 +39,9 @@ class ObjectInput(io.RawIOBase):
         self._store = store
         self._path = path
         self._calling = calling
-        self._position = 0
         self._block = (0, b"")
         with calling("open"):
             self._size, self._tail = self._open()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int = -1, /) -> bytes:
-        end = self._size if size is None or size < 0 else min(self._position + size, self._size)
-        start = min(self._position, end)
-        data = self._range(start, end)
-        self._position = start + len(data)
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
     def _open(self) -> tuple[int, tuple[int, bytes]]:
         try:
