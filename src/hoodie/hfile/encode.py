@@ -45,12 +45,14 @@ class HFileOptions:
     `codec` (`hoodie.hfile.compression.algorithm`): GZ or NONE. `level`: of GZ, 1 (quick) to 9 (small).
     `block_bytes` (`hoodie.hfile.block.size`): of entries before compression; smaller blocks make look-ups cheaper and
     the index larger. `allow_duplicates` (`hoodie.hfile.writes.allow.duplicates`): take equal keys, in input order.
+    `last_wins`: of entries with equal keys the last is taken.
     """
 
     codec: Codec = Codec.GZ
     level: int = 6
     block_bytes: int = 64 * 1024
     allow_duplicates: bool = False
+    last_wins: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.level <= 9 or not 1024 <= self.block_bytes <= MAX_BLOCK_BYTES:
@@ -90,7 +92,7 @@ def encode_hfile(
             than a block can be, or a codec that is not written.
     """
     chosen = options or HFileOptions()
-    sorted_keys, sorted_values = _in_order(_binary(keys, "key"), _binary(values, "value"), chosen.allow_duplicates)
+    sorted_keys, sorted_values = _in_order(_binary(keys, "key"), _binary(values, "value"), chosen)
     offsets, entries = _entries(sorted_keys, sorted_values)
     data = _data_blocks(sorted_keys, offsets, entries, chosen)
     parts = list(data.blocks)
@@ -182,8 +184,8 @@ def _binary(column: pa.Array, what: str) -> pa.Array:
     return plain
 
 
-def _in_order(keys: pa.Array, values: pa.Array, allow_duplicates: bool) -> tuple[pa.Array, pa.Array]:
-    """Both by ascending key; rows with equal keys stay in their order."""
+def _in_order(keys: pa.Array, values: pa.Array, options: HFileOptions) -> tuple[pa.Array, pa.Array]:
+    """Both by ascending key; rows with equal keys stay in their order, or the last of them is left."""
     if len(keys) != len(values):
         raise Invalid(f"{len(keys)} keys for {len(values)} values")
     if len(keys) and pc.max(pc.binary_length(keys)).as_py() > MAX_KEY_BYTES:
@@ -191,15 +193,19 @@ def _in_order(keys: pa.Array, values: pa.Array, allow_duplicates: bool) -> tuple
     if len(keys) < 2 or pc.all(pc.less(keys[:-1], keys[1:])).as_py():
         return keys, values
     order = pc.array_sort_indices(keys)
-    keys, values = keys.take(order), values.take(order)
-    if not allow_duplicates:
-        equal = pc.index(pc.equal(keys[:-1], keys[1:]), True).as_py()
-        if equal >= 0:
+    keys = keys.take(order)
+    if not options.allow_duplicates:
+        is_equal = pc.equal(keys[:-1], keys[1:])
+        equal = pc.index(is_equal, True).as_py()
+        if equal >= 0 and options.last_wins:
+            is_last = pc.invert(pa.concat_arrays([is_equal, pa.array([False])]))
+            keys, order = keys.filter(is_last), order.filter(is_last)
+        elif equal >= 0:
             raise Invalid(
                 f"The key {keys[equal].as_py()!r} occurs more than once",
                 remedy="Merge its rows first, or set hoodie.hfile.writes.allow.duplicates=true",
             )
-    return keys, values
+    return keys, values.take(order)
 
 
 def _info(

@@ -2,6 +2,7 @@
 
 from hoodie.spec import keys
 from hoodie.spec.archived_entry import ArchivedEntry, parse_archived_commit, parse_archived_entry
+from hoodie.spec.archived_state import archived_schema, encode_archived_state
 from hoodie.spec.avro_container import encode_container, is_container, parse_container
 from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema, schema_names
 from hoodie.spec.bootstrap_index import (
@@ -10,10 +11,30 @@ from hoodie.spec.bootstrap_index import (
     parse_bootstrap_partition,
     partition_key,
 )
-from hoodie.spec.clean_metadata import parse_earliest_retained
+from hoodie.spec.clean_metadata import (
+    CleanedPartition,
+    CleanMetadata,
+    encode_clean_metadata,
+    parse_clean_metadata,
+    parse_earliest_retained,
+)
+from hoodie.spec.clean_plan import (
+    SAVEPOINTS_KEY,
+    CleanPlan,
+    CleanPolicy,
+    RetainedInstant,
+    encode_clean_plan,
+    parse_clean_plan,
+)
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec, parse_commit
 from hoodie.spec.commit_metadata import CommitMetadata, PartitionWork, workload_profile
-from hoodie.spec.compaction_plan import parse_compaction_plan
+from hoodie.spec.compaction_plan import (
+    CompactionOperation,
+    CompactionPlan,
+    PlanStrategy,
+    encode_compaction_plan,
+    parse_compaction_plan,
+)
 from hoodie.spec.file_names import (
     BaseFileName,
     LogFileName,
@@ -97,7 +118,7 @@ from hoodie.spec.partition_metafile import (
     parse_partition_metafile,
     partition_metafile_name,
 )
-from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, profile_for
+from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, Slicing, profile_for
 from hoodie.spec.properties import encode_properties_text, parse_properties_text
 from hoodie.spec.replace_plan import (
     EMPTY_REPLACE,
@@ -106,6 +127,14 @@ from hoodie.spec.replace_plan import (
     encode_requested_replace,
     input_groups,
     parse_requested_replace,
+)
+from hoodie.spec.restore_plan import (
+    RestoreMetadata,
+    RestorePlan,
+    encode_restore_metadata,
+    encode_restore_plan,
+    parse_restore_metadata,
+    parse_restore_plan,
 )
 from hoodie.spec.rollback_plan import (
     InstantInfo,
@@ -118,6 +147,7 @@ from hoodie.spec.rollback_plan import (
     parse_rollback_metadata,
     parse_rollback_plan,
 )
+from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata, parse_savepoint_metadata
 from hoodie.spec.schema_history import (
     IdArray,
     IdField,
@@ -175,6 +205,7 @@ __all__ = [
     "ROLLBACK",
     "ROLLBACK_COMMAND",
     "SAVEPOINT",
+    "SAVEPOINTS_KEY",
     "V6",
     "V8",
     "V9",
@@ -186,8 +217,14 @@ __all__ = [
     "BlockKind",
     "BootstrapPartition",
     "Capabilities",
+    "CleanMetadata",
+    "CleanPlan",
+    "CleanPolicy",
+    "CleanedPartition",
     "CommitCodec",
     "CommitMetadata",
+    "CompactionOperation",
+    "CompactionPlan",
     "Dialect",
     "FormatProfile",
     "HeaderKey",
@@ -212,24 +249,35 @@ __all__ = [
     "NewTable",
     "PartitionMetafile",
     "PartitionWork",
+    "PlanStrategy",
     "RequestedReplace",
+    "RestoreMetadata",
+    "RestorePlan",
+    "RetainedInstant",
     "RollbackMetadata",
     "RollbackPartition",
     "RollbackPlan",
     "RollbackRequest",
     "RuntimeStats",
+    "SavepointMetadata",
     "SchemaHistory",
     "SchemaVersion",
+    "Slicing",
     "State",
     "TableConfig",
     "TableType",
     "TimeZone",
     "WriteStat",
     "WriteToken",
+    "archived_schema",
     "bucket_file_id",
     "comparable_action",
     "delete_partition_request",
+    "encode_archived_state",
     "encode_block",
+    "encode_clean_metadata",
+    "encode_clean_plan",
+    "encode_compaction_plan",
     "encode_container",
     "encode_manifest",
     "encode_partition_metafile",
@@ -237,8 +285,11 @@ __all__ = [
     "encode_properties_text",
     "encode_records",
     "encode_requested_replace",
+    "encode_restore_metadata",
+    "encode_restore_plan",
     "encode_rollback_metadata",
     "encode_rollback_plan",
+    "encode_savepoint_metadata",
     "encode_schema_history",
     "encode_schema_version",
     "encode_table_config",
@@ -260,6 +311,8 @@ __all__ = [
     "parse_archived_entry",
     "parse_base_file_name",
     "parse_bootstrap_partition",
+    "parse_clean_metadata",
+    "parse_clean_plan",
     "parse_commit",
     "parse_compaction_plan",
     "parse_container",
@@ -275,8 +328,11 @@ __all__ = [
     "parse_properties_text",
     "parse_record_marks",
     "parse_requested_replace",
+    "parse_restore_metadata",
+    "parse_restore_plan",
     "parse_rollback_metadata",
     "parse_rollback_plan",
+    "parse_savepoint_metadata",
     "parse_schema_history",
     "parse_schema_version",
     "parse_table_config",

@@ -1,27 +1,185 @@
-"""Which file groups a compaction will rewrite: content of `compaction.requested`, as far as readers need it.
+"""What a compaction will do: content of `compaction.requested` and of `logcompaction.requested`.
 
-1. A group named by a pending plan has a slice at the plan's instant already, even while no base file is there.
+1. An operation is one file group: the base file and the log files that become the next base file (or, for a log
+   compaction, the log files that become one). Files are named without folder, log files oldest first.
+2. A group named by a pending compaction has a slice at its instant already, even while no base file is there.
+3. Both dialects are read and written. Plans of version 1, which old releases wrote, name files with their full path:
+   they are understood, only the names are kept.
+4. `metrics` are numbers of Hudi's strategies, `preserve_metadata` says nothing: rows keep their commit time and
+   sequence number in every compaction.
 
-It does not know storage, nor (yet) how a plan is made.
+It does not know storage, nor how a plan is made. Grammar and an example: `docs/format/compaction.md`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 from hoodie.errors import Corrupt
-from hoodie.spec.avro_container import parse_container
-from hoodie.spec.typed_values import folder_of, records_of, text_of
+from hoodie.spec.avro_container import encode_container, parse_container
+from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.instant import InstantTime
+from hoodie.spec.typed_values import folder_of, inside_table, records_of, text_of, texts_of, typed, wrong
 
 _RECORD = "HoodieCompactionPlan"
 
+PLAN_VERSION = 2
+"""The version that names files without folder."""
 
-def parse_compaction_plan(data: bytes, path: str) -> tuple[tuple[str, str], ...]:
-    """(partition path, file id) of every file group of the plan, in the plan's order.
+
+@dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One file group of a plan. `base_instant` is that of its slice; `base_file` is None where it has only log files.
+
+    `bootstrap_file` is the source of a bootstrap skeleton, a full path outside the table.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: InstantTime | None
+    log_files: tuple[str, ...] = ()
+    base_file: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    bootstrap_file: str | None = None
+
+    @property
+    def group_id(self) -> tuple[str, str]:
+        """(partition path, file id)."""
+        return self.partition, self.file_id
+
+    @property
+    def base_path(self) -> str | None:
+        """The base file's path below the table."""
+        return None if self.base_file is None else self._path(self.base_file)
+
+    @property
+    def log_paths(self) -> tuple[str, ...]:
+        """Paths of the log files below the table, oldest first."""
+        return tuple(map(self._path, self.log_files))
+
+    def _path(self, name: str) -> str:
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStrategy:
+    """The class that is to carry out a plan, where a plan names one (Hudi's log compactions do)."""
+
+    class_name: str | None = None
+    params: Mapping[str, str] | None = None
+    version: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What one compaction will do. `missing_partitions`: those a strategy left for a later plan (1.x only)."""
+
+    operations: tuple[CompactionOperation, ...]
+    extra_metadata: Mapping[str, str] | None = None
+    version: int | None = PLAN_VERSION
+    strategy: PlanStrategy | None = None
+    preserve_metadata: bool | None = False
+    missing_partitions: tuple[str, ...] | None = None
+
+    @property
+    def group_ids(self) -> tuple[tuple[str, str], ...]:
+        """(partition path, file id) of every operation, in the plan's order."""
+        return tuple(one.group_id for one in self.operations)
+
+
+def encode_compaction_plan(plan: CompactionPlan, dialect: Dialect = "1.x") -> bytes:
+    """The bytes of `compaction.requested`."""
+    values: dict[str, Any] = {
+        "operations": [_operation_values(one) for one in plan.operations],
+        "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
+        "version": plan.version,
+        "strategy": None if plan.strategy is None else _strategy_values(plan.strategy),
+        "preserveHoodieMetadata": plan.preserve_metadata,
+    }
+    if dialect == "1.x":
+        missing = plan.missing_partitions
+        values["missingSchedulePartitions"] = None if missing is None else list(missing)
+    return encode_container(_RECORD, values, dialect)
+
+
+def parse_compaction_plan(data: bytes, path: str) -> CompactionPlan:
+    """The plan in a requested file.
 
     Raises:
-        Corrupt: damaged, another kind of record, or a partition outside the table.
+        Corrupt: damaged, another kind of record, or a partition or file outside the table.
     """
     name, record = parse_container(data, path)
     if "operations" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
-    operations = records_of(record, "operations", path)
-    return tuple((folder_of(one, "partitionPath", path), text_of(one, "fileId", path)) for one in operations)
+    missing = record.get("missingSchedulePartitions")
+    return CompactionPlan(
+        operations=tuple(_parse_operation(one, path) for one in records_of(record, "operations", path)),
+        extra_metadata=_texts_by_text(record, "extraMetadata", path),
+        version=typed(record, "version", int, path),
+        strategy=_parse_strategy(typed(record, "strategy", dict, path), path),
+        preserve_metadata=typed(record, "preserveHoodieMetadata", bool, path),
+        missing_partitions=None if missing is None else texts_of(record, "missingSchedulePartitions", path),
+    )
+
+
+def _operation_values(operation: CompactionOperation) -> dict[str, Any]:
+    return {
+        "baseInstantTime": operation.base_instant,
+        "deltaFilePaths": list(operation.log_files),
+        "dataFilePath": operation.base_file,
+        "fileId": operation.file_id,
+        "partitionPath": operation.partition,
+        "metrics": dict(operation.metrics),
+        "bootstrapFilePath": operation.bootstrap_file,
+    }
+
+
+def _parse_operation(record: Mapping[str, Any], path: str) -> CompactionOperation:
+    base = typed(record, "dataFilePath", str, path)
+    return CompactionOperation(
+        partition=folder_of(record, "partitionPath", path),
+        file_id=text_of(record, "fileId", path),
+        base_instant=typed(record, "baseInstantTime", str, path),
+        log_files=tuple(_file_name(one, path) for one in texts_of(record, "deltaFilePaths", path)),
+        base_file=_file_name(base, path) if base else None,
+        metrics=_metrics_of(record, path),
+        bootstrap_file=typed(record, "bootstrapFilePath", str, path),
+    )
+
+
+def _file_name(said: str, path: str) -> str:
+    return inside_table(said.rpartition("/")[2], "a file of an operation", path)
+
+
+def _metrics_of(record: Mapping[str, Any], path: str) -> dict[str, float]:
+    found: dict[str, float] = typed(record, "metrics", dict, path) or {}
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found.values()):
+        raise wrong("metrics", found, path)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _strategy_values(strategy: PlanStrategy) -> dict[str, Any]:
+    return {
+        "compactorClassName": strategy.class_name,
+        "strategyParams": None if strategy.params is None else dict(strategy.params),
+        "version": strategy.version,
+    }
+
+
+def _parse_strategy(record: Mapping[str, Any] | None, path: str) -> PlanStrategy | None:
+    if record is None:
+        return None
+    return PlanStrategy(
+        typed(record, "compactorClassName", str, path),
+        _texts_by_text(record, "strategyParams", path),
+        typed(record, "version", int, path),
+    )
+
+
+def _texts_by_text(record: Mapping[str, Any], name: str, path: str) -> dict[str, str] | None:
+    found: dict[str, str] | None = typed(record, name, dict, path)
+    if found is not None and not all(isinstance(value, str) for value in found.values()):
+        raise wrong(name, found, path)
+    return found

@@ -34,6 +34,9 @@ class Capabilities:
     `typed_partition_fields`: partition fields of the CUSTOM generator keep `:simple` and `:timestamp`.
     `prev_base_file`: write stats name the previous base file.
     `clean_inflight_repeats_plan`: `clean.inflight` is a copy of the plan instead of empty.
+    `index_version`: what new indexes are: in V2 statistics name their types, and secondary indexes are spread by value.
+    `late_log_headers`: readers know the header keys of log blocks past the first seven (record positions of a base
+    file, partial rows), and deletes with values of several ordering fields.
     """
 
     clustering_action: bool
@@ -44,6 +47,8 @@ class Capabilities:
     typed_partition_fields: bool
     prev_base_file: bool
     clean_inflight_repeats_plan: bool
+    index_version: Literal["V1", "V2"]
+    late_log_headers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ V6 = FormatProfile(
         typed_partition_fields=False,
         prev_base_file=False,
         clean_inflight_repeats_plan=True,
+        index_version="V1",
+        late_log_headers=False,
     ),
 )
 
@@ -104,6 +111,8 @@ _SINCE_8 = Capabilities(
     typed_partition_fields=True,
     prev_base_file=True,
     clean_inflight_repeats_plan=False,
+    index_version="V1",
+    late_log_headers=True,
 )
 
 
@@ -126,7 +135,7 @@ def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
 
 
 V8 = _since_8(8, _SINCE_8)
-V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True))
+V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True, index_version="V2"))
 
 PROFILES: dict[int, FormatProfile] = {profile.table_version: profile for profile in (V6, V8, V9)}
 CURRENT = V9

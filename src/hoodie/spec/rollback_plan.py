@@ -79,7 +79,7 @@ def encode_rollback_plan(plan: RollbackPlan) -> bytes:
     return encode_container(
         _PLAN,
         {
-            "instantToRollback": _info_values(plan.instant_to_rollback),
+            "instantToRollback": info_values(plan.instant_to_rollback),
             "RollbackRequests": [
                 {
                     "partitionPath": request.partition_path,
@@ -105,7 +105,7 @@ def parse_rollback_plan(data: bytes, path: str) -> RollbackPlan:
     if record["instantToRollback"] is None:
         raise Corrupt(f"{path} does not say which instant to roll back", remedy=_REMEDY, path=path)
     return RollbackPlan(
-        _parse_info(typed(record, "instantToRollback", dict, path), path),
+        parse_info(typed(record, "instantToRollback", dict, path), path),
         tuple(
             RollbackRequest(
                 folder_of(request, "partitionPath", path),
@@ -143,7 +143,7 @@ def rollback_metadata_values(metadata: RollbackMetadata) -> dict[str, Any]:
             for partition, done in metadata.partitions.items()
         },
         "version": metadata.version,
-        "instantsRollback": [_info_values(info) for info in metadata.instants],
+        "instantsRollback": [info_values(info) for info in metadata.instants],
     }
 
 
@@ -153,7 +153,11 @@ def parse_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
     Raises:
         Corrupt: damaged, empty, or not rollback metadata.
     """
-    record = _parse(data, path, _METADATA, "startRollbackTime")
+    return parse_rollback_values(_parse(data, path, _METADATA, "startRollbackTime"), path)
+
+
+def parse_rollback_values(record: Mapping[str, Any], path: str) -> RollbackMetadata:
+    """The metadata in an Avro record of the file `path`. Raises as `parse_rollback_metadata`."""
     partitions = typed(record, "partitionMetadata", dict, path) or {}
     return RollbackMetadata(
         start_time=text_of(record, "startRollbackTime", path),
@@ -161,7 +165,7 @@ def parse_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
         total_files_deleted=typed(record, "totalFilesDeleted", int, path) or 0,
         commits=texts_of(record, "commitsRollback", path),
         partitions={partition: _parse_partition(done, path) for partition, done in partitions.items()},
-        instants=tuple(_parse_info(info, path) for info in records_of(record, "instantsRollback", path)),
+        instants=tuple(parse_info(info, path) for info in records_of(record, "instantsRollback", path)),
         version=typed(record, "version", int, path),
     )
 
@@ -185,11 +189,13 @@ def _parse_partition(done: object, path: str) -> RollbackPartition:
     )
 
 
-def _info_values(info: InstantInfo) -> dict[str, str]:
+def info_values(info: InstantInfo) -> dict[str, str]:
+    """The Avro record of an instant's time and action."""
     return {"commitTime": info.commit_time, "action": info.action}
 
 
-def _parse_info(record: Mapping[str, Any], path: str) -> InstantInfo:
+def parse_info(record: Mapping[str, Any], path: str) -> InstantInfo:
+    """The time and action in an Avro record of the file `path`. Raises as `parse_rollback_metadata`."""
     return InstantInfo(text_of(record, "commitTime", path), text_of(record, "action", path))
 
 

@@ -17,6 +17,7 @@ from typing import Literal
 
 from hoodie.errors import Corrupt
 from hoodie.spec import keys
+from hoodie.spec.instant import COMMIT, DELTA_COMMIT
 from hoodie.spec.instant_time import TimeZone
 from hoodie.spec.merge_rules import MERGE_MODES, MergeMode, inferred_mode
 from hoodie.spec.profile import FormatProfile, profile_for
@@ -77,6 +78,11 @@ class TableConfig:
     @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
+
+    @property
+    def write_action(self) -> str:
+        """Action of writes that replace nothing."""
+        return DELTA_COMMIT if self.is_merge_on_read else COMMIT
 
     @property
     def table_version(self) -> int:

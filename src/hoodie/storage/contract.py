@@ -175,10 +175,11 @@ class Storage(Protocol):
         """A new data file; folders are made. See `OutputFile`."""
         ...
 
-    def exclusive(self, what: str) -> AbstractContextManager[None]:
+    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
         """The best mutual exclusion between writers of this base that the storage has, held inside the `with` block.
 
-        Never waits. `what` says what is being done, for the message.
+        Never waits. `what` says what is being done, for the message. Holders of different `scope`s (file names without
+        folder; the empty one is the table's writers) do not exclude each other.
 
         Raises:
             Conflict: another holds it.

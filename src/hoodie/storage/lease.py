@@ -7,7 +7,9 @@ other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"
 2. It is taken by create-if-absent, or by replacing exactly the free version that was read.
 3. The holder extends it every `RENEW_SECONDS`; it is given back by writing `expired`. A dead holder blocks others for
    at most `VALIDITY_SECONDS`.
-4. A holder that cannot extend loses it without being stopped. This is why the commit itself does not rest on the lease:
+4. A lease of a `scope` (one piece of work, say) is another object beside it, and is deleted when it is given back: the
+   holder extends it once more, which proves that it holds it, and no other can take it before the deletion.
+5. A holder that cannot extend loses it without being stopped. This is why the commit itself does not rest on the lease:
    it is protected by `create`.
 """
 
@@ -25,6 +27,7 @@ from hoodie.env import Env
 from hoodie.errors import Conflict, Corrupt, HudiError, Missing
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
+_SCOPED_PATH = ".hoodie/.locks/{}.json"
 VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 CLOCK_DIFFERENCE_MS = 500
@@ -53,6 +56,7 @@ class VersionedStorage(Protocol):
     def create(self, path: str, data: bytes) -> None: ...
     def read_version(self, path: str) -> tuple[bytes, Version]: ...
     def replace_version(self, path: str, data: bytes, version: Version) -> Version: ...
+    def delete(self, path: str) -> bool: ...
 
 
 def encode_lease(lease: Lease) -> bytes:
@@ -81,15 +85,17 @@ def held_lease(
     what: str,
     env: Env,
     *,
+    scope: str = "",
     validity_seconds: float = VALIDITY_SECONDS,
     renew_seconds: float = RENEW_SECONDS,
 ) -> Iterator[None]:
-    """Hold the lease of a table inside the block.
+    """Hold the lease of a table (or of one `scope` of work on it) inside the block.
 
     Raises:
         Conflict: another holds it.
     """
-    holder = _Holder(storage, env, env.uuid(), round(validity_seconds * 1000))
+    path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
+    holder = _Holder(storage, env, path, env.uuid(), round(validity_seconds * 1000))
     holder.take(what)
     stop = threading.Event()
     keeper = threading.Thread(target=holder.keep, args=(stop, renew_seconds), name="lease", daemon=True)
@@ -106,17 +112,18 @@ def held_lease(
 class _Holder:
     storage: VersionedStorage
     env: Env
+    path: str
     owner: str
     validity_ms: int
     version: Version | None = field(default=None)
 
     def take(self, what: str) -> None:
-        path = self.storage.absolute(LEASE_PATH)
+        path = self.storage.absolute(self.path)
         try:
-            data, version = self.storage.read_version(LEASE_PATH)
+            data, version = self.storage.read_version(self.path)
         except Missing:
-            self.storage.create(LEASE_PATH, encode_lease(self._lease()))
-            data, version = self.storage.read_version(LEASE_PATH)
+            self.storage.create(self.path, encode_lease(self._lease()))
+            data, version = self.storage.read_version(self.path)
             if parse_lease(data, path).owner == self.owner:
                 self.version = version
                 return
@@ -136,25 +143,27 @@ class _Holder:
             try:
                 self.version = self._stored(self._lease(), self.version)
             except Conflict:
-                _LOG.warning("the lease %s was taken by another writer", self.storage.absolute(LEASE_PATH))
+                _LOG.warning("the lease %s was taken by another writer", self.storage.absolute(self.path))
                 self.version = None
             except HudiError as error:
-                _LOG.warning("the lease %s was not extended: %s", self.storage.absolute(LEASE_PATH), error.cause)
+                _LOG.warning("the lease %s was not extended: %s", self.storage.absolute(self.path), error.cause)
 
     def give_back(self) -> None:
         if self.version is None:
             return
         try:
-            self._stored(replace(self._lease(), expired=True), self.version)
+            self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), self.version)
+            if self.path != LEASE_PATH:
+                self.storage.delete(self.path)
         except HudiError as error:
-            _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(LEASE_PATH), error.cause)
+            _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
 
     def _stored(self, lease: Lease, version: Version) -> Version:
         try:
-            return self.storage.replace_version(LEASE_PATH, encode_lease(lease), version)
+            return self.storage.replace_version(self.path, encode_lease(lease), version)
         except Conflict:
             # The store may have repeated a request that had succeeded: then what is there is what we wrote.
-            data, now = self.storage.read_version(LEASE_PATH)
+            data, now = self.storage.read_version(self.path)
             if data != encode_lease(lease):
                 raise
             return now

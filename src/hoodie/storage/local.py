@@ -158,17 +158,22 @@ class LocalStorage:
         return LocalOutput(self.absolute(checked_path(path)))
 
     @contextmanager
-    def exclusive(self, what: str) -> Iterator[None]:
+    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
         """`flock` on the folder `.hoodie`, which is made if need be; ends with the process, leaves no file.
 
-        Where folders cannot be locked (NFS), the file `.hoodie/.locks/writer.flock` is locked instead, and stays.
+        Where folders cannot be locked (NFS), the file `.hoodie/.locks/writer.flock` is locked instead, and stays. With
+        a `scope` it is the file `.hoodie/.locks/<scope>.flock`, removed at the end.
         """
         folder = os.path.join(self.base, ".hoodie")
+        own = os.path.join(folder, ".locks", f"{scope}.flock")
         with translated("lock", folder, writes=True):
-            lock = self._lock(folder, what)
+            lock = self._lock_named(own, what) if scope else self._lock(folder, what)
         try:
             yield
         finally:
+            if scope:
+                with suppress(OSError):
+                    remove(own)  # still locked: who opened it before sees that it is not the file of that name any more
             # Unlock first: a forked child may still hold a copy of the descriptor.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_UN)
@@ -190,9 +195,16 @@ class LocalStorage:
                     return self._lock_file(os.path.join(folder, ".locks"), what)
                 raise self._held(error, what) from error
 
-    def _lock_file(self, folder: str, what: str) -> int:
+    def _lock_named(self, full: str, what: str) -> int:
+        while True:
+            lock = self._lock_file(os.path.dirname(full), what, os.path.basename(full))
+            if is_same_file(lock, full):
+                return lock
+            os.close(lock)  # its holder removed it while we opened it
+
+    def _lock_file(self, folder: str, what: str, name: str = "writer.flock") -> int:
         make_folder(folder)
-        lock = os.open(os.path.join(folder, "writer.flock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

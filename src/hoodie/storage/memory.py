@@ -28,7 +28,7 @@ class _File:
 class _Store:
     files: dict[str, _File] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    writer: threading.Lock = field(default_factory=threading.Lock)
+    holders: dict[str, threading.Lock] = field(default_factory=dict)
 
 
 _STORES: dict[str, _Store] = {}
@@ -124,8 +124,10 @@ class MemoryStorage:
         return MemoryOutput(self, checked_path(path))
 
     @contextmanager
-    def exclusive(self, what: str) -> Iterator[None]:
-        writer = self._store.writer
+    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
+        store = self._store
+        with store.lock:
+            writer = store.holders.setdefault(scope, threading.Lock())
         if not writer.acquire(blocking=False):
             raise Conflict(
                 f"Another writer holds {self.uri}, so {what} cannot start",

@@ -77,8 +77,8 @@ class NestedStorage:
     def open_output(self, path: str) -> OutputFile:
         return self.outer.open_output(self._file(path))
 
-    def exclusive(self, what: str) -> AbstractContextManager[None]:
-        return self.outer.exclusive(what)
+    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+        return self.outer.exclusive(what, scope)
 
     def _below(self, path: str) -> str:
         return f"{self.folder}/{checked_path(path)}" if path else self.folder

@@ -146,9 +146,12 @@ class ObjectStorage:
         checked_path(path)
         return ObjectOutput(self._store, path, lambda action: self._calling(action, path))
 
-    def exclusive(self, what: str) -> AbstractContextManager[None]:
-        """The lease `.hoodie/.locks/table_lock.json`, as Hudi's storage-based lock provider keeps it. See `lease`."""
-        return held_lease(self, what, self.env)
+    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+        """The lease `.hoodie/.locks/table_lock.json`, as Hudi's storage-based lock provider keeps it. See `lease`.
+
+        With a `scope` it is `.hoodie/.locks/<scope>.json`, removed at the end.
+        """
+        return held_lease(self, what, self.env, scope=scope)
 
     # The lease needs more of the store than the contract has: versions of one object.
 

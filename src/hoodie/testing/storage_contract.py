@@ -434,6 +434,16 @@ class StorageContract:
         with storage.exclusive("a write"):
             pass
 
+    def test_scopes_do_not_exclude_each_other_and_leave_nothing_behind(self, storage: Storage) -> None:
+        copy = pickle.loads(pickle.dumps(storage))
+        with storage.exclusive("a write"), storage.exclusive("one", "plan_1"), copy.exclusive("two", "plan_2"):
+            for other in (storage, copy):
+                with pytest.raises(Conflict, match="three"), other.exclusive("three", "plan_1"):
+                    pytest.fail("two hold it")
+        with copy.exclusive("four", "plan_1"):
+            pass
+        assert not [file.path for file in storage.list("") if "plan_" in file.path]
+
     def test_of_many_threads_wanting_it_exactly_one_holds_exclusive(self, storage: Storage) -> None:
         bar = threading.Barrier(8)
 

@@ -3,31 +3,45 @@
 from hoodie.timeline.archived_instant import ArchivedInstant
 from hoodie.timeline.as_of import parse_as_of
 from hoodie.timeline.clock import new_instant_time
-from hoodie.timeline.config_store import is_table, load_table_config, store_table_config
+from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
 from hoodie.timeline.history import has_history, load_archived_commits, load_archived_metadata, load_history
 from hoodie.timeline.load import (
     instant_path,
     list_instants,
+    list_state_files,
     load_commit_metadata,
     load_instant,
     load_requested,
     load_timeline,
 )
+from hoodie.timeline.log_archive import list_archives, load_archived_logicals
+from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merge_archives, settle_merge
+from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
 from hoodie.timeline.markers import load_markers
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, furthest
 from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
     "ArchivedInstant",
+    "HistoryLimits",
+    "HistoryRow",
+    "MergeLimits",
     "Timeline",
+    "append_archive",
+    "append_history",
+    "compact_history",
     "complete",
     "create_requested",
     "delete_instant_files",
+    "furthest",
     "has_history",
     "instant_path",
     "is_table",
+    "list_archives",
     "list_instants",
+    "list_state_files",
     "load_archived_commits",
+    "load_archived_logicals",
     "load_archived_metadata",
     "load_commit_metadata",
     "load_history",
@@ -36,8 +50,11 @@ __all__ = [
     "load_requested",
     "load_table_config",
     "load_timeline",
+    "merge_archives",
     "new_instant_time",
     "parse_as_of",
+    "recover_table_config",
+    "settle_merge",
     "store_table_config",
     "to_inflight",
 ]

@@ -69,7 +69,7 @@ def store_table_config(storage: Storage, old: TableConfig | None, new: TableConf
     if old is None:
         storage.create(PROPERTIES_FILE, data)
         return parse_table_config(data, PROPERTIES_FILE)
-    _recover(storage)
+    recover_table_config(storage)
     before = storage.read(PROPERTIES_FILE)
     if _without_checksum(parse_table_config(before, PROPERTIES_FILE)) != _without_checksum(old):
         raise Conflict("The table's properties were changed by another", remedy="Open the table again and retry")
@@ -78,6 +78,23 @@ def store_table_config(storage: Storage, old: TableConfig | None, new: TableConf
     stored = parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
     storage.delete(PROPERTIES_BACKUP_FILE)
     return stored
+
+
+def recover_table_config(storage: Storage) -> None:
+    """Nothing; what an update that died left is gone. Without a whole main file the backup was the truth.
+
+    The caller holds the table.
+    """
+    try:
+        backup = storage.read(PROPERTIES_BACKUP_FILE)
+    except Missing:
+        return
+    try:
+        parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
+    except (Missing, Corrupt):
+        parse_table_config(backup, PROPERTIES_BACKUP_FILE)
+        storage.put(PROPERTIES_FILE, backup)
+    storage.delete(PROPERTIES_BACKUP_FILE)
 
 
 def _read_once(storage: Storage) -> tuple[TableConfig | None, HudiError | None]:
@@ -91,20 +108,6 @@ def _read_once(storage: Storage) -> tuple[TableConfig | None, HudiError | None]:
         except Corrupt as error:
             damage = damage or error
     return None, damage
-
-
-def _recover(storage: Storage) -> None:
-    """Undo what an update that died left: without a whole main file the backup is the truth, then it goes."""
-    try:
-        backup = storage.read(PROPERTIES_BACKUP_FILE)
-    except Missing:
-        return
-    try:
-        parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
-    except (Missing, Corrupt):
-        parse_table_config(backup, PROPERTIES_BACKUP_FILE)
-        storage.put(PROPERTIES_FILE, backup)
-    storage.delete(PROPERTIES_BACKUP_FILE)
 
 
 def _without_checksum(config: TableConfig) -> dict[str, str]:

@@ -23,9 +23,16 @@ def load_timeline(storage: Storage, profile: FormatProfile, timezone: TimeZone =
 
 def list_instants(storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> tuple[Instant, ...]:
     """Every state file of the active timeline as an instant, in path order; several per logical instant."""
+    return tuple(instant for instant, _ in list_state_files(storage, profile, timezone))
+
+
+def list_state_files(
+    storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL"
+) -> tuple[tuple[Instant, FileInfo], ...]:
+    """Every state file of the active timeline, in path order, with the instant it stands for."""
     files = storage.list_dir(profile.timeline_dir).files
-    found = (_instant(file, profile, timezone) for file in files)
-    return tuple(instant for instant in found if instant is not None)
+    found = ((_instant(file, profile, timezone), file) for file in files)
+    return tuple((instant, file) for instant, file in found if instant is not None)
 
 
 def instant_path(profile: FormatProfile, instant: Instant) -> str:

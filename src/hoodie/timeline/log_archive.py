@@ -74,6 +74,15 @@ def load_log_archive(storage: Storage, folder: str) -> tuple[ArchivedInstant, ..
     return tuple(sorted(found.values(), key=lambda one: one.instant))
 
 
+def load_archived_logicals(storage: Storage, file: FileInfo) -> frozenset[tuple[str, str]]:
+    """Requested time and completed action of the instants that one archive has as completed.
+
+    Raises:
+        Corrupt: the archive is damaged in other ways than a writer that died leaves it.
+    """
+    return frozenset(one.instant.logical for one in _instants(storage, file))
+
+
 def load_log_metadata(storage: Storage, place: LogPlace) -> CommitMetadata:
     """What the commit at a place did.
 

@@ -1,7 +1,6 @@
 """The history of version 8 and later: parquet files in levels, and a manifest that says which of them count.
 
-1. `_version_` says which manifest is current; where it is missing, damaged or names none that is there, the greatest
-   one is. Without any manifest there is no history.
+1. What the current manifest names is the history, and nothing else (`lsm_manifest`).
 2. A row is one instant. Names of files tell ranges, but not reliably (tables that were upgraded); the statistics inside
    the files do, so these decide which row groups are read.
 3. What an instant did is a column of its own. It is read only for instants that are asked about.
@@ -16,24 +15,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hoodie.errors import Corrupt, Missing, Unavailable
-from hoodie.spec import (
-    HISTORY_VERSION_FILE,
-    MANIFEST_PREFIX,
-    CommitMetadata,
-    Instant,
-    InstantTime,
-    State,
-    comparable_action,
-    parse_commit,
-    parse_manifest,
-)
+from hoodie.spec import CommitMetadata, Instant, InstantTime, State, comparable_action, parse_commit
 from hoodie.storage import Storage, translated
 from hoodie.timeline.archived_instant import ArchivedInstant, RowPlace
+from hoodie.timeline.lsm_manifest import load_manifest
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 MAX_FILE_INSTANTS = 10_000_000
 """Rows one history file may have: a few damaged bytes in a footer can claim any number."""
 
@@ -57,8 +46,8 @@ def load_lsm_history(
         found: dict[tuple[str, str], ArchivedInstant] = {}
         path = folder
         try:
-            for name in _current_files(storage, folder):
-                path = f"{folder}/{name}"
+            for file in load_manifest(storage, folder).files:
+                path = f"{folder}/{file.name}"
                 for one in _instants(storage, path, after, until):
                     found.setdefault(one.instant.logical, one)
         except Missing as error:
@@ -160,23 +149,6 @@ def _bound(stats: Any, of: Callable[[Any], Answer]) -> Answer | None:
         return None
     found = of(stats)
     return found if isinstance(found, str) else None
-
-
-def _current_files(storage: Storage, folder: str) -> tuple[str, ...]:
-    """Names of the files of the current manifest."""
-    sizes = {file.path.rpartition("/")[2]: file.size_bytes for file in storage.list_dir(folder).files}
-    versions = (name.removeprefix(MANIFEST_PREFIX) for name in sizes if name.startswith(MANIFEST_PREFIX))
-    known = {int(text): f"{MANIFEST_PREFIX}{text}" for text in versions if text.isascii() and text.isdigit()}
-    if not known:
-        return ()
-    name = known[max(known)]
-    if HISTORY_VERSION_FILE in sizes:
-        said = storage.read_range(f"{folder}/{HISTORY_VERSION_FILE}", 0, 20).strip()
-        name = known.get(int(said), name) if said.isdigit() else name
-    path = f"{folder}/{name}"
-    if sizes[name] > MAX_MANIFEST_BYTES:
-        raise Corrupt(f"{path} is {sizes[name]} bytes large, no manifest is", remedy=_REMEDY, path=path)
-    return tuple(one.name for one in parse_manifest(storage.read(path), path))
 
 
 def _damaged(path: str, what: str) -> Corrupt:

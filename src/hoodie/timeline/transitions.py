@@ -3,6 +3,7 @@
 1. A step is create-if-absent: of two writers one succeeds, the other gets Conflict.
 2. A step needs the file of the step before. If that is gone, someone rolled this instant back: Fenced.
 3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
+   Instants of zeros, which make partitions of a metadata table, are older than every restore and not meant by any.
 4. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers write inside `Storage.exclusive`.
@@ -17,6 +18,7 @@ from dataclasses import replace
 from hoodie.env import Env
 from hoodie.errors import Conflict, Fenced, Missing
 from hoodie.spec import (
+    INIT_INSTANT,
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
@@ -108,7 +110,7 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
             continue
         if other.action == ROLLBACK and _target_of(storage, profile, other) == instant.requested:
             raise _fenced(instant, f"rollback {other.requested} is aimed at it")
-        if other.action == RESTORE:
+        if other.action == RESTORE and not instant.requested.startswith(INIT_INSTANT):
             raise _fenced(instant, f"restore {other.requested} began after it")
 
 

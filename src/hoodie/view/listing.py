@@ -11,7 +11,7 @@ Files with other names (checksums, temporary files, strangers) are left out. Not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_log_file_name
@@ -23,13 +23,14 @@ LISTING_THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """Data files of one partition in path order, whether committed or not. Change-data files (`.cdc`) are not part of
-    it.
+    """Data files of one partition in path order, whether committed or not. Change-data files (`.cdc`) are no part of
+    `logs`: no slice is read with them, but they go with it when it is cleaned.
     """
 
     partition: str
     bases: tuple[BaseFile, ...]
     logs: tuple[LogFile, ...]
+    changes: tuple[LogFile, ...] = field(default=(), compare=False)
 
     @property
     def everything(self) -> tuple[BaseFile | LogFile, ...]:
@@ -70,19 +71,20 @@ def partition_files(partition: str, listing: Listing) -> PartitionFiles:
     """The data files among the direct children of a partition's folder."""
     bases: list[BaseFile] = []
     logs: list[LogFile] = []
+    changes: list[LogFile] = []
     for file in listing.files:
         name = file.path.rpartition("/")[2]
         if is_partition_metafile(name):
             continue
         log = parse_log_file_name(name)
         if log is not None:
-            if log.kind == "log" and not log.is_cdc:
-                logs.append(LogFile(file.path, log, file.size_bytes))
+            if log.kind == "log":
+                (changes if log.is_cdc else logs).append(LogFile(file.path, log, file.size_bytes))
             continue
         base = parse_base_file_name(name)
         if base is not None:
             bases.append(BaseFile(file.path, base, file.size_bytes))
-    return PartitionFiles(partition, tuple(bases), tuple(logs))
+    return PartitionFiles(partition, tuple(bases), tuple(logs), tuple(changes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def load_pending_compactions(storage: Storage, timeline: Timeline) -> dict[Group
         if instant.action == COMPACTION:
             plan = load_requested(storage, timeline.profile, instant)
             path = instant_path(timeline.profile, replace(instant, state=State.REQUESTED))
-            for group_id in parse_compaction_plan(plan, path):
+            for group_id in parse_compaction_plan(plan, path).group_ids:
                 pending[group_id] = instant.requested
     return pending
 

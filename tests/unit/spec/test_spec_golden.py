@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from hoodie.spec import (
+    encode_compaction_plan,
     encode_container,
     encode_partition_metafile,
+    encode_restore_metadata,
+    encode_restore_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
+    encode_savepoint_metadata,
     encode_table_config,
     is_partition_metafile,
     keys,
@@ -25,8 +29,11 @@ from hoodie.spec import (
     parse_partition_metafile,
     parse_properties_text,
     parse_requested_replace,
+    parse_restore_metadata,
+    parse_restore_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
+    parse_savepoint_metadata,
     parse_table_config,
     profile_of,
 )
@@ -97,10 +104,16 @@ def check_avro(data, dialect):
         assert body(encode_rollback_plan(parse_rollback_plan(data, "x"))) == body(data)
     elif name == "HoodieRollbackMetadata":
         assert body(encode_rollback_metadata(parse_rollback_metadata(data, "x"))) == body(data)
+    elif name == "HoodieRestorePlan":
+        assert body(encode_restore_plan(parse_restore_plan(data, "x"))) == body(data)
+    elif name == "HoodieRestoreMetadata":
+        assert body(encode_restore_metadata(parse_restore_metadata(data, "x"))) == body(data)
+    elif name == "HoodieSavepointMetadata":
+        assert body(encode_savepoint_metadata(parse_savepoint_metadata(data, "x"), dialect)) == body(data)
     elif name == "HoodieRequestedReplaceMetadata":
         assert parse_requested_replace(data, "x").operation_type == record["operationType"]
     elif name == "HoodieCompactionPlan":
-        assert len(parse_compaction_plan(data, "x")) == len(record["operations"])
+        assert body(encode_compaction_plan(parse_compaction_plan(data, "x"), dialect)) == body(data)
 
 
 def body(container):

@@ -345,6 +345,17 @@ def test_of_two_that_replace_a_free_lease_one_wins(storage, monkeypatch) -> None
         pass
 
 
+def test_a_lease_of_a_scope_is_its_own_and_is_deleted(storage, env) -> None:
+    own = ".hoodie/.locks/plan_1.json"
+    with held_lease(storage, "a plan", env, scope="plan_1"), held_lease(storage, "a write", env):
+        assert parse_lease(storage.read(own), own).is_held(0)
+        with pytest.raises(Conflict), held_lease(storage, "the same plan", env, scope="plan_1"):
+            pytest.fail("two hold it")
+    with pytest.raises(Missing):
+        storage.head(own)
+    assert lease_of(storage).expired
+
+
 def test_a_lease_is_extended_while_it_is_held(storage, env) -> None:
     with held_lease(storage, "a write", env, renew_seconds=0.02):
         first = lease_of(storage)
