@@ -21,11 +21,12 @@ def all_records(store: MetadataStore, partition: str) -> pa.Table:
     Raises:
         Corrupt: a file is damaged. Invalid: the partition is not available.
     """
-    merged = [_merged(partition, parts) for parts in store.read(partition) if parts]
+    merged = [merged_records(partition, parts) for parts in store.read(partition) if parts]
     return concat_records(merged) if merged else pa.table({KEY: pa.array([], pa.string())})
 
 
-def _merged(partition: str, parts: list[Part]) -> pa.Table:
+def merged_records(partition: str, parts: list[Part]) -> pa.Table:
+    """The records of one file group of a partition after merging its parts, oldest first; tombstones stay."""
     if partition == FILES:
         return _files(parts)
     has_stats = any(part.rows is not None and STATS in part.rows.column_names for part in parts)

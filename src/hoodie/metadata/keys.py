@@ -15,16 +15,21 @@ import hashlib
 import re
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hoodie.errors import Corrupt
+from hoodie.metadata.partitions import ROOT_PARTITION
 from hoodie.records import xxhash64
 
 ALL_PARTITIONS: Final = "__all_partitions__"
-ROOT_PARTITION: Final = "."
 EXPRESSION_PARTITION_STATS: Final = "__partition_stat__"
 HASH_CHARS: Final = 12
 
 _SEED: Final = 0xFFFF_FFFF_DABA_DABA
 _NULL: Final = "\0"
+_SEPARATOR: Final = "$"
+_TO_ESCAPE: Final = r"([\\$\x00])"
 _ESCAPED: Final = re.compile(r"([\\$\x00])")
 _UNESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _SECONDARY: Final = re.compile(r"((?:[^\\$]|\\.)*)\$(.*)", re.DOTALL)
@@ -79,6 +84,12 @@ def secondary_prefix(value: str | None) -> str:
 def secondary_key(value: str | None, record_key: str) -> str:
     """The key of one row in a secondary index."""
     return secondary_prefix(value) + _escape(record_key)
+
+
+def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """The keys of many rows in a secondary index: `secondary_key` of texts (null: NULL) and record keys."""
+    escaped, rows = (pc.replace_substring_regex(texts, _TO_ESCAPE, r"\\\1") for texts in (values, record_keys))
+    return pc.binary_join_element_wise(pc.fill_null(escaped, _NULL), rows, _SEPARATOR)
 
 
 def parse_secondary_key(key: str, path: str) -> tuple[str | None, str]:

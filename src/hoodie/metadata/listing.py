@@ -2,7 +2,7 @@
 
 1. The result has the shape of `view.list_files`. It has the files of settled writes only, so it cannot tell what a dead
    writer left; slicing would leave those out anyway.
-2. Change-data files and partition metafiles are left out, as they are from listings.
+2. Partition metafiles are left out, and change-data files stand apart, as they do in listings.
 3. A name in it is a path below the table, or the metadata table is damaged.
 """
 
@@ -69,16 +69,17 @@ def _partition_files(partition: str, sizes: Mapping[str, int]) -> PartitionFiles
     folder = f"{_checked(partition)}/" if partition else ""
     bases: list[BaseFile] = []
     logs: list[LogFile] = []
+    changes: list[LogFile] = []
     for name in sorted(sizes):
         if name[:1] == ".":
             log = parse_log_file_name(name)
-            if log is not None and log.kind == "log" and not log.is_cdc:
-                logs.append(LogFile(folder + name, log, sizes[name]))
+            if log is not None and log.kind == "log":
+                (changes if log.is_cdc else logs).append(LogFile(folder + name, log, sizes[name]))
             continue
         base = parse_base_file_name(name)
         if base is not None:
             bases.append(BaseFile(folder + name, base, sizes[name]))
-    return PartitionFiles(partition, tuple(bases), tuple(logs))
+    return PartitionFiles(partition, tuple(bases), tuple(logs), tuple(changes))
 
 
 def _checked(partition: str) -> str:

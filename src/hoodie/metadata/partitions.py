@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.records import java_hashes
+from hoodie.records import java_hashes, url_encoded
 
+ROOT_PARTITION: Final = "."
 FILES: Final = "files"
 COLUMN_STATS: Final = "column_stats"
 PARTITION_STATS: Final = "partition_stats"
@@ -52,6 +53,11 @@ def group_of_keys(keys: pa.StringArray, groups: int) -> npt.NDArray[np.int64]:
     if groups == 1:
         return np.zeros(len(keys), dtype=np.int64)
     return np.abs(java_hashes(keys).astype(np.int64)) % groups
+
+
+def escaped_partition(data_partition: str) -> str:
+    """A partition path of the data table as it stands in file ids, where `_` ends the id."""
+    return url_encoded(data_partition or ROOT_PARTITION).replace("_", "%5F")
 
 
 def data_partition_groups(file_ids: Iterable[str]) -> dict[str, list[str]]:

@@ -9,11 +9,13 @@
    after the table's timeline was loaded.
 4. A merger of the user's own may make values that are in no file: slices with log files are then decided by keys alone.
 5. Values of partition columns come from the path. Statistics of such columns are not asked.
-6. Cheap questions come first: partitions, keys, ranges, bloom filters. Each is asked about slices that are left.
+6. Cheap questions come first: partitions, keys, ranges, bloom filters. Each is asked about slices that are left. The
+   record index, which has a block to be read for nearly every key, is asked when ranges of keys overlap.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -41,6 +43,8 @@ Mask = npt.NDArray[np.bool_]
 LEAST_SLICES: Final = 2
 MOST_BLOOM_FILTERS: Final = 500
 MOST_BLOOM_KEYS: Final = 10_000
+_ODD_ORDER: Final = "\ue000"
+"""From this character on Java may have put keys into another order."""
 
 
 class Slice(Protocol):
@@ -84,7 +88,15 @@ def slices_that_may_match(store: MetadataStore, slices: Sequence[SliceT], questi
         kept = step(store, left, question)
         if kept is not None:
             left = [part for part, stays in zip(left, kept.tolist(), strict=True) if stays]
+            if step is _by_keys and _is_about_keys(store, question.condition):
+                break
     return left
+
+
+def _is_about_keys(store: MetadataStore, condition: Condition) -> bool:
+    """Whether there is nothing in the condition but the key: who knows where keys are need not ask further."""
+    columns = (KEY_FIELD, *store.config.record_key_fields[:1])
+    return isinstance(condition, Comparison) and condition.column in columns and not condition.function
 
 
 def _by_partition(store: MetadataStore, slices: Sequence[Slice], question: Question) -> Mask | None:
@@ -124,9 +136,31 @@ def _by_keys(store: MetadataStore, slices: Sequence[Slice], question: Question) 
         asked = _keys_by_secondary_index(store, question)
     if asked is None:
         return None
+    certain = _where_ranges_are_apart(store, slices, asked)
+    if certain is not None:
+        return certain
     found = locate(store, asked)
     groups = set(zip(found.column("partition").to_pylist(), found.column("file_id").to_pylist(), strict=True))
     return np.array([(part.partition, _file_id(part)) in groups for part in slices])
+
+
+def _where_ranges_are_apart(store: MetadataStore, slices: Sequence[Slice], asked: Sequence[str]) -> Mask | None:
+    """The slices in whose range of keys one of the keys lies, where these are not more than there are keys: then the
+    record index could tell hardly more, for a block to be read for each key. None otherwise.
+    """
+    if COLUMN_STATS not in store.available or not asked or max(map(max, filter(None, asked)), default="") >= _ODD_ORDER:
+        return None
+    files, starts = _flat_files(slices)
+    ranges = file_ranges(store, KEY_FIELD, files, pa.string())
+    lows, highs = ranges.low.to_pylist(), ranges.high.to_pylist()
+    ascending = sorted(asked)
+    between = [
+        0 if low is None or high is None else bisect_right(ascending, high) - bisect_left(ascending, low)
+        for low, high in zip(lows, highs, strict=True)
+    ]
+    if None in lows or None in highs or sum(between) > len(ascending):
+        return None
+    return np.logical_or.reduceat(np.array(between) > 0, starts)
 
 
 def _keys_by_secondary_index(store: MetadataStore, question: Question) -> list[str] | None:
@@ -148,9 +182,7 @@ def _by_ranges(store: MetadataStore, slices: Sequence[Slice], question: Question
     """Comparisons against statistics of files, and of what expression indexes compute."""
     if not question.by_name:
         return None
-    files = [_files(part) for part in slices]
-    flat = [file for of_slice in files for file in of_slice]
-    starts = np.cumsum([0, *(len(of_slice) for of_slice in files[:-1])])
+    flat, starts = _flat_files(slices)
 
     def possible(test: Comparison) -> Mask | None:
         partition = _stats_partition(store, test)
@@ -245,6 +277,13 @@ def _is_made_up(store: MetadataStore, slices: Sequence[Slice]) -> Mask:
     """Slices whose values a merger of the user's own may have made."""
     is_custom = store.config.merge_mode == CUSTOM
     return np.array([is_custom and bool(part.logs) for part in slices], dtype=np.bool_)
+
+
+def _flat_files(slices: Sequence[Slice]) -> tuple[list[FileOf], npt.NDArray[np.int64]]:
+    """The files of all slices, and where those of each slice start."""
+    files = [_files(part) for part in slices]
+    starts = np.cumsum([0, *(len(of_slice) for of_slice in files[:-1])])
+    return [file for of_slice in files for file in of_slice], starts
 
 
 def _files(part: Slice) -> list[FileOf]:

@@ -40,7 +40,8 @@ class Ranges:
         """Which files may hold a row for which the test is true. Values that do not compare rule nothing out."""
         if test.operator == "is null":
             return _mask(pc.not_equal(self.nulls, 0), unknown=True)
-        has_values = ~_mask(pc.equal(self.nulls, self.rows), unknown=False)
+        # Hudi's expression indexes count values without nulls: there both counts may be equal and values be there.
+        has_values = ~_mask(pc.equal(self.nulls, self.rows), unknown=False) | _mask(self.low.is_valid(), unknown=False)
         if test.operator == "is not null":
             return has_values
         try:

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.metadata.records import KEY
 from hoodie.records import encode_rows
 from hoodie.spec import Dialect
+
+ENCODED: Final = "avro"
+"""Column of records that are Avro values already (binary, or a dictionary of them)."""
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _META_COLUMNS = (
@@ -64,19 +68,28 @@ def record_schema(dialect: Dialect = "1.x") -> str:
 
 def encode_records(rows: pa.Table, dialect: Dialect = "1.x") -> tuple[pa.Array, pa.Array]:
     """Keys and Avro values of records, for an HFile. `rows` has the columns of `from_avro(record_schema())` or some of
-    them; absent ones are null.
+    them; absent ones are null. Or it has, beside the key, the column `ENCODED`.
 
     Raises:
         Invalid: a value does not fit.
     """
     keys = rows.column(KEY).combine_chunks().cast(pa.string())
+    if ENCODED in rows.column_names:
+        return keys, rows.column(ENCODED).combine_chunks().cast(pa.large_binary())
     blank = pa.array([""], pa.string()).take(pa.array([0] * len(keys), pa.int32()))
     encoded = encode_rows(rows.set_column(rows.schema.get_field_index(KEY), KEY, blank), record_schema(dialect))
     offsets = pa.array([*encoded.starts[:1].tolist(), *encoded.ends.tolist()], pa.int64()) if len(encoded) else None
     if offsets is None:
-        return keys, pa.array([], pa.binary())
+        return keys, pa.array([], pa.large_binary())
     buffers = [None, offsets.buffers()[1], pa.py_buffer(encoded.data)]
     return keys, pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)
+
+
+def encoded_alike(keys: pa.Array, record: pa.Table, dialect: Dialect) -> pa.Table:
+    """Records of many keys that differ in nothing else, as rows for `encode_records`. `record`: one of them."""
+    _, values = encode_records(record, dialect)
+    codes = pa.array(np.zeros(len(keys), np.int32))
+    return pa.table({KEY: keys, ENCODED: pa.DictionaryArray.from_arrays(codes, values.cast(pa.binary()))})
 
 
 def _column_stats(is_new: bool) -> dict[str, Any]:

@@ -34,15 +34,18 @@ TYPE: Final = "type"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which records: those with one of `keys`, or else with one of `prefixes`; all when both are None."""
+    """Which records: those with one of `keys` (an array where they may be many), or else with one of `prefixes`; all
+    when both are None.
+    """
 
-    keys: tuple[str, ...] | None = None
+    keys: tuple[str, ...] | pa.StringArray | None = None
     prefixes: tuple[str, ...] | None = None
 
     def keep(self, keys: pa.Array) -> pa.Array:
         """Which of the keys are asked for."""
         if self.keys is not None:
-            return pc.is_in(keys, value_set=pa.array(self.keys, pa.string()))
+            asked = self.keys if isinstance(self.keys, pa.Array) else pa.array(self.keys, pa.string())
+            return pc.is_in(keys, value_set=asked)
         if self.prefixes is not None:
             starts = [pc.starts_with(keys, prefix) for prefix in self.prefixes]
             kept = pa.array([False] * len(keys), pa.bool_())
@@ -123,7 +126,8 @@ def _hfile_parts(hfile: HFile, wanted: Wanted, columns: tuple[str, ...] | None) 
 
 def _entries(hfile: HFile, wanted: Wanted) -> Iterator[KeyValues]:
     if wanted.keys is not None:
-        yield hfile.lookup([key.encode() for key in wanted.keys])
+        asked = wanted.keys
+        yield hfile.lookup(asked if isinstance(asked, pa.Array) else [key.encode() for key in asked])
     elif wanted.prefixes is not None:
         yield hfile.with_prefixes([prefix.encode() for prefix in wanted.prefixes])
     else:

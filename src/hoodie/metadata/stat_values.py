@@ -65,8 +65,11 @@ _NAMED: Final[Mapping[int, pa.DataType]] = {
 """Number of a type in V2 → type. 0 means V1, 1 no value, 8 and 9 bytes; 10 is a decimal, which says its digits."""
 
 
-def ranges_of(stats: pa.StructArray, wanted: pa.DataType) -> Ranges:
-    """The ranges in records of statistics (null: not known, as are tombstones), with bounds of type `wanted`."""
+def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = False) -> Ranges:
+    """The ranges in records of statistics (null: not known, as are tombstones), with bounds of type `wanted`.
+
+    `as_stored`: also bounds that are not believed, for writing them into other statistics.
+    """
     gone = pc.or_(stats.is_null(), pc.fill_null(pc.struct_field(stats, "isDeleted"), True))
 
     def known(name: str) -> pa.Array:
@@ -74,8 +77,8 @@ def ranges_of(stats: pa.StructArray, wanted: pa.DataType) -> Ranges:
         return pc.if_else(gone, pa.scalar(None, values.type), values)
 
     kinds = _kinds(stats)
-    low, high = (_typed(known(name), kinds, wanted) for name in ("minValue", "maxValue"))
-    if pa.types.is_floating(wanted):
+    low, high = (_typed(known(name), kinds, wanted, as_stored) for name in ("minValue", "maxValue"))
+    if pa.types.is_floating(wanted) and not as_stored:
         zero = pc.and_kleene(pc.equal(low, pa.scalar(0, wanted)), pc.equal(high, pa.scalar(0, wanted)))
         bad = pc.or_kleene(zero, pc.or_kleene(pc.is_nan(low), pc.is_nan(high)))
         low, high = (pc.if_else(pc.fill_null(bad, False), pa.scalar(None, wanted), bound) for bound in (low, high))
@@ -91,7 +94,7 @@ def _kinds(stats: pa.StructArray) -> list[tuple[int, str]]:
     return list(zip(numbers, pc.fill_null(pc.struct_field(types, "additionalInfo"), "").to_pylist(), strict=True))
 
 
-def _typed(wrapped: pa.StructArray, kinds: list[tuple[int, str]], wanted: pa.DataType) -> pa.Array:
+def _typed(wrapped: pa.StructArray, kinds: list[tuple[int, str]], wanted: pa.DataType, as_stored: bool) -> pa.Array:
     result = pa.nulls(len(wrapped), wanted)
     for kind in set(kinds):
         of_kind = pa.array([one == kind for one in kinds], pa.bool_())
@@ -100,23 +103,29 @@ def _typed(wrapped: pa.StructArray, kinds: list[tuple[int, str]], wanted: pa.Dat
                 continue
             values = pc.struct_field(wrapped, [place, field.type.get_field_index("value")])
             values = pc.if_else(of_kind, values, pa.scalar(None, values.type))
-            natural = _natural(values, place, kind, wanted) if values.null_count < len(values) else None
+            natural = None
+            if values.null_count < len(values):
+                natural = _natural(values, place, kind, wanted, as_stored)
             if natural is not None and _widens(natural.type, wanted):
                 result = pc.coalesce(result, _widened(natural, wanted))
     return result
 
 
-def _natural(values: pa.Array, place: int, kind: tuple[int, str], wanted: pa.DataType) -> pa.Array | None:
+def _natural(
+    values: pa.Array, place: int, kind: tuple[int, str], wanted: pa.DataType, as_stored: bool
+) -> pa.Array | None:
     """The values of one wrapper in the type they were written as; None when that is not known or not believed."""
     number, added = kind
     if number == _DECIMAL:
         return _decimals(values, added)
+    if pa.types.is_binary(values.type) and as_stored and pa.types.is_binary(wanted):
+        return values
     natural = _WRAPPED.get(place) if number == _V1 else _NAMED.get(number)
     if number == _V1 and (place, wanted) in _OLD_SPELLINGS:
         natural = wanted
     if natural is None or pa.types.is_binary(values.type):
         return None
-    if pa.types.is_string(natural):
+    if pa.types.is_string(natural) and not as_stored:
         late = pc.match_substring_regex(values, _LATE_CHARACTERS)
         return pc.if_else(pc.fill_null(late, False), pa.scalar(None, pa.string()), values)
     try:

@@ -60,7 +60,8 @@ class MetadataStore:
     _groups: dict[str, tuple[Group, ...]] = field(default_factory=dict)
 
     def groups(self, partition: str) -> tuple[Group, ...]:
-        """File groups of a partition in order of file ids; at least one.
+        """File groups of a partition in order of file ids; at least one, but for a record index of partitions in a
+        table that has none yet.
 
         Raises:
             Corrupt: the partition is listed as available and has no file groups.
@@ -110,7 +111,8 @@ class MetadataStore:
             for part in view_of(self.timeline, files, {}, self._compactions).slices_at()
         }
         file_ids = sorted({one.name.file_id for found in files for one in found.everything})
-        if not file_ids:
+        known = self.definitions.get(partition)
+        if not file_ids and not (known is not None and known.is_partitioned):
             path = f"{keys.METADATA_TABLE_DIR}/{partition}"
             raise Corrupt(
                 f"{path} has no files, though the table says the partition is ready", remedy=REBUILD, path=path

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from hoodie.errors import Corrupt
 from hoodie.metadata import COLUMN_STATS, RECORD_INDEX, Question
 from hoodie.metadata.keys import bloom_filter_key, column_stats_key, partition_stats_key, secondary_key
 from hoodie.read.filter_sql import parse_row_filter
@@ -193,6 +194,24 @@ def test_record_index_names_the_groups_of_keys(made):
     assert kept(made, [here, B, C], "id > 'k1'") == [0, 1, 2]
     assert kept(made, [here, B, C], "id = 'k1' OR qty = 1") == [0, 1, 2]
     assert kept(made, [here, B, C], "id = 'k1'", of_newest=False) == [0, 1, 2]
+
+
+def test_record_index_is_not_read_where_ranges_of_keys_lie_apart(made):
+    column = "_hoodie_record_key"
+
+    def range_of(part, low, high):
+        bounds = tuple({"member6": {"value": one}} for one in (low, high))
+        name = part.base.name.text
+        return stats_record(column_stats_key(column, part.partition, name), column, name, bounds)
+
+    made.metadata.base(RECORD_INDEX, "record-index-0000-0", FIRST, [])
+    stats(made, range_of(A, "a", "c"), range_of(B, "d", "f"), range_of(C, "g", "k"))
+    for file in list(made.table.storage.list(".hoodie/metadata/record_index")):
+        made.table.storage.put(file.path, b"no HFile")
+    assert kept(made, [A, B, C], "_hoodie_record_key IN ('b', 'h', 'z')") == [0, 2]
+    assert kept(made, [A, B, C], "_hoodie_record_key = 'cc'") == []
+    with pytest.raises(Corrupt):
+        kept(made, [A, B, C], "_hoodie_record_key = '\ue001'")
 
 
 def test_secondary_index_leads_to_keys_and_they_to_groups(made):

@@ -1,0 +1,58 @@
+"""Keeps the metadata table true: made, updated by every action, compacted, taken back."""
+
+from hoodie.metadata_writer.build_index import IndexBuilt, build_index
+from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.drop_index import drop_index
+from hoodie.metadata_writer.new_indexes import (
+    bloom_filters_index,
+    column_stats_index,
+    expression_index,
+    partition_stats_index,
+    record_index,
+    secondary_index,
+)
+from hoodie.metadata_writer.options import ENABLE as METADATA_ENABLE
+from hoodie.metadata_writer.options import MetadataOptions
+from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.record import (
+    compact_metadata,
+    drop_partitions,
+    ensure_metadata,
+    rebuild_partitions,
+    record_update,
+    restore_metadata,
+    undo_update,
+)
+from hoodie.metadata_writer.source import MetadataRecords, Records, RecordSource, RecordTask, SourceContext
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.metadata_writer.writer_listing import list_for_writers
+
+__all__ = [
+    "METADATA_ENABLE",
+    "IndexBuilt",
+    "MetadataOptions",
+    "MetadataRecords",
+    "RecordSource",
+    "RecordTask",
+    "Records",
+    "SourceContext",
+    "TableUpdate",
+    "bloom_filters_index",
+    "build_index",
+    "column_stats_index",
+    "compact_metadata",
+    "drop_index",
+    "drop_partitions",
+    "ensure_metadata",
+    "expression_index",
+    "list_for_writers",
+    "open_own",
+    "partition_stats_index",
+    "rebuild_partitions",
+    "record_index",
+    "record_update",
+    "restore_metadata",
+    "secondary_index",
+    "store_index_definitions",
+    "undo_update",
+]

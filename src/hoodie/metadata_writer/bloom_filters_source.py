@@ -1,0 +1,116 @@
+"""Records of `bloom_filters`: the bloom filter of every base file, as the text its footer has.
+
+1. Files without a filter, log files among them, have no record: they may hold every key.
+2. Removed files get deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.metadata import BLOOM_FILTERS
+from hoodie.metadata.bloom_filters import BLOOM
+from hoodie.metadata.keys import bloom_filter_key
+from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.records import KEY, TYPE
+from hoodie.metadata.store import READING_THREADS
+from hoodie.metadata_writer.column_stats_source import FILES_PER_TASK, DataFile, committed_files, written_files
+from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.records import read_footer
+from hoodie.records.bloom import SIMPLE
+from hoodie.storage import Storage
+from hoodie.view import BaseFile
+
+_FILE_GROUPS = "hoodie.metadata.index.bloom.filter.file.group.count"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFilter:
+    """A bloom filter of a file: its key in the index, type, base64 text, and the instant it is of."""
+
+    key: str
+    kind: str
+    text: str
+    instant: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FiltersTask:
+    """Base files whose filters are wanted."""
+
+    storage: Storage
+    files: tuple[DataFile, ...]
+
+
+class BloomFiltersSource:
+    """The source of `bloom_filters`."""
+
+    partition = BLOOM_FILTERS
+
+    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+        """As many groups as the options say; 4 by default."""
+        return group_file_ids(BLOOM_FILTERS, context.options.config.integer(_FILE_GROUPS))
+
+    def initial(self, context: SourceContext) -> Iterator[Records]:
+        """Filters of all base files of completed writes."""
+        files = [file for file in committed_files(context) if isinstance(file.file, BaseFile)]
+        for at in range(0, len(files), FILES_PER_TASK):
+            task = FiltersTask(context.handle.storage, tuple(files[at : at + FILES_PER_TASK]))
+            yield RecordTask(bloom_filter_records, task)
+
+    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+        """Filters of written base files; deletes for removed ones."""
+        files = [file for file in written_files(update) if isinstance(file.file, BaseFile)]
+        tasks = [FiltersTask(context.handle.storage, (file,)) for file in files]
+        found = LocalEngine(READING_THREADS).run(_filters_of, tasks, "bloom filters")
+        gone = [
+            bloom_filter_key(partition, name.rpartition("/")[2])
+            for partition, names in update.deleted.items()
+            for name in names
+            if not name.rpartition("/")[2].startswith(".")
+        ]
+        rows = [one for some in found for one in some]
+        if rows or gone:
+            yield MetadataRecords(BLOOM_FILTERS, filter_rows(rows), pa.array(gone, pa.string()))
+
+
+def bloom_filter_records(task: FiltersTask) -> MetadataRecords:
+    """The records of the files of a task."""
+    return MetadataRecords(BLOOM_FILTERS, filter_rows(list(_filters(task))))
+
+
+def filter_rows(filters: Sequence[StoredFilter]) -> pa.Table:
+    """The records of filters, in their order."""
+    columns = {
+        "type": pa.array([one.kind for one in filters], pa.string()),
+        "timestamp": pa.array([one.instant for one in filters], pa.string()),
+        "bloomFilter": pa.array([one.text.encode("ascii") for one in filters], pa.binary()),
+        "isDeleted": pa.repeat(False, len(filters)),
+    }
+    return pa.table(
+        {
+            KEY: pa.array([one.key for one in filters], pa.string()),
+            TYPE: pa.repeat(pa.scalar(int(RecordType.BLOOM_FILTER), pa.int32()), len(filters)),
+            BLOOM: pa.StructArray.from_arrays(list(columns.values()), names=list(columns)),
+        }
+    )
+
+
+def _filters_of(_: TaskId, task: FiltersTask) -> list[StoredFilter]:
+    return list(_filters(task))
+
+
+def _filters(task: FiltersTask) -> Iterator[StoredFilter]:
+    for file in task.files:
+        if file.name.endswith(".hfile"):
+            continue
+        footer = read_footer(task.storage, file.file.path)
+        if footer.bloom_text is not None:
+            key = bloom_filter_key(file.partition, file.name)
+            yield StoredFilter(key, footer.bloom_type or SIMPLE, footer.bloom_text, file.file.name.instant)

@@ -1,0 +1,332 @@
+"""Making an index: what CREATE INDEX does.
+
+1. Building is an action of its own, `indexing`. First, holding the table: the index's definition is stored, its
+   partition of the metadata table is announced as being built, its file groups are made. From then on writers keep it.
+2. Then, beside running writers, the records of all that was committed before are written as base files nobody sees.
+3. Last, holding the table again: a delta commit makes them visible, what completed meanwhile is caught up with, commit
+   by commit, and the partition is announced as ready. Where catching up is not safe (the metadata table was compacted,
+   something was cleaned or rolled back, the table has version 6) the records are made while the table is held.
+4. A build that died is an `indexing` nobody completes: the same index can be built again, or dropped, at any time.
+5. An index that others need comes with them: the record index with a secondary index, column statistics with those of
+   partitions. Dropping takes the dependents along.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from hoodie.config import Config
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import Invalid
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    IndexDefinition,
+    load_index_definitions,
+)
+from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
+from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases, write_delta_commit
+from hoodie.metadata_writer.drop_index import give_up_builds
+from hoodie.metadata_writer.indexed_columns import ensure_columns
+from hoodie.metadata_writer.initialise import add_groups, initialise, next_init_instant
+from hoodie.metadata_writer.kept_definitions import definitions_for
+from hoodie.metadata_writer.options import MetadataOptions
+from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
+from hoodie.metadata_writer.secondary_index_source import ensure_indexable
+from hoodie.metadata_writer.source import Records, RecordSource, SourceContext
+from hoodie.metadata_writer.sources import ensure_record_index, source_of
+from hoodie.metadata_writer.table_columns import columns_before
+from hoodie.metadata_writer.undo import last_compaction, settle
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.notebook import html_table
+from hoodie.records import from_avro
+from hoodie.spec import (
+    COMPLETED_WRITE_ACTIONS,
+    DELTA_COMMIT,
+    INDEXING,
+    INIT_INSTANT,
+    Instant,
+    InstantTime,
+    PartitionMetafile,
+    WriteStat,
+    encode_partition_metafile,
+    keys,
+)
+from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan
+from hoodie.timeline import (
+    Timeline,
+    complete,
+    create_requested,
+    load_commit_metadata,
+    new_instant_time,
+    to_inflight,
+)
+from hoodie.view import list_files
+
+log = logging.getLogger(__name__)
+
+_NEEDS: Final = {PARTITION_STATS: COLUMN_STATS}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuilt:
+    """An index that is ready. `records` is how many its partition started with; `made_too` are indexes it needs that
+    had to be made as well.
+    """
+
+    name: str
+    kind: str
+    instant: InstantTime
+    completed: InstantTime | None
+    records: int
+    size_bytes: int
+    milliseconds: int
+    made_too: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The facts by name."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        facts = [(name.replace("_", " "), value) for name, value in self.as_json().items()]
+        return html_table(f"index {self.name} is ready", (), facts)
+
+
+def build_index(
+    handle: TableHandle, definition: IndexDefinition, engine: Engine | None = None, config: Config | None = None
+) -> IndexBuilt:
+    """The index, ready for readers and kept by writers from now on. Takes the table's writer exclusion twice, shortly.
+
+    Raises:
+        Invalid: there is such an index, or the table cannot have it. Unsupported: its column or function cannot be
+            indexed. Conflict: another writer holds the table; nothing was made, or the build is left unfinished: call
+            again.
+    """
+    clock = handle.env.monotonic()
+    with handle.storage.exclusive("index"):
+        plan = _schedule(
+            load_handle(handle.storage, handle.env), definition, engine or LocalEngine(), config or Config()
+        )
+    staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
+    with handle.storage.exclusive("index"):
+        done, staged = _finish(plan, staged)
+    own = [one for one in staged if one.name == definition.name]
+    return IndexBuilt(
+        name=definition.name,
+        kind=definition.kind,
+        instant=done.requested,
+        completed=done.completed,
+        records=sum(stat.num_writes for one in own for stat in one.stats),
+        size_bytes=sum(stat.file_size_bytes for one in own for stat in one.stats),
+        milliseconds=int((handle.env.monotonic() - clock) * 1000),
+        made_too=tuple(name for name in plan.names if name != definition.name),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """A build that was begun: the context from when it was, the instants it uses. `must_hold`: its records are made
+    while the table is held.
+    """
+
+    context: SourceContext
+    inflight: Instant
+    names: tuple[str, ...]
+    groups_at: InstantTime
+    instants: Mapping[str, InstantTime]
+    upto: InstantTime
+    compacted: InstantTime | None
+    must_hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Base files of one partition, written and not yet visible."""
+
+    name: str
+    stats: tuple[WriteStat, ...]
+
+
+def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, config: Config) -> _Plan:
+    """The build, begun. The table is held."""
+    timeline = timeline_of(handle)
+    known = load_index_definitions(handle.storage, handle.config)
+    context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), known)
+    _ensure_possible(context, definition)
+    if FILES not in handle.config.metadata_partitions:
+        handle = initialise(context, (FILES,))
+    names = tuple(
+        name for name in (*_needed(definition), definition.name) if name not in handle.config.metadata_partitions
+    )
+    give_up_builds(handle, names)
+    handle = withdraw(handle, set(names) & set(kept_partitions(handle)))
+    context = replace(context, handle=handle, definitions={key: one for key, one in known.items() if key not in names})
+    definitions = definitions_for(context, names)
+    if definition.name not in (PARTITION_STATS, BLOOM_FILTERS):
+        definitions[definition.name] = _completed(definition, definitions, handle)
+    handle = store_index_definitions(handle, definitions)
+    timeline = timeline_of(handle)
+    announced = handle.config.with_changes({keys.METADATA_PARTITIONS_INFLIGHT: ",".join(names)})
+    context = SourceContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
+    own = open_own(handle)
+    own_timeline = settle(own, timeline_of(own))
+    groups_at = next_init_instant(own, timeline)
+    groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
+    instants: dict[str, InstantTime] = {}
+    for name in names:
+        # Not the instant of the groups: a delta commit that is taken back takes all files of its instant along, and
+        # writers need settled groups from the announcement on.
+        instants[name] = next_init_instant(own, timeline, (groups_at, *instants.values()))
+        own.storage.delete_dir(name)
+        _make_groups(own, context, _source(name, context), groups_at)
+    finish(own, groups, (), BULK_INSERT)
+    handle = announce_inflight(handle, names)
+    context = replace(context, handle=handle)
+    requested_at = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    newest = timeline.last_completed_write()
+    upto = newest.requested if newest else INIT_INSTANT
+    payload = encode_index_plan([IndexedPartition(name, upto) for name in names], handle.profile.dialect)
+    requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
+    inflight = to_inflight(handle.storage, handle.profile, requested)
+    must_hold = handle.profile.layout_version == 1
+    return _Plan(context, inflight, names, groups_at, instants, upto, last_compaction(own_timeline), must_hold)
+
+
+def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
+    """The first records of a partition, as files that nobody sees."""
+    source, own = _source(name, context), open_own(context.handle)
+    file_ids = {name: _group_ids(own, name)}
+    records: Sequence[Records] = tuple(source.initial(context))
+    stats = write_bases(own, plan.instants[name], records, file_ids, context.definitions, context.engine)
+    return _Staged(name, stats)
+
+
+def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_Staged, ...]]:
+    """The completed indexing, and what it made visible. The table is held."""
+    handle = load_handle(plan.context.handle.storage, plan.context.handle.env)
+    now = timeline_of(handle)
+    own = open_own(handle)
+    own_timeline = settle(own, timeline_of(own))
+    known = {one.logical for one in plan.context.timeline.completed()}
+    later = sorted((one for one in now.completed() if one.logical not in known), key=lambda one: one.completed or "")
+    may_catch_up = last_compaction(own_timeline) == plan.compacted and all(
+        one.action in COMPLETED_WRITE_ACTIONS for one in later
+    )
+    if plan.must_hold or not may_catch_up:
+        context = replace(plan.context, timeline=now, memo={}, _views={}, _tables={})
+        if not may_catch_up:
+            handle = withdraw(handle, plan.names)
+            for name in plan.names:
+                _make_groups(own, context, _source(name, context), plan.groups_at)
+            handle = announce_inflight(handle, plan.names)
+        staged = tuple(_stage(plan, context, name) for name in plan.names)
+        later = []
+    for one in staged:
+        requested = create_requested(own.storage, own.profile, plan.instants[one.name], DELTA_COMMIT)
+        finish(own, to_inflight(own.storage, own.profile, requested), one.stats, BULK_INSERT)
+    before = plan.context.timeline
+    for instant in later:
+        _catch_up(plan, handle, before, instant)
+        before = before.with_instant(instant)
+    payload = encode_index_metadata([IndexedPartition(name, plan.upto) for name in plan.names], handle.profile.dialect)
+    done = complete(handle.storage, handle.profile, plan.inflight, payload, handle.env, handle.config.timezone)
+    announce(handle, plan.names)
+    return done, staged
+
+
+def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Instant) -> None:
+    """Nothing; the partitions say what a write did that completed while they were built. Where its writer has told them
+    already they are told again.
+    """
+    said = load_commit_metadata(handle.storage, handle.profile, instant)
+    update = TableUpdate(
+        instant.requested,
+        instant.action,
+        tuple(stat for _, stat in said.write_stats()),
+        schema=from_avro(said.schema) if said.schema else None,
+        replaced=said.partition_to_replace_file_ids or {},
+    )
+    context = replace(plan.context, handle=handle, timeline=before, memo={}, _views={}, _tables={})
+    records = [one for name in plan.names for one in _source(name, context).updated(context, update)]
+    own = open_own(handle)
+    timeline = timeline_of(own)
+    newest = max(filter(None, (timeline.last_time(), timeline_of(handle).last_time())), default=None)
+    at = new_instant_time(handle.env, handle.config.timezone, newest)
+    write_delta_commit(own, timeline, at, records, context.definitions, context.engine, plan.names)
+
+
+def _ensure_possible(context: SourceContext, definition: IndexDefinition) -> None:
+    """Nothing, when the table can have the index.
+
+    Raises:
+        Invalid: it has it, or cannot have it. Unsupported: its column cannot be indexed.
+    """
+    handle, name = context.handle, definition.name
+    if name in handle.config.metadata_partitions:
+        raise Invalid(f"There is an index {name} already", remedy="Drop it first, or choose another name", index=name)
+    is_named = name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))
+    if handle.profile.layout_version == 1 and (is_named or name == PARTITION_STATS):
+        raise Invalid(
+            f"Tables of version 6 cannot have the index {name}",
+            remedy="Upgrade the table first",
+            index=name,
+        )
+    if RECORD_INDEX in (name, *_needed(definition)):
+        ensure_record_index(handle, partitioned=definition.is_partitioned)
+    schema = columns_before(context)
+    if schema is None:
+        if is_named or definition.source_fields:
+            raise Invalid(f"The index {name} names columns, and the table has none yet", remedy="Write rows first")
+        return
+    if name.startswith(SECONDARY_PREFIX):
+        ensure_indexable(schema, definition.source_fields[0])
+    else:
+        ensure_columns(schema, definition.source_fields)
+
+
+def _needed(definition: IndexDefinition) -> tuple[str, ...]:
+    """Indexes without which this one is of no use."""
+    if definition.name.startswith(SECONDARY_PREFIX):
+        return (RECORD_INDEX,)
+    return (_NEEDS[definition.name],) if definition.name in _NEEDS else ()
+
+
+def _completed(
+    definition: IndexDefinition, others: Mapping[str, IndexDefinition], handle: TableHandle
+) -> IndexDefinition:
+    """The definition as it is stored: with its version, column statistics with their columns."""
+    if definition.name == RECORD_INDEX:
+        return definition
+    version = handle.profile.capabilities.index_version
+    if definition.name != COLUMN_STATS or not definition.source_fields:
+        return others[COLUMN_STATS] if definition.name == COLUMN_STATS else replace(definition, version=version)
+    always = tuple(one for one in others[COLUMN_STATS].source_fields if one.startswith("_hoodie_"))
+    fields = tuple(one for one in definition.source_fields if one not in always)
+    return replace(definition, source_fields=(*always, *fields), version=version)
+
+
+def _source(name: str, context: SourceContext) -> RecordSource:
+    source = source_of(name, context)
+    if source is None:
+        raise Invalid(f"The index {name} is of a kind that is not known here")
+    return source
+
+
+def _make_groups(own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime) -> None:
+    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
+    own.storage.put(f"{source.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
+    add_groups(own, source.partition, source.file_ids(context), instant)
+
+
+def _group_ids(own: TableHandle, partition: str) -> tuple[str, ...]:
+    from_storage = {one.name.file_id for found in list_files(own.storage, [partition]) for one in found.everything}
+    return tuple(sorted(from_storage))

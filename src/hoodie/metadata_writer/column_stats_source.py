@@ -1,0 +1,188 @@
+"""Records of `column_stats`: the value ranges of indexed columns in every file.
+
+1. Files are asked one by one: footers of base files, blocks of log files. Nothing that a write task knows is needed.
+2. Removed files get deletes, for every column that may have a record.
+3. What was found of the files of one update is kept in the context: statistics of partitions need it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.metadata import COLUMN_STATS
+from hoodie.metadata.keys import column_stats_key
+from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.store import READING_THREADS
+from hoodie.metadata_writer.column_range import ColumnRange
+from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
+from hoodie.metadata_writer.index_state import kept_definition
+from hoodie.metadata_writer.indexed_columns import grown_columns, indexed_columns
+from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.slices_after import base_file_of, log_file_of
+from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
+from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
+from hoodie.metadata_writer.table_columns import columns_after, columns_before
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.records import with_meta
+from hoodie.storage import Storage
+from hoodie.view import BaseFile, LogFile
+
+FILES_PER_TASK = 64
+"""Files one task of an initialisation looks at."""
+
+_FILE_GROUPS = "hoodie.metadata.index.column.stats.file.group.count"
+_MEMO = "ranges of files"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A base or log file in a partition of the table."""
+
+    partition: str
+    file: BaseFile | LogFile
+
+    @property
+    def name(self) -> str:
+        """Its name in the folder of the partition."""
+        return self.file.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangesTask:
+    """Files and the columns whose ranges are wanted; `schema` are the table's columns, meta columns included."""
+
+    storage: Storage
+    files: tuple[DataFile, ...]
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    version: str
+
+
+class ColumnStatsSource:
+    """The source of `column_stats`."""
+
+    partition = COLUMN_STATS
+
+    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+        """As many groups as the options say; 2 by default."""
+        return group_file_ids(COLUMN_STATS, context.options.config.integer(_FILE_GROUPS))
+
+    def initial(self, context: SourceContext) -> Iterator[Records]:
+        """Ranges of all files of completed writes."""
+        schema = columns_before(context)
+        if schema is None:
+            return
+        columns = columns_now(context, schema)
+        for task in tasks_of(context, committed_files(context), columns, schema):
+            yield RecordTask(column_stats_records, task)
+
+    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+        """Ranges of written files; deletes for removed ones."""
+        columns, schema = columns_of_update(context, update), columns_after(context, update)
+        found = {} if schema is None else ranges_of_update(context, update, columns, schema)
+        rows = [
+            StatsRow(column_stats_key(one.column, file.partition, file.name), file.name, one)
+            for file, ranges in found.items()
+            for one in ranges
+        ]
+        gone = [
+            column_stats_key(column, partition, name.rpartition("/")[2])
+            for partition, names in update.deleted.items()
+            for name in names
+            for column in columns
+        ]
+        if rows or gone:
+            table = stats_rows(rows, RecordType.COLUMN_STATS, stats_version(context))
+            yield MetadataRecords(COLUMN_STATS, table, pa.array(gone, pa.string()))
+
+
+def stats_version(context: SourceContext) -> str:
+    """How bounds are stored: as the index's definition says, else as new ones are."""
+    definition = kept_definition(context, COLUMN_STATS)
+    return context.handle.profile.capabilities.index_version if definition is None else definition.version
+
+
+def columns_now(context: SourceContext, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns of the index as it is, or would be made for the table's columns `schema`."""
+    definition, handle = kept_definition(context, COLUMN_STATS), context.handle
+    if definition is not None and definition.source_fields:
+        return definition.source_fields
+    return indexed_columns(schema, handle.config, handle.profile, context.options.config)
+
+
+def columns_of_update(context: SourceContext, update: TableUpdate) -> tuple[str, ...]:
+    """The columns of the index after an action."""
+    definition, handle, schema = kept_definition(context, COLUMN_STATS), context.handle, columns_after(context, update)
+    if definition is not None and (schema is None or update.schema is None) and definition.source_fields:
+        return definition.source_fields
+    if schema is None:
+        return ()
+    config = context.options.config
+    return grown_columns(definition, columns_before(context), schema, handle.config, handle.profile, config)
+
+
+def ranges_of_update(
+    context: SourceContext, update: TableUpdate, columns: Sequence[str], schema: pa.Schema
+) -> dict[DataFile, list[ColumnRange]]:
+    """The ranges of every file that an action wrote. Read once, by threads of this process."""
+    memo = f"{_MEMO} {update.instant}"
+    if memo not in context.memo:
+        files = written_files(update)
+        tasks = [RangesTask(context.handle.storage, (file,), tuple(columns), with_meta(schema), "") for file in files]
+        found = LocalEngine(READING_THREADS).run(_ranges_of_file, tasks, "column statistics")
+        context.memo[memo] = dict(zip(files, found, strict=True))
+    known: dict[DataFile, list[ColumnRange]] = context.memo[memo]
+    return known
+
+
+def written_files(update: TableUpdate) -> list[DataFile]:
+    """The files an action wrote; one it wrote to several times as large as it was at the end."""
+    found: dict[str, DataFile] = {}
+    for stat in sorted(update.stats, key=lambda stat: stat.file_size_bytes):
+        if stat.path is not None:
+            found[stat.path] = DataFile(stat.partition_path, log_file_of(stat) if stat.is_log else base_file_of(stat))
+    return list(found.values())
+
+
+def committed_files(context: SourceContext) -> list[DataFile]:
+    """All files of completed writes, in old slices too."""
+    return [
+        DataFile(part.partition, file)
+        for part in context.view().all_slices()
+        for file in (part.base, *part.logs)
+        if file is not None
+    ]
+
+
+def tasks_of(
+    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+) -> Iterator[RangesTask]:
+    """Tasks for some files each."""
+    for at in range(0, len(files), FILES_PER_TASK):
+        some = tuple(files[at : at + FILES_PER_TASK])
+        yield RangesTask(context.handle.storage, some, tuple(columns), with_meta(schema), stats_version(context))
+
+
+def column_stats_records(task: RangesTask) -> MetadataRecords:
+    """The records of the files of a task."""
+    rows = [
+        StatsRow(column_stats_key(one.column, file.partition, file.name), file.name, one)
+        for file in task.files
+        for one in ranges_of_file(task, file)
+    ]
+    return MetadataRecords(COLUMN_STATS, stats_rows(rows, RecordType.COLUMN_STATS, task.version))
+
+
+def ranges_of_file(task: RangesTask, file: DataFile) -> list[ColumnRange]:
+    """The ranges of the task's columns in one file."""
+    if isinstance(file.file, LogFile):
+        return log_file_ranges(task.storage, file.file.path, file.file.size_bytes, task.columns, task.schema)
+    return base_file_ranges(task.storage, file.file.path, task.columns)
+
+
+def _ranges_of_file(_: TaskId, task: RangesTask) -> list[ColumnRange]:
+    return ranges_of_file(task, task.files[0])

@@ -1,0 +1,277 @@
+"""Records of expression indexes: value ranges, or bloom filters, of a function of a column in every file.
+
+1. The function is computed from the values in the file: of base files one column is read, of log files all rows of
+   their data blocks.
+2. Ranges are records as `column_stats` has them, with the sizes of whole files, and one for each partition over its
+   live files. Counts are of all rows, nulls included.
+3. Filters hold the results as text; NULL is not in them. Log files have filters as well.
+4. Removed files get deletes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config import Config
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.logs import read_block_rows, read_blocks
+from hoodie.metadata import COLUMN_STATS, IndexDefinition
+from hoodie.metadata.keys import (
+    EXPRESSION_PARTITION_STATS,
+    bloom_filter_key,
+    column_stats_key,
+    name_hash,
+    partition_hash,
+)
+from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.store import READING_THREADS
+from hoodie.metadata_writer.bloom_filters_source import StoredFilter, filter_rows
+from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
+from hoodie.metadata_writer.column_stats_source import FILES_PER_TASK, DataFile, committed_files, written_files
+from hoodie.metadata_writer.file_ranges import type_at, values_at
+from hoodie.metadata_writer.index_functions import IndexFunction, parse_function
+from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.partition_stats_source import live_files, stored_ranges
+from hoodie.metadata_writer.slices_after import slices_after
+from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
+from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
+from hoodie.metadata_writer.table_columns import columns_after, columns_before
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.records import BloomOptions, align, read_columns, read_footer, with_meta
+from hoodie.records.bloom import DYNAMIC, SIMPLE
+from hoodie.records.java_text import java_text
+from hoodie.storage import Storage
+from hoodie.view import LogFile
+
+_FILE_GROUPS = "hoodie.metadata.index.expression.file.group.count"
+_PARQUET = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpressionTask:
+    """Files, and the function of a column that is wanted of them. `schema` are the table's columns."""
+
+    storage: Storage
+    partition: str
+    column: str
+    function: IndexFunction
+    version: str
+    schema: pa.Schema
+    files: tuple[DataFile, ...]
+    bloom: BloomOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionIndexSource:
+    """The source of the expression index that `definition` is about."""
+
+    definition: IndexDefinition
+
+    @property
+    def partition(self) -> str:
+        """The name of the index's partition."""
+        return self.definition.name
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether it keeps ranges; filters otherwise."""
+        return self.definition.kind == COLUMN_STATS
+
+    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+        """As many groups as the options say; 2 by default."""
+        return group_file_ids(self.partition, context.options.config.integer(_FILE_GROUPS))
+
+    def initial(self, context: SourceContext) -> Iterator[Records]:
+        """Records of all files of completed writes; of partitions with live files."""
+        schema = columns_before(context)
+        if schema is None:
+            return
+        files = committed_files(context)
+        for at in range(0, len(files), FILES_PER_TASK):
+            task = self._task(context, schema, files[at : at + FILES_PER_TASK])
+            yield RecordTask(records_of_files, task)
+        if self.has_ranges:
+            for own in live_files(context.view().slices_at()).values():
+                yield RecordTask(records_of_partition, self._task(context, schema, own))
+
+    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+        """Records of written files and the partitions they are in; deletes for removed files."""
+        schema = columns_after(context, update)
+        if schema is None:
+            return
+        files = written_files(update)
+        gone = pa.array(list(self._gone(update)), pa.string())
+        if not self.has_ranges:
+            tasks = [self._task(context, schema, [file]) for file in files]
+            some = LocalEngine(READING_THREADS).run(_filters_of, tasks, "expression index")
+            found = [one for of_file in some for one in of_file]
+            if found or len(gone):
+                yield MetadataRecords(self.partition, filter_rows(found), gone)
+            return
+        tasks = [self._task(context, schema, [file]) for file in files]
+        of_files = LocalEngine(READING_THREADS).run(_range_of, tasks, "expression index")
+        ranges = dict(zip(files, of_files, strict=True))
+        rows = [_file_row(file, found) for file, found in ranges.items()]
+        if rows or len(gone):
+            yield MetadataRecords(self.partition, stats_rows(rows, RecordType.COLUMN_STATS, self._version), gone)
+        yield from self._partitions(context, update, schema, ranges)
+
+    def _partitions(
+        self, context: SourceContext, update: TableUpdate, schema: pa.Schema, written: dict[DataFile, ColumnRange]
+    ) -> Iterator[MetadataRecords]:
+        """Ranges over the live files of the partitions an action touched."""
+        touched = {file.partition for file in written} | set(update.replaced)
+        if not touched:
+            return
+        live = live_files(slices_after(context.view(touched), update, touched).values())
+        parts: dict[str, list[ColumnRange]] = defaultdict(list)
+        others = [file for files in live.values() for file in files if file not in written]
+        table = context.metadata_table()
+        result = self._function.result or type_at(with_meta(schema), self._column)
+        if others and table is not None and table.has(self.partition) and result is not None:
+            for name, found in stored_ranges(table.store, self.partition, others, {self._column: result}):
+                parts[name].append(found)
+        for file, found in written.items():
+            if file in live.get(file.partition, ()):
+                parts[file.partition].append(found)
+        joined = {name: _joined(found) for name, found in parts.items()}
+        rows = [_partition_row(name, found) for name, found in joined.items() if found.is_known]
+        gone = [
+            _partition_key(self._column, name) for name in touched if name not in joined or not joined[name].is_known
+        ]
+        table_rows = stats_rows(rows, RecordType.PARTITION_STATS, self._version, is_tight=True)
+        yield MetadataRecords(self.partition, table_rows, pa.array(gone, pa.string()))
+
+    def _gone(self, update: TableUpdate) -> Iterator[str]:
+        for partition, names in update.deleted.items():
+            for path in names:
+                name = path.rpartition("/")[2]
+                if self.has_ranges:
+                    yield column_stats_key(self._column, partition, name)
+                else:
+                    yield bloom_filter_key(partition, name)
+
+    def _task(self, context: SourceContext, schema: pa.Schema, files: Sequence[DataFile]) -> ExpressionTask:
+        return ExpressionTask(
+            context.handle.storage,
+            self.partition,
+            self._column,
+            self._function,
+            self._version,
+            with_meta(schema),
+            tuple(files),
+            None if self.has_ranges else _bloom_options(context.options.config),
+        )
+
+    @property
+    def _column(self) -> str:
+        return self.definition.source_fields[0]
+
+    @property
+    def _function(self) -> IndexFunction:
+        return parse_function(self.definition.function, self.definition.options)
+
+    @property
+    def _version(self) -> str:
+        return self.definition.version
+
+
+def records_of_files(task: ExpressionTask) -> MetadataRecords:
+    """The records of the files of a task."""
+    if task.bloom is not None:
+        return MetadataRecords(task.partition, filter_rows([_filter_of(task, file) for file in task.files]))
+    rows = [_file_row(file, range_of_file(task, file)) for file in task.files]
+    return MetadataRecords(task.partition, stats_rows(rows, RecordType.COLUMN_STATS, task.version))
+
+
+def records_of_partition(task: ExpressionTask) -> MetadataRecords:
+    """The record of the partition whose live files a task has; none where the range is not known."""
+    found = _joined([range_of_file(task, file) for file in task.files])
+    rows = [_partition_row(task.files[0].partition, found)] if found.is_known else []
+    return MetadataRecords(task.partition, stats_rows(rows, RecordType.PARTITION_STATS, task.version, is_tight=True))
+
+
+def range_of_file(task: ExpressionTask, file: DataFile) -> ColumnRange:
+    """The range of the function in one file."""
+    found = range_of_values(task.column, task.function.of(_values(task, file)))
+    size = file.file.size_bytes
+    if not found.rows:
+        found = replace(found, data_type=None)
+    return replace(found, size_bytes=size, plain_bytes=2 * size)
+
+
+def _values(task: ExpressionTask, file: DataFile) -> pa.ChunkedArray:
+    """The column's values in a file; NULL where it has no such column."""
+    first = task.column.partition(".")[0]
+    wanted = pa.schema([task.schema.field(first).with_nullable(True)])
+    if isinstance(file.file, LogFile):
+        blocks = [one for one in read_blocks(task.storage, file.file.path, file.file.size_bytes) if one.kind.is_data]
+        parts = [align(read_block_rows(task.storage, block, columns=[first]), wanted) for block in blocks]
+        return values_at(pa.concat_tables([wanted.empty_table(), *parts]), task.column)
+    if not file.name.endswith(_PARQUET):
+        return values_at(wanted.empty_table(), task.column)
+    footer = read_footer(task.storage, file.file.path)
+    stored = [first] if footer.schema.get_field_index(first) >= 0 else []
+    if not stored:
+        nothing = pa.table([pa.nulls(footer.rows, wanted.field(0).type)], schema=wanted)
+        return values_at(nothing, task.column)
+    return values_at(align(read_columns(task.storage, file.file.path, stored, footer=footer), wanted), task.column)
+
+
+def _filter_of(task: ExpressionTask, file: DataFile) -> StoredFilter:
+    bloom = (task.bloom or BloomOptions()).new_filter()
+    found = task.function.of(_values(task, file))
+    for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
+        bloom.add(_result_texts(chunk).drop_null())
+    instant = file.file.name.instant
+    return StoredFilter(bloom_filter_key(file.partition, file.name), bloom.type_code, bloom.to_text(), instant)
+
+
+def _result_texts(values: pa.Array) -> pa.Array:
+    """Results as Spark's rows print them: timestamps with as many digits as they need."""
+    if not pa.types.is_timestamp(values.type):
+        return java_text(values)
+    texts = pc.strftime(values.cast(pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
+    return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1")
+
+
+def _bloom_options(config: Config) -> BloomOptions:
+    """The kind of filters that base files get."""
+    kind = config.text("hoodie.bloom.index.filter.type")
+    return BloomOptions(
+        SIMPLE if kind == SIMPLE else DYNAMIC,
+        config.integer("hoodie.index.bloom.num_entries"),
+        config.number("hoodie.index.bloom.fpp"),
+        config.integer("hoodie.bloom.index.filter.dynamic.max.entries"),
+    )
+
+
+def _filters_of(_: TaskId, task: ExpressionTask) -> list[StoredFilter]:
+    return [_filter_of(task, file) for file in task.files]
+
+
+def _range_of(_: TaskId, task: ExpressionTask) -> ColumnRange:
+    return range_of_file(task, task.files[0])
+
+
+def _file_row(file: DataFile, found: ColumnRange) -> StatsRow:
+    return StatsRow(column_stats_key(found.column, file.partition, file.name), file.name, found)
+
+
+def _partition_row(partition: str, found: ColumnRange) -> StatsRow:
+    return StatsRow(_partition_key(found.column, partition), partition, found)
+
+
+def _partition_key(column: str, partition: str) -> str:
+    return name_hash(column) + name_hash(EXPRESSION_PARTITION_STATS) + partition_hash(partition)
+
+
+def _joined(ranges: Sequence[ColumnRange]) -> ColumnRange:
+    """One range over several, in the type that most of them know."""
+    types = [one.data_type for one in ranges if one.data_type is not None]
+    return join_ranges([as_type(one, types[-1]) if types else one for one in ranges])

@@ -1,0 +1,161 @@
+"""Ranges of the columns of one data file: from a base file's footer, from a log file's blocks.
+
+1. Footers say the ranges of their row groups; nothing else of the file is read. Where a footer does not say them
+   (INT96, texts that the writer thought too long, NaN), the column is read.
+2. A log file's ranges are those of all rows in its data blocks, whatever becomes of them when they are merged. Blocks
+   of parquet say them in their footers. Deletes have none: a file without rows has a range of nothing.
+3. A column that a base file does not have has no range.
+
+It does not know how ranges are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.logs import BlockKind, LogBlock, read_block_rows, read_blocks
+from hoodie.logs.content_input import ContentStorage
+from hoodie.metadata_writer.column_range import (
+    Bound,
+    ColumnRange,
+    can_have_range,
+    join_ranges,
+    range_of_values,
+    with_signed_zeros,
+)
+from hoodie.records import BaseFooter, read_columns, read_footer
+from hoodie.records.base_file_reader import InputStorage
+from hoodie.storage import Storage
+
+_PARQUET: Final = ".parquet"
+
+
+def base_file_ranges(storage: Storage, path: str, columns: Sequence[str]) -> list[ColumnRange]:
+    """Ranges of those of the columns (paths with dots) that a base file has. Other files than parquet have none.
+
+    Raises:
+        Corrupt: the file is damaged. Missing: it is gone.
+    """
+    if not path.endswith(_PARQUET):
+        return []
+    return footer_ranges(storage, read_footer(storage, path), columns)
+
+
+def footer_ranges(storage: InputStorage, footer: BaseFooter, columns: Sequence[str]) -> list[ColumnRange]:
+    """The same for a parquet file whose footer was read."""
+    places = _places(footer.native)
+    found: list[ColumnRange] = []
+    for column in columns:
+        data_type = type_at(footer.schema, column)
+        if data_type is None or column not in places or not can_have_range(data_type):
+            continue
+        said = _said(footer.native, places[column], column, data_type)
+        found.append(said if said.is_known else _read(storage, footer, said))
+    return found
+
+
+def log_file_ranges(
+    storage: Storage, path: str, size_bytes: int, columns: Sequence[str], schema: pa.Schema
+) -> list[ColumnRange]:
+    """Ranges of all the columns in the rows of a log file; `schema` has the table's columns, meta columns included.
+
+    Raises:
+        Corrupt: the file is damaged. Missing: it is gone.
+    """
+    blocks = [block for block in read_blocks(storage, path, size_bytes) if block.kind.is_data]
+    by_block = [{one.column: one for one in _block_ranges(storage, block, columns)} for block in blocks]
+    found: list[ColumnRange] = []
+    for column in columns:
+        parts = [ranges[column] for ranges in by_block if column in ranges]
+        found.append(join_ranges(parts) if parts else ColumnRange(column, None, None, None, 0, 0))
+    return [_typed(one, schema) for one in found]
+
+
+def type_at(schema: pa.Schema, column: str) -> pa.DataType | None:
+    """The type of a column given by its path; None when there is none."""
+    first, *rest = column.split(".")
+    at = schema.get_field_index(first)
+    if at < 0:
+        return None
+    found = schema.field(at).type
+    for name in rest:
+        if not pa.types.is_struct(found) or found.get_field_index(name) < 0:
+            return None
+        found = found.field(name).type
+    return found
+
+
+def values_at(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """The values of a column given by its path; NULL where a struct on the way is."""
+    first, *rest = column.split(".")
+    values = rows.column(first)
+    return values if not rest else pc.struct_field(values, rest)
+
+
+def _places(native: Any) -> Mapping[str, int]:
+    """Leaf columns of a parquet file by path."""
+    schema = native.schema
+    return {schema.column(at).path: at for at in range(len(schema))}
+
+
+def _said(native: Any, place: int, column: str, data_type: pa.DataType) -> ColumnRange:
+    """The range that the footer says, as far as it does."""
+    groups = [ColumnRange(column, data_type, None, None, 0, 0)]
+    for at in range(native.num_row_groups):
+        chunk = native.row_group(at).column(place)
+        stats = chunk.statistics
+        nulls, low, high = 0, None, None
+        if stats is not None and stats.has_null_count:
+            nulls = stats.null_count
+            if stats.has_min_max:
+                low, high = _raw(stats.min_raw, data_type), _raw(stats.max_raw, data_type)
+        sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
+        groups.append(ColumnRange(column, data_type, low, high, chunk.num_values, nulls, *sizes))
+    return with_signed_zeros(join_ranges(groups))
+
+
+def _raw(value: Any, data_type: pa.DataType) -> Bound | None:
+    """A bound as parquet stores it, as it is stored in statistics."""
+    if not isinstance(value, bytes):
+        bound: Bound = value
+        return bound
+    if pa.types.is_decimal(data_type):
+        return int.from_bytes(value, "big", signed=True)
+    if pa.types.is_string(data_type):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return value
+
+
+def _read(storage: InputStorage, footer: BaseFooter, said: ColumnRange) -> ColumnRange:
+    """The range of the values in the file; its sizes are those of the footer."""
+    rows = read_columns(storage, footer.path, [said.column.partition(".")[0]], footer=footer)
+    found = range_of_values(said.column, values_at(rows, said.column))
+    return replace(found, size_bytes=said.size_bytes, plain_bytes=said.plain_bytes)
+
+
+def _block_ranges(storage: Storage, block: LogBlock, columns: Sequence[str]) -> Iterator[ColumnRange]:
+    if block.kind is BlockKind.PARQUET_DATA:
+        content = ContentStorage(storage, block, whole=False)
+        for one in footer_ranges(content, read_footer(content, block.path), columns):
+            yield replace(one, size_bytes=0, plain_bytes=0)
+        return
+    rows = read_block_rows(storage, block, columns={column.partition(".")[0] for column in columns})
+    for column in columns:
+        data_type = type_at(rows.schema, column)
+        if data_type is not None and can_have_range(data_type):
+            yield range_of_values(column, values_at(rows, column))
+
+
+def _typed(found: ColumnRange, schema: pa.Schema) -> ColumnRange:
+    """The range with the type the table has for its column, where there are rows and none of them says."""
+    if found.data_type is not None or not found.rows:
+        return found
+    return replace(found, data_type=type_at(schema, found.column))

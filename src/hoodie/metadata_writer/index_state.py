@@ -1,0 +1,13 @@
+"""What is said about the indexes a table has now."""
+
+from __future__ import annotations
+
+from hoodie.metadata import IndexDefinition
+from hoodie.metadata_writer.source import SourceContext
+
+
+def kept_definition(context: SourceContext, partition: str) -> IndexDefinition | None:
+    """The definition of an index that is ready or being built: what is left of a dropped one says nothing."""
+    config = context.handle.config
+    is_kept = partition in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return context.definitions.get(partition) if is_kept else None

@@ -1,0 +1,117 @@
+"""Making partitions of the metadata table from what the table holds now.
+
+1. `files` comes first and alone makes the metadata table; what lay in its folder is a leftover and goes.
+2. A partition is: its folder with a metafile, an empty log file for each file group, base files with the records, and
+   the delta commit that says so. Then the properties of the table announce it.
+3. Who dies before that leaves a folder that no reader looks at; it is removed when the partition is made again.
+4. Instants: in version 8 and later zeros counting up, in version 6 the newest completed instant of the table (zeros
+   when there is none) with a number from 010 on behind it. An instant that exists is not taken again.
+5. Version 6 cannot be initialised while something of the table is pending: files of it would be missed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata import FILES
+from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.delta_commit import write_initial
+from hoodie.metadata_writer.group_files import empty_log
+from hoodie.metadata_writer.kept_definitions import definitions_for
+from hoodie.metadata_writer.own_table import create_own, open_own
+from hoodie.metadata_writer.partition_state import announce
+from hoodie.metadata_writer.source import RecordSource, SourceContext
+from hoodie.metadata_writer.sources import ordered, source_of
+from hoodie.metadata_writer.undo import settle
+from hoodie.spec import (
+    DELTA_COMMIT,
+    INIT_INSTANT,
+    InstantTime,
+    LogFileName,
+    PartitionMetafile,
+    encode_partition_metafile,
+    keys,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, create_requested, to_inflight
+
+log = logging.getLogger(__name__)
+
+_V6_FIRST = 10
+_PARTITION_METAFILE = keys.PARTITION_METAFILE_PREFIX
+_FILES_AT_ONCE = LocalEngine(8)
+
+
+def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
+    """Whether the metadata table can be made now."""
+    return handle.profile.layout_version != 1 or not timeline.pending()
+
+
+def initialise(context: SourceContext, partitions: Sequence[str]) -> TableHandle:
+    """The handle of a table whose metadata table has these partitions, besides those it had. Existing ones among them
+    are not asked for; names that nobody can keep are left out.
+    """
+    handle = context.handle
+    if FILES not in handle.config.metadata_partitions:
+        own = create_own(handle)
+    else:
+        own = open_own(handle)
+        settle(own, timeline_of(own))
+    definitions = definitions_for(context, partitions)
+    if definitions != dict(context.definitions):
+        handle = store_index_definitions(handle, definitions)
+        context = replace(context, handle=handle, definitions=definitions)
+    done = []
+    for name in ordered(partitions):
+        source = source_of(name, context)
+        if source is not None:
+            make_partition(own, context, source, next_init_instant(own, context.timeline))
+            done.append(name)
+    log.info("the metadata table of %s has now %s", handle.config.name, ", ".join(done))
+    return announce(handle, done)
+
+
+def make_partition(own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime) -> None:
+    """Nothing; the partition of `source` is complete in the metadata table, as the delta commit `instant`."""
+    own.storage.delete_dir(source.partition)
+    file_ids = source.file_ids(context)
+    records = tuple(source.initial(context))
+    requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
+    inflight = to_inflight(own.storage, own.profile, requested)
+    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
+    own.storage.put(f"{source.partition}/{_PARTITION_METAFILE}", metafile)
+    add_groups(own, source.partition, file_ids, instant)
+    write_initial(own, inflight, records, {source.partition: file_ids}, context.definitions, context.engine)
+
+
+def add_groups(own: TableHandle, partition: str, file_ids: Sequence[str], instant: InstantTime) -> None:
+    """Nothing; the file groups exist: each has a log file of no deletes."""
+    tasks = [
+        (own.storage, f"{partition}/{LogFileName(file_id, instant, 1, '0-0-0').text}", instant) for file_id in file_ids
+    ]
+    _FILES_AT_ONCE.run(_put_empty, tasks, "file groups")
+
+
+def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[InstantTime] = ()) -> InstantTime:
+    """The instant of the next partition that is made; `besides`: instants that are given away already."""
+    taken = {*besides, *(one.requested for one in timeline_of(own).instants)}
+    if own.profile.layout_version == 1:
+        done = max((one.requested for one in table.completed()), default=INIT_INSTANT)
+        candidates = (f"{done}{number:03d}" for number in range(_V6_FIRST, 1000))
+    else:
+        candidates = (f"{INIT_INSTANT}{number:03d}" for number in range(1000))
+    return next(one for one in candidates if one not in taken)
+
+
+def with_handle(context: SourceContext, handle: TableHandle) -> SourceContext:
+    """The context for another state of the table's properties; what was read before is forgotten."""
+    return replace(context, handle=handle, _views={}, _tables={})
+
+
+def _put_empty(_: TaskId, task: tuple[Storage, str, InstantTime]) -> None:
+    storage, path, instant = task
+    storage.put(path, empty_log(instant))

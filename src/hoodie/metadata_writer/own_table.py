@@ -1,0 +1,91 @@
+"""The metadata table as a table of its own: its properties, its handle, what of it is unfinished.
+
+1. It lies in `.hoodie/metadata`, is merge-on-read with HFiles and of the version of the table around it.
+2. Whoever writes the table around it holds it too: there is one writer.
+3. It exists for others when the table's properties list its partitions; a folder without that is a leftover.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hoodie.errors import Corrupt, Invalid
+from hoodie.handle import TableHandle
+from hoodie.metadata.records import REBUILD
+from hoodie.metadata.store import naming_metadata_table
+from hoodie.spec import TableConfig, keys, profile_for, profile_of
+from hoodie.spec.merge_rules import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY
+from hoodie.spec.table_config import KEYGEN_CLASSES, table_checksum
+from hoodie.storage import NestedStorage
+from hoodie.timeline import load_table_config, store_table_config
+
+_PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
+_KEYGEN = "HOODIE_TABLE_METADATA"
+
+
+def nested_storage(handle: TableHandle) -> NestedStorage:
+    """The metadata table's folder as a storage."""
+    return NestedStorage(handle.storage, keys.METADATA_TABLE_DIR)
+
+
+def open_own(handle: TableHandle) -> TableHandle:
+    """The handle of the metadata table.
+
+    Raises:
+        Corrupt: it is not there, or its properties are damaged.
+    """
+    storage = nested_storage(handle)
+    with naming_metadata_table():
+        try:
+            config = load_table_config(storage, handle.env)
+        except Invalid as error:
+            raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
+    return TableHandle(storage, _in_zone(config, handle), profile_of(config), handle.env)
+
+
+def create_own(handle: TableHandle) -> TableHandle:
+    """The handle of the new, empty metadata table. What lay in its folder is gone."""
+    storage = nested_storage(handle)
+    handle.storage.delete_dir(keys.METADATA_TABLE_DIR)
+    config = store_table_config(storage, None, TableConfig(own_properties(handle.config)), handle.env)
+    return TableHandle(storage, _in_zone(config, handle), profile_of(config), handle.env)
+
+
+def own_properties(table: TableConfig) -> dict[str, str]:
+    """The properties of the metadata table of `table`, as Hudi 0.15 (version 6) and 1.2 (8 and later) write them."""
+    profile = profile_for(table.table_version)
+    name = f"{table.name}_metadata"
+    common = {
+        keys.NAME: name,
+        keys.TYPE: "MERGE_ON_READ",
+        keys.VERSION: str(profile.table_version),
+        keys.TIMELINE_LAYOUT_VERSION: str(profile.layout_version),
+        keys.BASE_FILE_FORMAT: "HFILE",
+        keys.RECORD_KEY_FIELDS: "key",
+        keys.POPULATE_META_FIELDS: "false",
+        keys.DROP_PARTITION_COLUMNS: "false",
+        keys.PAYLOAD_CLASS: _PAYLOAD,
+        keys.CHECKSUM: str(table_checksum(name)),
+    }
+    if profile.layout_version == 1:
+        return {
+            **common,
+            keys.ARCHIVE_FOLDER: "archived",
+            keys.KEYGEN_CLASS: KEYGEN_CLASSES[_KEYGEN],
+            keys.OLD_MERGE_STRATEGY: EVENT_TIME_STRATEGY,
+        }
+    return {
+        **common,
+        keys.INITIAL_VERSION: str(profile.table_version),
+        keys.ARCHIVE_FOLDER: "history",
+        keys.TIMELINE_PATH: "timeline",
+        keys.TIMELINE_HISTORY_PATH: "history",
+        keys.KEYGEN_TYPE: _KEYGEN,
+        keys.MERGE_MODE: "CUSTOM",
+        keys.MERGE_STRATEGY_ID: PAYLOAD_STRATEGY,
+    }
+
+
+def _in_zone(config: TableConfig, handle: TableHandle) -> TableConfig:
+    """The config with the zone of the table around it, in which its times are: its own properties do not say it."""
+    return replace(config, raw={**config.raw, keys.TIMELINE_TIMEZONE: handle.config.timezone})

@@ -1,0 +1,214 @@
+"""Records of `partition_stats`: the value ranges of indexed columns over all live files of a partition.
+
+1. They are tight: computed anew from the files a snapshot reads whenever an action touches the partition, so they
+   shrink as well as grow, and a newer record replaces an older one.
+2. Ranges of files that an action did not write come from `column_stats`, or from the files where there is no such
+   partition.
+3. A range that nobody knows for one of the files is not known for the partition: it has no record then. Nor have
+   partitions without live files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.metadata import COLUMN_STATS, PARTITION_STATS
+from hoodie.metadata.keys import file_hash, name_hash, partition_hash, partition_stats_key
+from hoodie.metadata.merge import STATS, merge_stats
+from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.records import EVERYTHING, KEY, Wanted, concat_records
+from hoodie.metadata.stat_values import ranges_of
+from hoodie.metadata.store import MetadataStore
+from hoodie.metadata_writer.column_range import ColumnRange, as_type, in_order, join_ranges, stored_bound
+from hoodie.metadata_writer.column_stats_source import (
+    DataFile,
+    RangesTask,
+    columns_now,
+    columns_of_update,
+    ranges_of_file,
+    ranges_of_update,
+    stats_version,
+)
+from hoodie.metadata_writer.file_ranges import type_at
+from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.slices_after import slices_after
+from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
+from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
+from hoodie.metadata_writer.table_columns import columns_after, columns_before
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.records import with_meta
+from hoodie.view import FileSlice
+
+PARTITIONS_PER_TASK = 16
+"""Partitions one task of an initialisation looks at."""
+
+_FILE_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
+_MOST_PREFIXES = 2_000
+
+Ranges = Mapping[tuple[str, str], ColumnRange]
+"""Ranges by partition and column."""
+
+
+class PartitionStatsSource:
+    """The source of `partition_stats`."""
+
+    partition = PARTITION_STATS
+
+    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+        """As many groups as the options say; one by default."""
+        return group_file_ids(PARTITION_STATS, context.options.config.integer(_FILE_GROUPS))
+
+    def initial(self, context: SourceContext) -> Iterator[Records]:
+        """Ranges of all partitions with live files."""
+        schema = columns_before(context)
+        if schema is None:
+            return
+        columns = columns_now(context, schema)
+        files = live_files(context.view().slices_at())
+        partitions = sorted(files)
+        for at in range(0, len(partitions), PARTITIONS_PER_TASK):
+            some = tuple(file for name in partitions[at : at + PARTITIONS_PER_TASK] for file in files[name])
+            storage, version = context.handle.storage, stats_version(context)
+            yield RecordTask(partition_stats_records, RangesTask(storage, some, columns, with_meta(schema), version))
+
+    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+        """Ranges of the partitions that got or lost files."""
+        schema = columns_after(context, update)
+        touched = {stat.partition_path for stat in update.stats if stat.path is not None} | set(update.replaced)
+        if schema is None or not touched:
+            return
+        columns = columns_of_update(context, update)
+        written = ranges_of_update(context, update, columns, schema)
+        live = live_files(slices_after(context.view(touched), update, touched).values())
+        others = [file for files in live.values() for file in files if file not in written]
+        parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
+        for partition, one in _known_ranges(context, others, columns, with_meta(schema)):
+            parts[partition, one.column].append(one)
+        for file in (file for files in live.values() for file in files):
+            for one in written.get(file, ()):
+                parts[file.partition, one.column].append(one)
+        ranges = _joined(parts, with_meta(schema))
+        yield _records(ranges, touched, columns, stats_version(context))
+
+
+def live_files(slices: Collection[FileSlice]) -> dict[str, list[DataFile]]:
+    """The files of slices by partition."""
+    found: dict[str, list[DataFile]] = defaultdict(list)
+    for part in slices:
+        own = (part.base, *part.logs)
+        found[part.partition].extend(DataFile(part.partition, file) for file in own if file is not None)
+    return dict(found)
+
+
+def partition_stats_records(task: RangesTask) -> MetadataRecords:
+    """The records of the partitions whose files a task has."""
+    parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
+    for file in task.files:
+        for one in ranges_of_file(task, file):
+            parts[file.partition, one.column].append(one)
+    return _records(_joined(parts, task.schema), (), (), task.version)
+
+
+def _joined(parts: Mapping[tuple[str, str], Sequence[ColumnRange]], schema: pa.Schema) -> Ranges:
+    """One range for each column of a partition, in the type the table has for it; those that are known."""
+    found: dict[tuple[str, str], ColumnRange] = {}
+    for key, ranges in parts.items():
+        data_type = type_at(schema, key[1])
+        one = join_ranges(ranges if data_type is None else [as_type(part, data_type) for part in ranges])
+        if one.is_known:
+            found[key] = one
+    return found
+
+
+def _known_ranges(
+    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+) -> Iterator[tuple[str, ColumnRange]]:
+    """Ranges over files that were there before, with their partition: by file, or of several files at once."""
+    table = context.metadata_table() if files else None
+    if table is not None and table.has(COLUMN_STATS):
+        types = {column: found for column in columns if (found := type_at(schema, column)) is not None}
+        yield from stored_ranges(table.store, COLUMN_STATS, files, types)
+        return
+    task = RangesTask(context.handle.storage, (), tuple(columns), schema, "")
+    for file in files:
+        for one in ranges_of_file(task, file):
+            yield file.partition, one
+
+
+def stored_ranges(
+    store: MetadataStore, index: str, files: Sequence[DataFile], types: Mapping[str, pa.DataType]
+) -> Iterator[tuple[str, ColumnRange]]:
+    """The ranges an index of statistics has over the files of each partition, one by column and partition. `types`:
+    the columns, and the types their bounds have now.
+    """
+    partitions = sorted({file.partition for file in files})
+    wanted = EVERYTHING
+    if len(partitions) * len(types) <= _MOST_PREFIXES:
+        starts = {name_hash(column) + partition_hash(name) for column in types for name in partitions}
+        wanted = Wanted(prefixes=tuple(sorted(starts)))
+    merged = [merge_stats(parts) for parts in store.read(index, wanted, (STATS,)) if parts]
+    if not merged:
+        return
+    rows = concat_records(merged).combine_chunks()
+    stats = rows.column(STATS).combine_chunks()
+    names = [partition_hash(file.partition) + file_hash(file.name) for file in files]
+    own = pa.array([file.partition for file in files], pa.string())
+    for column, data_type in types.items():
+        start = name_hash(column)
+        at = pc.index_in(pa.array([start + name for name in names], pa.string()), value_set=rows.column(KEY))
+        yield from _by_partition(column, data_type, stats.take(at), own)
+
+
+def _by_partition(
+    column: str, data_type: pa.DataType, stats: pa.StructArray, partitions: pa.Array
+) -> Iterator[tuple[str, ColumnRange]]:
+    """The range of one column over the files of each partition; null: a file without statistics."""
+    ranges = ranges_of(stats, data_type, as_stored=True)
+    has_values = pc.less(ranges.nulls, ranges.rows)
+    high = in_order(ranges.high)
+    table = pa.table(
+        {
+            "partition": partitions,
+            "low": in_order(ranges.low),
+            "high": high,
+            "rows": ranges.rows,
+            "nulls": ranges.nulls,
+            "size": pc.struct_field(stats, "totalSize"),
+            "plain": pc.struct_field(stats, "totalUncompressedSize"),
+            "unknown": pc.and_(has_values, pc.or_(ranges.low.is_null(), ranges.high.is_null())),
+            "nan": pc.is_nan(high) if pa.types.is_floating(high.type) else pa.repeat(False, len(high)),
+        }
+    ).filter(ranges.rows.is_valid())
+    sums = [(name, "sum") for name in ("rows", "nulls", "size", "plain")]
+    found = table.group_by("partition").aggregate(
+        [("low", "min"), ("high", "max"), *sums, ("unknown", "any"), ("nan", "any")]
+    )
+    for row in found.to_pylist():
+        low, high = (stored_bound(row[end], data_type) for end in ("low_min", "high_max"))
+        if row["unknown_any"]:
+            low = high = None
+        elif row["nan_any"]:
+            high = math.nan
+        counts = (row[f"{name}_sum"] or 0 for name in ("rows", "nulls", "size", "plain"))
+        yield row["partition"], ColumnRange(column, data_type, low, high, *counts)
+
+
+def _records(ranges: Ranges, touched: Collection[str], columns: Sequence[str], version: str) -> MetadataRecords:
+    """Records of ranges; deletes for columns of touched partitions that have none."""
+    rows = [
+        StatsRow(partition_stats_key(column, partition), partition, found)
+        for (partition, column), found in ranges.items()
+    ]
+    gone = [
+        partition_stats_key(column, partition)
+        for partition in sorted(touched)
+        for column in columns
+        if (partition, column) not in ranges
+    ]
+    table = stats_rows(rows, RecordType.PARTITION_STATS, version, is_tight=True)
+    return MetadataRecords(PARTITION_STATS, table, pa.array(gone, pa.string()))

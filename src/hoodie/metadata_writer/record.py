@@ -1,0 +1,256 @@
+"""Keeping the metadata table true: what every action of the table's timeline calls before it completes.
+
+1. An update is a delta commit of the metadata table at the instant of the action, completed before the action is.
+   Readers count it when the action has completed (`hoodie.metadata.valid_instants`), so one that never does is
+   invisible; its rollback takes the delta commit back.
+2. Doing it again for an instant first takes back what was recorded before.
+3. Partitions that are being built are updated, too: nothing that happens meanwhile is missed.
+4. The caller holds the table's writer exclusion.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.errors import Corrupt
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
+from hoodie.metadata.records import REBUILD
+from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
+from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.delta_commit import write_delta_commit
+from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
+from hoodie.metadata_writer.kept_definitions import definitions_after
+from hoodie.metadata_writer.options import MetadataOptions
+from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
+from hoodie.metadata_writer.record_index_source import RecordIndexSource
+from hoodie.metadata_writer.source import Records, SourceContext
+from hoodie.metadata_writer.sources import ordered, source_of, unwanted_partitions, wanted_partitions
+from hoodie.metadata_writer.undo import last_compaction, settle, take_back
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
+from hoodie.timeline import Timeline, recover_table_config
+
+log = logging.getLogger(__name__)
+
+
+def record_update(
+    handle: TableHandle,
+    update: TableUpdate,
+    engine: Engine,
+    options: MetadataOptions | None = None,
+    timeline: Timeline | None = None,
+) -> None:
+    """Nothing; the metadata table says what the action did, as soon as the action's instant completes.
+
+    Nothing happens when the table has no metadata table, or (rollbacks since version 8) there is nothing to say.
+    `timeline`: the table's, from before the action or with it pending; loaded when it is not given. A damaged metadata
+    table is dropped, with a warning: the next write makes it again.
+    """
+    partitions = kept_partitions(handle)
+    if not partitions or _says_nothing(update):
+        return
+    try:
+        _record(handle, update, engine, options or MetadataOptions(), timeline)
+    except Corrupt as damage:
+        _drop_damaged(handle, damage)
+
+
+def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | None, engine: Engine) -> TableHandle:
+    """The handle of a table whose metadata table says nothing about the write `target` any more.
+
+    `rollback`: the instant of the table's rollback, for the record; None when a writer takes its own write back. What a
+    compaction of the metadata table has merged cannot be taken back: then the metadata table is dropped with a warning,
+    and the next write makes it again.
+    """
+    del engine
+    if not kept_partitions(handle):
+        return handle
+    try:
+        own = open_own(handle)
+        timeline = settle(own, timeline_of(own))
+    except Corrupt as damage:
+        return _drop_damaged(handle, damage)
+    found = timeline.find(target.requested, DELTA_COMMIT)
+    if found is None:
+        return handle
+    compacted = last_compaction(timeline)
+    at = (found.completed or found.requested) if own.profile.stores_completion_time else found.requested
+    if compacted is not None and at <= compacted:
+        log.warning(
+            "the metadata table of %s is dropped: %s, which is rolled back, is merged into its base files; "
+            "the next write makes it again",
+            handle.config.name,
+            target.requested,
+        )
+        return withdraw(handle, (FILES,))
+    take_back(own, found, rollback)
+    return handle
+
+
+def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime, engine: Engine) -> TableHandle:
+    """The handle of a table whose metadata table was made anew from the files that are there.
+
+    Called when the files of everything after `to` are gone, right before the restore completes. Version 6 cannot make a
+    metadata table while an instant is pending: it is dropped, and the next write makes it.
+    """
+    names = kept_partitions(handle)
+    if not names:
+        return handle
+    log.info("the metadata table of %s is made anew: restore %s to %s", handle.config.name, restore, to)
+    return rebuild_partitions(handle, names, engine)
+
+
+def ensure_metadata(handle: TableHandle, config: Config, timeline: Timeline, engine: Engine) -> TableHandle:
+    """The handle of a table that has the metadata table the options ask for.
+
+    It is made when the options ask for one (`hoodie.metadata.enable`) or dropped when they say so; without a word the
+    table keeps what it has. Partitions are added and dropped likewise. One that cannot be opened is made anew, with a
+    warning. `timeline` is the table's, after failed writes were rolled back.
+    """
+    options = MetadataOptions.of(config)
+    had = kept_partitions(handle)
+    if not options.keeps(handle.config):
+        return withdraw(handle, (FILES,)) if had else handle
+    recover_table_config(handle.storage)
+    context = _context(handle, timeline, engine, options)
+    if had:
+        try:
+            own = _open_complete(handle)
+            finish_compactions(own, timeline, settle(own, timeline_of(own)), engine)
+        except Corrupt as damage:
+            log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
+            handle = withdraw(handle, (FILES,))
+            return _initialised(with_handle(context, handle), {*wanted_partitions(context), *had})
+        dropped = {name for name in unwanted_partitions(context) if name in had} | _unkept(context, had)
+        if dropped:
+            handle = withdraw(handle, dropped)
+            context = with_handle(context, handle)
+    return _initialised(context, wanted_partitions(context))
+
+
+def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
+    """The handle after partitions of the metadata table (all it has when none is named, or `files` is) were made anew
+    from storage.
+    """
+    had = kept_partitions(handle)
+    wanted = set(names or had)
+    if FILES in wanted:
+        wanted |= set(had)
+    handle = withdraw(handle, tuple(wanted))
+    return _initialised(_context(handle, timeline_of(handle), engine, MetadataOptions()), wanted)
+
+
+def drop_partitions(handle: TableHandle, names: tuple[str, ...]) -> TableHandle:
+    """The handle of a table whose metadata table has these partitions no more; with `files` among them none."""
+    return withdraw(handle, names)
+
+
+def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptions | None = None) -> Instant | None:
+    """The completed compaction of the metadata table, if one was due. Nothing of the table may be half done."""
+    partitions = kept_partitions(handle)
+    if not partitions:
+        return None
+    chosen = options or MetadataOptions()
+    return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, partitions)
+
+
+def _record(
+    handle: TableHandle, update: TableUpdate, engine: Engine, options: MetadataOptions, timeline: Timeline | None
+) -> None:
+    partitions = kept_partitions(handle)
+    own = open_own(handle)
+    own_timeline = settle(own, timeline_of(own))
+    before = own_timeline.find(update.instant, DELTA_COMMIT)
+    if before is not None:
+        take_back(own, before, None)
+        own_timeline = timeline_of(own)
+    table = timeline_of(handle) if timeline is None else timeline
+    context = SourceContext(handle, table, engine, options, _definitions(handle, partitions), update.schema)
+    unkept = _unkept(context, partitions)
+    if unkept:
+        context = with_handle(context, withdraw(handle, unkept))
+        partitions = kept_partitions(context.handle)
+    context = _with_definitions(context, update)
+    records: list[Records] = []
+    for name in ordered(partitions):
+        source = source_of(name, context)
+        if source is not None:
+            records.extend(source.updated(context, update))
+        if isinstance(source, RecordIndexSource):
+            add_groups(own, name, source.new_file_ids(context, update), update.instant)
+    write_delta_commit(own, own_timeline, update.instant, records, context.definitions, engine, partitions)
+
+
+def _with_definitions(context: SourceContext, update: TableUpdate) -> SourceContext:
+    """The context with the definitions that indexes have after the action, which are stored."""
+    definitions = definitions_after(context, update)
+    if definitions is not context.definitions:
+        store_index_definitions(context.handle, definitions)
+        context = replace(context, definitions=definitions)
+    return context
+
+
+def _initialised(context: SourceContext, wanted: set[str] | tuple[str, ...]) -> TableHandle:
+    handle = context.handle
+    had = kept_partitions(handle)
+    missing = [name for name in ordered(wanted) if name not in had]
+    if not missing:
+        return handle
+    if not may_initialise(handle, context.timeline):
+        log.info("the metadata table of %s is not made now: an instant is pending", handle.config.name)
+        return handle
+    return initialise(context, missing)
+
+
+def _context(handle: TableHandle, timeline: Timeline, engine: Engine, options: MetadataOptions) -> SourceContext:
+    return SourceContext(handle, timeline, engine, options, load_index_definitions(handle.storage, handle.config))
+
+
+def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[str, IndexDefinition]:
+    """Definitions of the table's indexes, read only where some partition may have one."""
+    return {} if partitions == (FILES,) else load_index_definitions(handle.storage, handle.config)
+
+
+def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
+    """The handle of a table that has no metadata table any more."""
+    fresh = load_handle(handle.storage, handle.env)
+    if not kept_partitions(fresh):
+        return fresh
+    log.warning(
+        "the metadata table of %s is damaged and dropped; the next write makes it again: %s", handle.config.name, damage
+    )
+    return withdraw(fresh, (FILES,))
+
+
+def _open_complete(handle: TableHandle) -> TableHandle:
+    """The handle of a metadata table that readers can use.
+
+    Raises:
+        Corrupt: it is damaged, or whoever made it died before it had the list of files.
+    """
+    if FILES not in handle.config.metadata_partitions:
+        raise Corrupt("it has no list of files: making it was not finished", remedy=REBUILD)
+    return open_own(handle)
+
+
+def _unkept(context: SourceContext, partitions: tuple[str, ...]) -> set[str]:
+    """Partitions that cannot be kept true here and therefore have to go."""
+    names = {name for name in partitions if source_of(name, context) is None}
+    if names:
+        log.warning(
+            "the metadata table of %s loses %s, which cannot be kept up to date here",
+            context.handle.config.name,
+            ", ".join(sorted(names)),
+        )
+    return names
+
+
+def _says_nothing(update: TableUpdate) -> bool:
+    """A rollback since version 8 only takes back; in version 6 it may leave log files that grew."""
+    return update.action == ROLLBACK and not update.sizes and not update.stats and not update.deleted

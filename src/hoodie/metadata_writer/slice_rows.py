@@ -1,0 +1,80 @@
+"""Rows of file slices for those who index them: keys, and some columns beside them.
+
+1. A slice is read as a snapshot reads it, also one that is not committed yet: the blocks of the action that writes it
+   count as well.
+2. A slice that is one base file is read column by column, without merging anything.
+
+It travels to workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hoodie.errors import Unsupported
+from hoodie.metadata_writer.source import SourceContext
+from hoodie.read import ReadOptions, RowPlan, SliceRead, read_rows
+from hoodie.read.merge_plan import plan_merge
+from hoodie.records import KEY_FIELD, align, read_columns, read_footer, with_meta
+from hoodie.spec import InstantTime
+from hoodie.storage import Storage
+from hoodie.view import FileSlice
+
+_PARQUET = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceRows:
+    """Reads the columns `plan.schema` of slices, the record key first."""
+
+    storage: Storage
+    plan: RowPlan
+
+    def of(self, part: FileSlice | None) -> pa.Table:
+        """The rows of a slice; none of no slice.
+
+        Raises:
+            Corrupt: a file is damaged or gone.
+        """
+        schema = self.plan.schema
+        if part is None:
+            return schema.empty_table()
+        if part.base is not None and not part.logs and part.base.path.endswith(_PARQUET):
+            footer = read_footer(self.storage, part.base.path)
+            stored = [name for name in schema.names if footer.schema.get_field_index(name) >= 0]
+            return align(read_columns(self.storage, part.base.path, stored, footer=footer), schema)
+        read = SliceRead(part.partition, part.base, part.logs)
+        return pa.Table.from_batches(read_rows(self.storage, self.plan, read), schema)
+
+    def keys(self, part: FileSlice | None) -> pa.Array:
+        """The record keys of a slice, in the order of its rows."""
+        return self.of(part).column(KEY_FIELD).combine_chunks()
+
+
+def slice_rows(
+    context: SourceContext, schema: pa.Schema, columns: Sequence[str] = (), instant: InstantTime | None = None
+) -> SliceRows:
+    """A reader of keys and of top-level columns of a table with the data columns `schema`. `instant`: that of the
+    action whose own files are to be read, too.
+
+    Raises:
+        Unsupported: rows of the table do not carry their keys.
+    """
+    handle = context.handle
+    if not handle.config.populate_meta_fields:
+        raise Unsupported(
+            f"Rows of {handle.config.name} do not carry their keys (hoodie.populate.meta.fields=false): they cannot be "
+            "indexed by key",
+            remedy="Turn record and secondary indexes off for this table",
+        )
+    full = with_meta(schema)
+    wanted = pa.schema([full.field(name).with_nullable(True) for name in dict.fromkeys((KEY_FIELD, *columns))])
+    options = ReadOptions()
+    merge = plan_merge(schema, wanted.names, handle.config, context.timeline, options)
+    if instant is not None and merge.blocks.completed is not None:
+        merge = replace(merge, blocks=replace(merge.blocks, completed=merge.blocks.completed | {instant}))
+    plan = RowPlan(wanted, wanted, None, None, options.batch_rows, frozenset({KEY_FIELD}), merge=merge)
+    return SliceRows(handle.storage, plan)

@@ -1,0 +1,147 @@
+"""Which partitions of the metadata table a table keeps, and the source of each.
+
+1. A partition's source is chosen by its name; indexes of their own names also need their definition.
+2. A partition is made when an option asks for it, and dropped when an option, set by the caller, says no. An option
+   that nobody gave drops nothing.
+3. Without a word a table of version 8 and later has column statistics, and with partitions those of partitions, as
+   Hudi 1.x makes them; one of version 6 has files alone, as Hudi 0.15 does.
+4. Statistics of partitions need those of columns, secondary indexes need the record index: they go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.handle import TableHandle
+from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
+from hoodie.metadata_writer.bloom_filters_source import BloomFiltersSource
+from hoodie.metadata_writer.column_stats_source import ColumnStatsSource
+from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource
+from hoodie.metadata_writer.files_source import FilesSource
+from hoodie.metadata_writer.index_functions import parse_function
+from hoodie.metadata_writer.index_state import kept_definition
+from hoodie.metadata_writer.indexed_columns import COLUMN_LIST, indexed_columns
+from hoodie.metadata_writer.partition_stats_source import PartitionStatsSource
+from hoodie.metadata_writer.record_index_source import (
+    GLOBAL_ENABLE,
+    PARTITIONED_ENABLE,
+    RecordIndexSource,
+    is_partitioned,
+)
+from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.metadata_writer.source import RecordSource, SourceContext
+from hoodie.metadata_writer.table_columns import columns_before
+
+COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
+PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
+BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
+
+
+def source_of(partition: str, context: SourceContext) -> RecordSource | None:
+    """The source of a partition; None for one that nobody here can keep."""
+    match partition:
+        case "files":
+            return FilesSource()
+        case "column_stats":
+            return ColumnStatsSource()
+        case "partition_stats":
+            return PartitionStatsSource()
+        case "bloom_filters":
+            return BloomFiltersSource()
+        case "record_index":
+            return RecordIndexSource()
+    return _named_source(partition, context)
+
+
+def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
+    """The partitions that the options ask for, `files` first. Indexes with a name are made by building them.
+
+    Raises:
+        Invalid, Unsupported: an index that is asked for cannot be kept for this table.
+    """
+    config, handle = context.options.config, context.handle
+    is_new = handle.profile.dialect == "1.x"
+    wanted = [FILES]
+    if config.flag(COLUMN_STATS_ENABLE) if config.is_set(COLUMN_STATS_ENABLE) else is_new:
+        wanted.append(COLUMN_STATS)
+        if is_new and handle.config.partition_fields and config.flag(PARTITION_STATS_ENABLE):
+            wanted.append(PARTITION_STATS)
+    if config.flag(BLOOM_ENABLE):
+        wanted.append(BLOOM_FILTERS)
+    if config.flag(GLOBAL_ENABLE) or config.flag(PARTITIONED_ENABLE):
+        ensure_record_index(handle, partitioned=is_partitioned(context))
+        wanted.append(RECORD_INDEX)
+    return tuple(wanted)
+
+
+def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
+    """The partitions that options set by the caller say no to, and those of whose columns they name others: such an
+    index is made anew.
+    """
+    config, handle = context.options.config, context.handle
+    record_index = PARTITIONED_ENABLE if is_partitioned(context) else GLOBAL_ENABLE
+    switches = {
+        COLUMN_STATS: COLUMN_STATS_ENABLE,
+        PARTITION_STATS: PARTITION_STATS_ENABLE,
+        BLOOM_FILTERS: BLOOM_ENABLE,
+        RECORD_INDEX: record_index,
+    }
+    found = {name for name, key in switches.items() if config.is_set(key) and not config.flag(key)}
+    if _has_other_columns(context):
+        found.add(COLUMN_STATS)
+    if COLUMN_STATS in found:
+        found.add(PARTITION_STATS)
+    if RECORD_INDEX in found:
+        found |= {name for name in handle.config.metadata_partitions if name.startswith(SECONDARY_PREFIX)}
+    return tuple(sorted(found))
+
+
+def ordered(partitions: Iterable[str]) -> tuple[str, ...]:
+    """Partitions in the order they are made and written: `files` first, then by name."""
+    return tuple(sorted(set(partitions), key=lambda name: (name != FILES, name)))
+
+
+def _named_source(partition: str, context: SourceContext) -> RecordSource | None:
+    """The source of a secondary or expression index, if its definition is one that is understood here."""
+    definition = context.definitions.get(partition)
+    if definition is None or len(definition.source_fields) != 1:
+        return None
+    if partition.startswith(SECONDARY_PREFIX):
+        return SecondaryIndexSource(definition)
+    if partition.startswith(EXPRESSION_PREFIX) and definition.kind in (COLUMN_STATS, BLOOM_FILTERS):
+        try:
+            parse_function(definition.function, definition.options)
+        except (Invalid, Unsupported):
+            return None
+        return ExpressionIndexSource(definition)
+    return None
+
+
+def _has_other_columns(context: SourceContext) -> bool:
+    """Whether the options name other columns for column statistics than those they have."""
+    definition, config = kept_definition(context, COLUMN_STATS), context.options.config
+    schema = columns_before(context) if definition is not None and config.is_set(COLUMN_LIST) else None
+    if definition is None or schema is None or not definition.source_fields:
+        return False
+    handle = context.handle
+    return set(indexed_columns(schema, handle.config, handle.profile, config)) != set(definition.source_fields)
+
+
+def ensure_record_index(handle: TableHandle, *, partitioned: bool) -> None:
+    """Nothing, when the table can have a record index.
+
+    Raises:
+        Invalid, Unsupported: it cannot.
+    """
+    if not handle.config.populate_meta_fields:
+        raise Invalid(
+            "A record index needs rows that carry their keys, and hoodie.populate.meta.fields=false",
+            remedy=f"Set {GLOBAL_ENABLE}=false",
+        )
+    if partitioned and handle.profile.dialect != "1.x":
+        raise Unsupported(
+            "Tables of version 6 have record indexes for the whole table only",
+            remedy=f"Set {GLOBAL_ENABLE}=true instead of {PARTITIONED_ENABLE}, or upgrade the table",
+        )

@@ -1,0 +1,34 @@
+"""The data columns of a table, as those who index its files need to know them.
+
+Read once per update from the newest commit that says them, and only when somebody asks.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.errors import Unsupported
+from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.read import load_newest_schema
+from hoodie.records import without_meta
+
+_MEMO = "columns before"
+
+
+def columns_before(context: SourceContext) -> pa.Schema | None:
+    """The table's columns before the action; None where nobody ever said them, and where they go by ids, not names."""
+    if _MEMO not in context.memo:
+        handle = context.handle
+        try:
+            found = load_newest_schema(handle.storage, handle.config, context.timeline)
+        except Unsupported:
+            found = None
+        context.memo[_MEMO] = found
+    known: pa.Schema | None = context.memo[_MEMO]
+    return known
+
+
+def columns_after(context: SourceContext, update: TableUpdate) -> pa.Schema | None:
+    """The table's columns after the action."""
+    return without_meta(update.schema) if update.schema is not None else columns_before(context)

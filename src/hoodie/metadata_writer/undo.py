@@ -1,0 +1,175 @@
+"""Taking back delta commits of the metadata table, and finding those that nobody finished.
+
+1. The files of a delta commit are those its instant names; where it names none (Hudi's inflight instants) they are
+   found by the instant in their name (version 8 and later) or in their blocks.
+2. A log file that holds nothing else is deleted. One that others appended to stays and gets a command block behind it.
+3. Files go first, then the completed instant, inflight, requested: who dies in between leaves a delta commit that is
+   not completed, and the next writer takes it back.
+4. A rollback of the table is recorded in the metadata table too, for Hudi: at the same instant, or in version 6 with
+   the suffix 006.
+5. What a compaction has merged cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.logs import read_blocks
+from hoodie.metadata_writer.delta_commit import spill_folder
+from hoodie.spec import (
+    DELTA_COMMIT,
+    ROLLBACK,
+    BlockKind,
+    HeaderKey,
+    Instant,
+    InstantInfo,
+    InstantTime,
+    LogFileName,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+    encode_block,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
+from hoodie.spec.log_block import ROLLBACK_COMMAND
+from hoodie.timeline import (
+    Timeline,
+    complete,
+    create_requested,
+    delete_instant_files,
+    load_commit_metadata,
+    to_inflight,
+)
+from hoodie.view import LogFile, PartitionFiles, list_files
+
+log = logging.getLogger(__name__)
+
+_V6_ROLLBACK = "006"
+
+
+def last_compaction(timeline: Timeline) -> InstantTime | None:
+    """The newest completed compaction of the metadata table."""
+    return max((one.requested for one in timeline.completed() if one.action == "commit"), default=None)
+
+
+def settle(own: TableHandle, timeline: Timeline) -> Timeline:
+    """The timeline of the metadata table without delta commits and rollbacks that nobody finished."""
+    unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]
+    for one in sorted(unfinished, reverse=True):
+        log.info("taking back the unfinished %s %s of the metadata table", one.action, one.requested)
+        if one.action == DELTA_COMMIT:
+            remove_files(own, one, None)
+        delete_instant_files(own.storage, own.profile, one)
+    return timeline_of(own) if unfinished else timeline
+
+
+def take_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
+    """Nothing; the delta commit `target` of the metadata table is gone. `rollback`: record that it was rolled back.
+
+    What is left of an earlier attempt to do this is gone, too.
+    """
+    if rollback is None:
+        remove_files(own, target, None)
+        delete_instant_files(own.storage, own.profile, target)
+        return
+    at = rollback + _V6_ROLLBACK if own.profile.layout_version == 1 else rollback
+    paths = list(_paths_of(own, target))
+    before = timeline_of(own).find(at, ROLLBACK)
+    if before is not None:
+        delete_instant_files(own.storage, own.profile, before)
+    info = InstantInfo(target.requested, DELTA_COMMIT)
+    requests = tuple(RollbackRequest(path.partition("/")[0], "", "", (own.storage.absolute(path),)) for path in paths)
+    requested = create_requested(
+        own.storage, own.profile, at, ROLLBACK, encode_rollback_plan(RollbackPlan(info, requests))
+    )
+    inflight = to_inflight(own.storage, own.profile, requested)
+    clock = own.env.monotonic()
+    deleted = remove_files(own, target, at)
+    delete_instant_files(own.storage, own.profile, target)
+    metadata = RollbackMetadata(
+        start_time=at,
+        time_taken_ms=int((own.env.monotonic() - clock) * 1000),
+        total_files_deleted=len(deleted),
+        commits=(target.requested,),
+        partitions=_by_partition(own, deleted),
+        instants=(info,),
+    )
+    complete(own.storage, own.profile, inflight, encode_rollback_metadata(metadata), own.env, own.config.timezone)
+
+
+def remove_files(own: TableHandle, target: Instant, rollback: InstantTime | None) -> list[str]:
+    """Paths of the files of a delta commit that were deleted. A file that it shares gets a command block behind it."""
+    deleted: list[str] = []
+    for path in _paths_of(own, target):
+        if _is_shared(own, path, target.requested):
+            _append_command(own, path, target.requested, rollback or target.requested)
+        elif own.storage.delete(path):
+            deleted.append(path)
+    own.storage.delete_dir(spill_folder(target.requested))
+    return deleted
+
+
+def _paths_of(own: TableHandle, target: Instant) -> Iterator[str]:
+    """Files that a delta commit has written, or may have."""
+    metadata = load_commit_metadata(own.storage, own.profile, target)
+    said = [stat.path for _, stat in metadata.write_stats() if stat.path]
+    if target.is_completed or said:
+        yield from said
+        return
+    for files in list_files(own.storage):
+        if files.partition:
+            yield from _unsaid(own, files, target.requested)
+
+
+def _unsaid(own: TableHandle, files: PartitionFiles, instant: InstantTime) -> Iterator[str]:
+    """Files of one partition that an instant which names none has written."""
+    yield from (base.path for base in files.bases if base.name.instant == instant)
+    by_writer = own.profile.slicing == "completion"
+    for one in files.logs:
+        if one.name.instant == instant if by_writer else _holds(own, one, instant):
+            yield one.path
+
+
+def _holds(own: TableHandle, one: LogFile, instant: InstantTime) -> bool:
+    blocks = read_blocks(own.storage, one.path, one.size_bytes)
+    return any(block.header.get(HeaderKey.INSTANT_TIME) == instant for block in blocks)
+
+
+def _is_shared(own: TableHandle, path: str, instant: InstantTime) -> bool:
+    """Whether a log file has blocks of others. Files named by their writer have not."""
+    if own.profile.slicing == "completion" or not path.rpartition("/")[2].startswith("."):
+        return False
+    found = [file for file in own.storage.list_dir(path.rpartition("/")[0]).files if file.path == path]
+    blocks = [block for file in found for block in read_blocks(own.storage, path, file.size_bytes)]
+    return any(block.header.get(HeaderKey.INSTANT_TIME, instant) != instant for block in blocks)
+
+
+def _append_command(own: TableHandle, path: str, target: InstantTime, instant: InstantTime) -> None:
+    """A new log file behind `path` that says that the blocks of `target` do not count."""
+    partition, _, name = path.rpartition("/")
+    files = next(iter(list_files(own.storage, [partition])))
+    before = [one.name for one in files.logs if one.name.text.startswith(name.rpartition(".log.")[0] + ".log.")]
+    newest = max(before, key=lambda one: one.version)
+    block = encode_block(
+        BlockKind.COMMAND,
+        {
+            HeaderKey.INSTANT_TIME: instant,
+            HeaderKey.TARGET_INSTANT_TIME: target,
+            HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+        },
+        b"",
+    )
+    behind = LogFileName(newest.file_id, newest.instant, newest.version + 1, UNKNOWN_WRITE_TOKEN)
+    own.storage.put(f"{partition}/{behind.text}", block)
+
+
+def _by_partition(own: TableHandle, deleted: Sequence[str]) -> dict[str, RollbackPartition]:
+    found: dict[str, list[str]] = {}
+    for path in deleted:
+        found.setdefault(path.partition("/")[0], []).append(own.storage.absolute(path))
+    return {name: RollbackPartition(name, tuple(paths), ()) for name, paths in found.items()}

@@ -1,0 +1,48 @@
+"""The files of a table for those who write it: as the metadata table lists them, where there is one.
+
+1. A few folders are listed at once, which is quicker than reading the metadata table (1 ms against 20 on a local disk,
+   one round of calls against three or more on object stores).
+2. What a damaged metadata table says is not used: the folders are listed, with a warning.
+3. Where writers append to log files (version 6) their sizes are asked of the storage: blocks of failed writes and
+   commands that take them back are behind the size that the last settled write knew.
+
+Whoever repairs, validates or rolls back lists the folders instead: only they show what dead writers left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from hoodie.errors import Corrupt
+from hoodie.handle import TableHandle
+from hoodie.metadata import FILES, open_metadata_table, with_log_sizes
+from hoodie.timeline import Timeline
+from hoodie.view import PartitionFiles
+
+log = logging.getLogger(__name__)
+
+FOLDERS_TO_LIST = 16
+"""Folders up to which they are listed: as many as are listed at the same time."""
+
+
+def list_for_writers(
+    handle: TableHandle, timeline: Timeline, partitions: Collection[str] | None = None
+) -> tuple[PartitionFiles, ...] | None:
+    """Data files of the given partitions (None: all) in the shape of `view.list_files`; None when the folders have to
+    be listed.
+    """
+    is_quick = partitions is not None and len(partitions) <= FOLDERS_TO_LIST
+    if is_quick or FILES not in handle.config.metadata_partitions:
+        return None
+    try:
+        table = open_metadata_table(handle.storage, handle.config, timeline)
+        found = None if table is None else table.files(partitions)
+    except Corrupt as damage:
+        log.warning("the metadata table of %s is damaged, folders are listed instead: %s", handle.config.name, damage)
+        return None
+    if found is None or handle.profile.slicing == "completion":
+        return found
+    sized = with_log_sizes(handle.storage, [one for files in found for one in files.logs])
+    return tuple(replace(files, logs=tuple(sized[one.path] for one in files.logs)) for files in found)

@@ -1,0 +1,208 @@
+"""Making and dropping indexes: beside writers, after a crash, and with errors that say what to do."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from hoodie.env import SystemEnv
+from hoodie.errors import Conflict, Invalid, Unsupported
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
+from hoodie.metadata_writer import build_index as build
+from hoodie.metadata_writer import (
+    column_stats_index,
+    drop_index,
+    expression_index,
+    partition_stats_index,
+    record_index,
+    secondary_index,
+)
+from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.spec import INDEXING
+from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan, parse_index_plan
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Lake, row
+
+ON = {"hoodie.metadata.enable": "true"}
+
+
+def lake_of(version: int = 9, **options: str) -> Lake:
+    lake = Lake(version, {**ON, **options})
+    lake.upsert(row("a"), row("b", "x"), row("c", "c", part="q"))
+    return lake
+
+
+def handle_of(lake: Lake) -> TableHandle:
+    return load_handle(lake.storage, SystemEnv())
+
+
+def metadata_of(lake: Lake) -> MetadataTable:
+    handle = handle_of(lake)
+    found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
+    assert found is not None
+    return found
+
+
+def entries(lake: Lake, name: str = "secondary_index_v") -> list[str]:
+    return sorted(metadata_of(lake).records(name).column("key").to_pylist())
+
+
+def test_building_is_an_indexing_on_the_timeline() -> None:
+    lake = lake_of()
+    built = build(handle_of(lake), secondary_index("v", "v"))
+    assert (built.name, built.records, built.made_too) == ("secondary_index_v", 3, ("record_index",))
+    timeline = timeline_of(handle_of(lake))
+    assert [one.requested for one in timeline.completed() if one.action == INDEXING] == [built.instant]
+    assert not timeline.pending()
+    assert metadata_of(lake).definitions["secondary_index_v"].version == "V2"
+    assert entries(lake) == ["a$a", "c$c", "x$b"]
+    assert built.as_json()["kind"] == "secondary_index"
+    assert "secondary_index_v" in built._repr_html_()
+
+
+def test_writes_that_complete_meanwhile_are_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_of()
+    initial = SecondaryIndexSource.initial
+
+    def beside_writers(self: SecondaryIndexSource, context: object) -> object:
+        found = list(initial(self, context))  # type: ignore[arg-type]
+        monkeypatch.setattr(SecondaryIndexSource, "initial", initial)
+        lake.upsert(row("a", "new", 2), row("n", part="new"))
+        lake.write("delete", [row("c", part="q")])
+        return found
+
+    monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
+    build(handle_of(lake), secondary_index("v", "v"))
+    assert entries(lake) == ["a$n", "new$a", "x$b"]
+    lake.upsert(row("b", "y", 2))
+    assert entries(lake) == ["a$n", "new$a", "y$b"]
+
+
+def test_a_table_that_was_compacted_meanwhile_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_of()
+    often = {"hoodie.metadata.compact.max.delta.commits": "1"}
+    initial = SecondaryIndexSource.initial
+
+    def beside_writers(self: SecondaryIndexSource, context: object) -> object:
+        found = list(initial(self, context))  # type: ignore[arg-type]
+        monkeypatch.setattr(SecondaryIndexSource, "initial", initial)
+        lake.write("upsert", [row("a", "new", 2)], often)
+        lake.write("upsert", [row("n", part="new")], often)
+        return found
+
+    monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
+    build(handle_of(lake), secondary_index("v", "v"))
+    assert entries(lake) == ["a$n", "c$c", "new$a", "x$b"]
+
+
+def test_a_build_that_died_at_any_call_can_be_repeated(version: int) -> None:
+    kind = record_index()
+    total = _calls_of(lake_of(version), kind)
+    for last in range(1, total, 3):
+        lake = lake_of(version)
+        with suppress(Crash):  # names differ from run to run, and so may the number of calls
+            build(_dying_at(lake, last), kind)
+        assert lake.values() == {"a": "a", "b": "x", "c": "c"}
+        lake.upsert(row("a", "y", 2), row("n", part="new"))
+        if "record_index" not in handle_of(lake).config.metadata_partitions:
+            build(handle_of(lake), kind)
+        lake.upsert(row("m", part="q"))
+        found = metadata_of(lake).locate(["a", "b", "c", "n", "m", "z"])
+        assert sorted(found.column("record_key").to_pylist()) == ["a", "b", "c", "m", "n"], last
+        pending = [one for one in timeline_of(handle_of(lake)).pending() if one.action == INDEXING]
+        assert not pending, last
+
+
+def test_dropping_takes_dependents_along_and_forgets_their_definitions() -> None:
+    lake = lake_of()
+    build(handle_of(lake), secondary_index("v", "v"))
+    assert drop_index(handle_of(lake), "record_index") == ("record_index", "secondary_index_v")
+    handle = handle_of(lake)
+    assert not {"record_index", "secondary_index_v"} & set(handle.config.metadata_partitions)
+    assert set(load_index_definitions(handle.storage, handle.config)) == {"column_stats"}
+    lake.upsert(row("a", "y", 2))
+    assert lake.values()["a"] == "y"
+
+
+def test_an_index_is_dropped_by_the_name_it_was_given() -> None:
+    lake = lake_of()
+    build(handle_of(lake), expression_index("up", "v", "upper"))
+    assert drop_index(handle_of(lake), "up") == ("expr_index_up",)
+    with pytest.raises(Invalid, match="no index 'up'"):
+        drop_index(handle_of(lake), "up")
+    with pytest.raises(Invalid, match="metadata table itself"):
+        drop_index(handle_of(lake), "files")
+
+
+def test_what_cannot_be_indexed_is_said_before_anything_is_written() -> None:
+    lake = lake_of()
+    before = lake.files()
+    for definition, error, words in (
+        (secondary_index("x", "nowhere"), Unsupported, "nowhere"),
+        (expression_index("x", "nowhere", "upper"), Invalid, "nowhere"),
+        (column_stats_index("v"), Invalid, "already"),
+    ):
+        with pytest.raises(error, match=words):
+            build(handle_of(lake), definition)
+    with pytest.raises(Unsupported, match="soundex"):
+        expression_index("x", "v", "soundex")
+    with pytest.raises(Invalid, match="column_stats or bloom_filters"):
+        expression_index("x", "v", "upper", using="other")
+    assert lake.files() == before
+
+
+def test_version_6_refuses_what_its_readers_do_not_know() -> None:
+    lake = lake_of(6)
+    for definition in (secondary_index("v", "v"), partition_stats_index()):
+        with pytest.raises(Invalid, match="version 6"):
+            build(handle_of(lake), definition)
+    with pytest.raises(Unsupported, match="whole table"):
+        build(handle_of(lake), record_index(partitioned=True))
+
+
+def test_another_writer_that_holds_the_table_is_a_conflict() -> None:
+    lake = lake_of()
+    with lake.storage.exclusive("test"), pytest.raises(Conflict):
+        build(handle_of(lake), record_index())
+
+
+def test_options_switch_indexes_on_and_off() -> None:
+    lake = lake_of()
+    lake.write("upsert", [row("a", "x", 2)], {"hoodie.metadata.record.index.enable": "true"})
+    assert "record_index" in metadata_of(lake).partitions
+    lake.write("upsert", [row("a", "y", 2)], {"hoodie.metadata.record.index.enable": "false"})
+    assert "record_index" not in metadata_of(lake).partitions
+    lake.write("upsert", [row("a", "z", 3)], {"hoodie.metadata.index.column.stats.enable": "false"})
+    assert metadata_of(lake).partitions == ("files",)
+
+
+def test_other_columns_make_the_statistics_anew() -> None:
+    lake = lake_of()
+    columns = {"hoodie.metadata.index.column.stats.column.list": "v,ts"}
+    lake.write("upsert", [row("a", "y", 2)], columns)
+    metadata = metadata_of(lake)
+    assert metadata.definitions["column_stats"].source_fields[3:] == ("v", "ts")
+    assert metadata.column_stats("id").num_rows == 0
+    assert metadata.column_stats("v").num_rows == 3
+    lake.upsert(row("a", "z", 3))
+    assert metadata_of(lake).column_stats("v").num_rows == 4
+
+
+@pytest.mark.parametrize("dialect", ["0.15", "1.x"])
+def test_plans_are_read_as_they_were_written(dialect: str) -> None:
+    partitions = (IndexedPartition("record_index", "20240101000000000"), IndexedPartition("x", "1"))
+    for encode in (encode_index_plan, encode_index_metadata):
+        assert parse_index_plan(encode(partitions, dialect), "p") == partitions  # type: ignore[arg-type]
+
+
+def _dying_at(lake: Lake, call: int) -> TableHandle:
+    return replace(handle_of(lake), storage=CountingStorage(lake.storage, crash_at=call))
+
+
+def _calls_of(lake: Lake, kind: object) -> int:
+    storage = CountingStorage(lake.storage)
+    build(replace(handle_of(lake), storage=storage), kind)  # type: ignore[arg-type]
+    return len(storage.calls)
