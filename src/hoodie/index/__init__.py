@@ -1,5 +1,39 @@
-"""Where a key lives: from incoming record keys to base files and rows."""
+"""Where a key lives: from incoming record keys to file groups, base files and rows."""
 
-from hoodie.index.lookup import FileHits, IndexKind, KeySet, LookupTask, Positions, find_in_file
+from hoodie.index.buckets import Buckets, SimpleBuckets
+from hoodie.index.hash_ring import (
+    HashNode,
+    HashRing,
+    encode_children,
+    first_ring,
+    forget_rings,
+    load_ring,
+    mark_committed,
+    parse_children,
+    store_ring,
+)
+from hoodie.index.hash_values import KeyParts
+from hoodie.index.kind import IndexKind, parse_index_kind
+from hoodie.index.lookup import FileHits, KeySet, LookupTask, Positions, find_in_file
 
-__all__ = ["FileHits", "IndexKind", "KeySet", "LookupTask", "Positions", "find_in_file"]
+__all__ = [
+    "Buckets",
+    "FileHits",
+    "HashNode",
+    "HashRing",
+    "IndexKind",
+    "KeyParts",
+    "KeySet",
+    "LookupTask",
+    "Positions",
+    "SimpleBuckets",
+    "encode_children",
+    "find_in_file",
+    "first_ring",
+    "forget_rings",
+    "load_ring",
+    "mark_committed",
+    "parse_children",
+    "parse_index_kind",
+    "store_ring",
+]

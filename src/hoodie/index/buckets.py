@@ -2,66 +2,75 @@
 
 1. *Simple*: the number of buckets is fixed; bucket = hash of the hash fields' values modulo that number, and a file id
    begins with it, eight digits wide. The table does not store the number: who writes or asks must know it.
-2. *Consistent*: a partition has ranges of hashes, each with a file group of its own; they stand in JSON files below
-   `.hoodie/.bucket_index`, the newest one of a completed resize counts.
-3. The values hashed are those of the key fields, taken from the record key: of `a:1,b:2` the parts behind the colons,
-   of any other key all of it. Hash fields other than all key fields are not known here.
+2. *Consistent*: a partition has ranges of hashes, each with a file group of its own (`hash_ring`).
+3. A partition has at most one live file group for a bucket.
 
-Hashes are Java's `List.hashCode` of the values, and xxHash of their joined text.
+The hash is Java's `List.hashCode` of the values. Pages: docs/format/bucket-index.md.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie.errors import Corrupt
+from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
 from hoodie.records.string_hash import java_hashes
-from hoodie.records.xxhash import xxhash32
-from hoodie.spec.keys import HOODIE_DIR
-from hoodie.storage import Storage
 
-CONSISTENT_DIR = f"{HOODIE_DIR}/.bucket_index/consistent_hashing_metadata"
-FIRST_HASHING = "00000000000000"
+_POSITIVE: Final = np.int64(0x7FFF_FFFF)
+_FIXED_TAIL: Final = "-0000-0000-0000-000000000000"
 
-_HASHING_FILE = re.compile(r"([0-9]+)\.hashing_meta")
-_POSITIVE = np.int64(0x7FFF_FFFF)
-_PART = re.compile(r",?([^,:]+):")
+Numbers = npt.NDArray[np.int64]
 
-Buckets = npt.NDArray[np.int64]
+
+class Buckets(Protocol):
+    """The buckets of one partition, numbered from 0."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def numbers(self, keys: pa.StringArray) -> Numbers:
+        """The bucket of each key."""
+        ...
+
+    def number_of(self, file_id: str) -> int | None:
+        """The bucket of a file group; None for a group that is none of these buckets."""
+        ...
+
+    def new_file_id(self, number: int, uuid: str) -> str:
+        """The file id of a bucket that has no file group; `uuid` is a fresh one, for ids with something random."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class HashRanges:
-    """The file groups of one partition: hashes up to `ends[i]` belong to the group whose file id begins with
-    `prefixes[i]`; those above the last to the first.
-    """
+class SimpleBuckets:
+    """A fixed number of buckets. With `fixed_ids` writers that know nothing of each other agree on file ids."""
 
-    ends: tuple[int, ...]
-    prefixes: tuple[str, ...]
+    count: int
+    parts: KeyParts = EVERY_PART
+    fixed_ids: bool = False
 
-    def prefixes_of(self, keys: pa.StringArray) -> frozenset[str]:
-        """How the file ids begin that may hold these keys."""
-        joined = pa.array(["".join(hash_values(key)) for key in keys.to_pylist()], pa.string())
-        hashes = xxhash32(joined).astype(np.int64) & _POSITIVE
-        places = np.searchsorted(np.array(self.ends, dtype=np.int64), hashes, side="left") % len(self.ends)
-        return frozenset(self.prefixes[place] for place in np.unique(places).tolist())
+    def numbers(self, keys: pa.StringArray) -> Numbers:
+        hashes = np.empty(len(keys), dtype=np.int64)
+        for group in value_groups(keys, self.parts):
+            found = np.ones(len(group.rows), dtype=np.int64)
+            for column in group.columns:
+                found = (31 * found + _hashes(column)) & 0xFFFF_FFFF
+            hashes[group.rows] = found
+        return (hashes & _POSITIVE) % self.count
 
+    def number_of(self, file_id: str) -> int | None:
+        found = bucket_of_file(file_id)
+        return found if found is not None and found < self.count else None
 
-def simple_buckets(keys: pa.StringArray, count: int) -> Buckets:
-    """The bucket of each key, 0 to `count` - 1."""
-    values = [hash_values(key) for key in keys.to_pylist()]
-    hashes = np.ones(len(values), dtype=np.int64)
-    for at in range(max((len(parts) for parts in values), default=0)):
-        has = np.array([len(parts) > at for parts in values])
-        texts = pa.array([parts[at] for parts in values if len(parts) > at], pa.string())
-        hashes[has] = (31 * hashes[has] + java_hashes(texts).astype(np.int64)) & 0xFFFF_FFFF
-    return (hashes & _POSITIVE) % count
+    def new_file_id(self, number: int, uuid: str) -> str:
+        return f"{number:08d}{_FIXED_TAIL if self.fixed_ids else uuid[8:]}-0"
 
 
 def bucket_of_file(file_id: str) -> int | None:
@@ -69,33 +78,8 @@ def bucket_of_file(file_id: str) -> int | None:
     return int(file_id[:8]) if len(file_id) > 8 and file_id[:8].isascii() and file_id[:8].isdigit() else None
 
 
-def hash_values(key: str) -> list[str]:
-    """The values in a record key, as Hudi takes them apart: a value may hold commas, a name neither comma nor colon."""
-    if "," not in key or ":" not in key:
-        return [key]
-    found = list(_PART.finditer(key))
-    ends = [*(one.start() for one in found[1:]), len(key)]
-    return [key[one.end() : end] for one, end in zip(found, ends, strict=True)]
-
-
-def load_hash_ranges(storage: Storage, partition: str) -> HashRanges | None:
-    """The ranges of a partition with consistent hashing; None for one without.
-
-    Raises:
-        Corrupt: the newest file of them is damaged.
-    """
-    folder = f"{CONSISTENT_DIR}/{partition}" if partition else CONSISTENT_DIR
-    names = [file.path.rpartition("/")[2] for file in storage.list_dir(folder).files]
-    found = {match[1] for name in names if (match := _HASHING_FILE.fullmatch(name))}
-    # A resize counts when it is marked as committed; unmarked ones are not settled.
-    settled = {instant for instant in found if instant == FIRST_HASHING or f"{instant}.commit" in names}
-    if not found or settled != found:
-        return None
-    path = f"{folder}/{max(settled)}.hashing_meta"
-    try:
-        nodes = sorted((int(one["value"]), str(one["fileIdPrefix"])) for one in json.loads(storage.read(path))["nodes"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"{path} is no hashing metadata", remedy="Restore the file from a copy", path=path) from error
-    if not nodes:
-        raise Corrupt(f"{path} has no ranges", remedy="Restore the file from a copy", path=path)
-    return HashRanges(tuple(value for value, _ in nodes), tuple(prefix for _, prefix in nodes))
+def _hashes(values: pa.StringArray) -> Numbers:
+    hashes = java_hashes(pc.fill_null(values, "") if values.null_count else values).astype(np.int64)
+    if values.null_count:
+        hashes[values.is_null().to_numpy(zero_copy_only=False)] = 0
+    return hashes

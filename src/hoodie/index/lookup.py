@@ -5,13 +5,13 @@
 2. A key that stands several times in a file is found at each of its rows.
 3. The answer is exact: a bloom hit is confirmed on the key column.
 
-Log files are not looked at: keys of an index of these kinds are never in log files only.
+Log files are not looked at: whoever asks knows that keys of its index are not in log files only, or asks about rows of
+base files that it was told of.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,30 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.records import BaseFooter, KeyGenerator, KeyRange, iter_batches, read_columns, read_footer
+from hoodie.index.kind import IndexKind
+from hoodie.records import BaseFooter, BloomFilter, KeyGenerator, KeyRange, iter_batches, read_columns, read_footer
 from hoodie.storage import Storage
 
 KEY = "_hoodie_record_key"
 
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
-
-
-class IndexKind(Enum):
-    """Hudi's names (`hoodie.index.type`) of the indexes that need nothing beside the base files."""
-
-    SIMPLE = "SIMPLE"
-    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
-    BLOOM = "BLOOM"
-    GLOBAL_BLOOM = "GLOBAL_BLOOM"
-
-    @property
-    def is_global(self) -> bool:
-        """True when a key is unique in the table, not only in its partition."""
-        return self in (IndexKind.GLOBAL_SIMPLE, IndexKind.GLOBAL_BLOOM)
-
-    @property
-    def uses_bloom(self) -> bool:
-        return self in (IndexKind.BLOOM, IndexKind.GLOBAL_BLOOM)
 
 
 class KeySet(Protocol):
@@ -58,7 +41,8 @@ class LookupTask:
     """One base file to look into.
 
     `generator` makes the keys when the file has no key column (`hoodie.populate.meta.fields=false`).
-    `also` has columns whose stored values the caller needs for each hit, in the types it wants them.
+    `also` has columns whose stored values the caller needs for each hit, in the types it wants them. `bloom` is the
+    file's bloom filter, where somebody knows it: a file without any of the keys is then not opened.
     """
 
     storage: Storage
@@ -68,6 +52,7 @@ class LookupTask:
     prune_by_ranges: bool = True
     generator: KeyGenerator | None = None
     also: pa.Schema | None = None
+    bloom: BloomFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +75,12 @@ def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
         Corrupt: the base file cannot be read; names it.
     """
     keys, positions = task.keys.load()
+    if task.bloom is not None:
+        passed = task.bloom.contains(keys)
+        keys, positions = keys.filter(pa.array(passed)), positions[passed]
+    if not len(keys):
+        empty = np.empty(0, dtype=np.int64)
+        return FileHits(task.path, empty, empty, None if task.also is None else task.also.empty_table())
     footer = read_footer(task.storage, task.path)
     if task.kind.uses_bloom and task.generator is None:
         keys, positions = _candidates(task, footer, keys, positions)
@@ -111,7 +102,7 @@ def _candidates(
     if task.prune_by_ranges and footer.min_key is not None and footer.max_key is not None:
         # The footer's range is in Java's string order, which is not the order of UTF-8 bytes.
         keep = KeyRange(footer.min_key, footer.max_key).mask(keys).to_numpy(zero_copy_only=False).copy()
-    bloom = footer.bloom()
+    bloom = None if task.bloom is not None else footer.bloom()
     if bloom is not None and keep.any():
         at = np.flatnonzero(keep)
         keep[at] = bloom.contains(keys.take(pa.array(at)))

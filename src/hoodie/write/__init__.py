@@ -2,14 +2,14 @@
 
 from hoodie.write.commit import Committed
 from hoodie.write.evolution import SchemaChange, evolve_schema
+from hoodie.write.job import Engines, Write
 from hoodie.write.keying_options import needs_stored_key
-from hoodie.write.operations import Engines, InstantTaken, Write, delete_partitions, partitions_of, run_write
-from hoodie.write.options import Operation, WriteOptions, parse_operation, parse_write_options
+from hoodie.write.operations import InstantTaken, delete_partitions, partitions_of, run_write
+from hoodie.write.options import Operation, WriteOptions, base_file_options, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch
 from hoodie.write.replace import match_partitions
 from hoodie.write.table_options import (
     create_table,
-    drop_metadata_table,
     ensure_compatible,
     ensure_writable,
     is_writable,
@@ -24,9 +24,9 @@ __all__ = [
     "SchemaChange",
     "Write",
     "WriteOptions",
+    "base_file_options",
     "create_table",
     "delete_partitions",
-    "drop_metadata_table",
     "ensure_compatible",
     "ensure_writable",
     "evolve_schema",

@@ -3,7 +3,8 @@
 1. Nothing is visible before `finish` creates the completed instant, and everything is visible after it.
 2. A file of this write that is not in its statistics (a retried or speculative task wrote it) is deleted before the
    instant completes; the markers tell.
-3. Partition metafiles exist before the instant completes.
+3. Partition metafiles exist before the instant completes, and the metadata table has the write at its instant: readers
+   count it once the instant is completed.
 4. A write that another writer overtook does not complete: it was planned on an older table.
 """
 
@@ -12,23 +13,40 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Fenced, HudiError
 from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
-from hoodie.spec import CommitMetadata, Instant, PartitionMetafile, WriteStat, encode_partition_metafile, marker_dir
+from hoodie.records import from_avro
+from hoodie.spec import (
+    COMPACTION,
+    LOG_COMPACTION,
+    NULL_COMMIT,
+    CommitMetadata,
+    Instant,
+    PartitionMetafile,
+    WriteStat,
+    encode_partition_metafile,
+    keys,
+    marker_dir,
+)
 from hoodie.timeline import Timeline, complete, load_markers
 
 log = logging.getLogger(__name__)
 
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 
+_COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
+_LOCAL = LocalEngine()
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a finished write did. Counts are rows, `size_bytes` is the size of all base files written."""
+    """What a finished write did. Counts are rows, `size_bytes` is the size of all files written."""
 
     instant: str
     completed: str | None
@@ -50,26 +68,40 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a write has done to files, ready to be made visible: what its completed instant will say."""
+    """What a write has done to files, ready to be made visible: what its completed instant will say. `compacted`: it
+    says nothing new, only in other files.
+    """
 
     operation: str
     stats: tuple[WriteStat, ...]
     extra_metadata: Mapping[str, str]
     replaced: Mapping[str, tuple[str, ...]] | None = None
+    compacted: bool = False
 
     @property
     def metadata(self) -> CommitMetadata:
         return CommitMetadata(
             partition_to_write_stats=_by_partition(self.stats),
-            compacted=False,
+            compacted=self.compacted,
             extra_metadata=dict(self.extra_metadata),
             operation_type=self.operation,
             partition_to_replace_file_ids=self.replaced,
         )
 
+    def update(self, inflight: Instant) -> TableUpdate:
+        """What the metadata table has to know of it."""
+        schema = self.extra_metadata.get(keys.SCHEMA_EXTRA)
+        return TableUpdate(
+            instant=inflight.requested,
+            action=inflight.comparable_action,
+            stats=self.stats,
+            schema=from_avro(schema) if schema else None,
+            replaced=self.replaced or {},
+        )
+
     @property
     def files(self) -> tuple[str, ...]:
-        """Paths of the base files written."""
+        """Paths of the files written."""
         return tuple(stat.path for stat in self.stats if stat.path is not None)
 
     @property
@@ -92,40 +124,66 @@ class Outcome:
         )
 
 
-def finish(
-    handle: TableHandle, known: Timeline, inflight: Instant, outcome: Outcome, known_partitions: Iterable[str]
+def finish(  # noqa: PLR0917
+    handle: TableHandle,
+    known: Timeline,
+    inflight: Instant,
+    outcome: Outcome,
+    known_partitions: Iterable[str],
+    engine: Engine = _LOCAL,
+    guard: Callable[[], None] | None = None,
 ) -> Instant:
     """The completed instant: the write is visible now. `known` is the timeline the write was planned on.
+
+    The metadata table says so first; `engine` does what is much work there. `guard` has the last word before the write
+    completes: it raises `Fenced` when this writer may have been taken for dead.
 
     Raises:
         Fenced: another writer rolled this write back meanwhile; nothing became visible.
         Conflict: another write completed or began meanwhile; nothing became visible, this one is still pending.
     """
     remove_losers(handle, inflight.requested, outcome.stats)
-    ensure_alone(handle, known, inflight)
+    ensure_alone(handle, known, inflight, outcome.stats)
     for partition in {stat.partition_path for stat in outcome.stats} - set(known_partitions):
         ensure_partition(handle, partition, inflight.requested)
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
+    if handle.config.has_metadata_table:
+        record_update(handle, outcome.update(inflight), engine, timeline=known)
     try:
+        if guard is not None:
+            guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     except Fenced:
         _remove_own(handle, outcome.files)
+        undo_update(handle, inflight, None, engine)
         drop_leftovers(handle, inflight.requested)
         raise
     drop_leftovers(handle, inflight.requested)
     return done
 
 
-def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant) -> None:
-    """Nothing, when no other write has moved since `known` was loaded.
+def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats: Sequence[WriteStat] = ()) -> None:
+    """Nothing, when no other write has moved since `known` was loaded. `stats`: the files this one has written.
 
     A look, not a lock: writers that honour `Storage.exclusive` never get here together. It catches the others.
+
+    Compactions and log compactions are apart: they work on files that a plan has set aside, so whatever else completes
+    is nothing to them, and their progress is nothing to a write that knew of the plan. A plan that was made meanwhile
+    does not matter either where log files find their slice by completion, to a write that has only written log files:
+    they come after the compaction. In every other case the compaction would leave out what the write has done.
 
     Raises:
         Conflict: one has.
     """
+    if inflight.action in _COMPACTIONS:
+        return
     before = {(one.logical, one.is_completed) for one in known.writes()}
+    planned = {one.logical for one in known.pending() if one.action in _COMPACTIONS}
+    only_logs = all(stat.is_log or stat.prev_commit == NULL_COMMIT for stat in stats)
+    passes_plans = only_logs and known.profile.slicing == "completion"
     for one in timeline_of(handle).writes():
+        if one.logical in planned or (passes_plans and one.action in _COMPACTIONS):
+            continue
         if one.logical != inflight.logical and (one.logical, one.is_completed) not in before:
             raise Conflict(
                 f"Another writer's {one.action} {one.requested} appeared while {inflight.requested} was being written",
@@ -153,7 +211,7 @@ def drop_leftovers(handle: TableHandle, instant: str) -> None:
 
 def remove_losers(handle: TableHandle, instant: str, stats: Sequence[WriteStat]) -> None:
     """Delete the files of this write that are not in its statistics: retried or speculative tasks left them."""
-    kept = {stat.path for stat in stats}
+    kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
     for marker in load_markers(handle.storage, instant) or ():
         if marker.data_path not in kept and handle.storage.delete(marker.data_path):
             log.info("deleted %s, left by a retried task", marker.data_path)

@@ -48,6 +48,8 @@ def evolve_schema(
         wanted = {name.partition(".")[0] for name in (*table.record_key_fields, *table.partition_fields)}
         return SchemaChange(storable(pa.schema([field for field in given if field.name in wanted])), current)
     ensure_boolean(given)
+    if options.partial is not None:
+        return SchemaChange(_partial_schema(options.partial, table, current, given), current)
     if current is None or (options.replaces == "table" and options.operation != "insert_overwrite_table"):
         return SchemaChange(storable(given), storable(given))
     rules = EvolutionRules(
@@ -56,6 +58,28 @@ def evolve_schema(
     )
     table_schema = reconcile(current, given, rules).schema
     return SchemaChange(table_schema, table_schema)
+
+
+def _partial_schema(
+    changed: tuple[str, ...], table: TableConfig, current: pa.Schema | None, given: pa.Schema
+) -> pa.Schema:
+    """The schema of rows that have their keys, their partitions and the `changed` columns, as the table has them."""
+    if current is None:
+        raise Invalid(f"Table {table.name} has no rows to update", remedy="Insert whole rows first")
+    missing = [name for name in changed if name not in given.names]
+    if missing:
+        raise Invalid(f"The input has no column {missing[0]!r}, which is to be updated", column=missing[0])
+    needed = {name.partition(".")[0] for name in (*table.record_key_fields, *table.partition_fields)}
+    kept = pa.schema([field for field in given if field.name in needed or field.name in changed])
+    known = pa.schema([field for field in current if field.name in kept.names])
+    evolution = reconcile(known, kept)
+    if evolution.changes:
+        raise Invalid(
+            f"An update of some columns cannot change the schema of table {table.name}: {evolution.changes[0]}",
+            remedy="Upsert whole rows to change the schema",
+            changes=evolution.changes,
+        )
+    return evolution.schema
 
 
 def _ensure_needed(given: pa.Schema, table: TableConfig, ordering: tuple[str, ...], *, keys: bool) -> None:

@@ -5,11 +5,13 @@
    rows carried over with their commit time and sequence number, new rows appended. No row becomes a Python object.
 3. Memory is bounded by one row group of the old file, one of the new file and the incoming rows of this file group.
 4. A rewrite with neither new nor deleted keys inherits the old footer's bloom filter and key range.
+5. In a table that logs changes a rewrite has a change file beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +33,9 @@ from hoodie.records import (
     with_meta,
 )
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
-from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
+from hoodie.spec import NULL_COMMIT, BaseFileName, LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
 from hoodie.storage import Storage
+from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging
 from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import KEY, PARTITION, RowsRef
 
@@ -61,6 +64,7 @@ class WriteTarget:
     table_name: str
     delete_marker: DeleteMarker | None
     options: BaseFileOptions
+    changes: ChangeLogging | None = None
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -108,12 +112,16 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
     inserts = without_deleted(inserts, task.target.delete_marker)
     footer = None if task.old_path is None else read_footer(task.target.storage, task.old_path)
     stamp = Stamp(task.target, task_id, task.partition, name.text)
-    with _open_writer(task, path, footer, updates) as writer:
+    with _logged(task, task_id) as changes, _open_writer(task, path, footer, updates) as writer:
         if old is not None:
-            for rows in _carried_over(task, old, updates, stamp, counts):
+            for rows in _carried_over(task, old, updates, stamp, counts, changes):
                 writer.write(rows, inherited=True)
         if inserts.num_rows:
-            writer.write(stamp.rows(inserts))
+            fresh = stamp.rows(inserts)
+            writer.write(fresh)
+            if changes is not None:
+                changes.inserted(fresh)
+        cdc_stats = None if changes is None else changes.close()
     written = writer.close()
     took = int((task.target.env.monotonic() - started) * 1000)
     return WriteStat(
@@ -128,8 +136,26 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
         total_write_bytes=written.size_bytes,
         file_size_bytes=written.size_bytes,
         partition_path=task.partition,
+        cdc_stats=cdc_stats,
         runtime=RuntimeStats(total_create_time_ms=took) if old is None else RuntimeStats(total_upsert_time_ms=took),
     )
+
+
+@contextmanager
+def _logged(task: FileTask, task_id: TaskId) -> Iterator[ChangeLog | None]:
+    """The change log of a rewrite in a table that has them."""
+    target = task.target
+    if target.changes is None or task.old_path is None:
+        yield None
+        return
+    name = LogFileName(task.file_id, target.instant, 1, task_id.token, SUFFIX)
+    schema = pa.schema([field for field in target.file_schema if field.name not in _META])
+    changes = ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
+    try:
+        yield changes
+    except BaseException:
+        changes.abort()
+        raise
 
 
 @dataclass(slots=True)
@@ -176,8 +202,8 @@ class Stamp:
         return pa.repeat(pa.scalar(self._file_name, pa.string()), count)
 
 
-def _carried_over(
-    task: FileTask, old_path: str, updates: pa.Table, stamp: Stamp, counts: _Counts
+def _carried_over(  # noqa: PLR0917
+    task: FileTask, old_path: str, updates: pa.Table, stamp: Stamp, counts: _Counts, changes: ChangeLog | None
 ) -> Iterator[pa.Table]:
     schema = task.target.file_schema
     first = 0
@@ -187,12 +213,19 @@ def _carried_over(
         at, matching = _within(task.update_rows, first, size)
         drop, _ = _within(task.drop_rows, first, size)
         rows = updates.slice(matching.start, len(at))
-        yield _merge_batch(task, stored, rows, at, drop, stamp, counts)
+        yield _merge_batch(task, stored, rows, at, drop, stamp, counts, changes)
         first += size
 
 
 def _merge_batch(  # noqa: PLR0917
-    task: FileTask, stored: pa.Table, rows: pa.Table, at: Positions, drop: Positions, stamp: Stamp, counts: _Counts
+    task: FileTask,
+    stored: pa.Table,
+    rows: pa.Table,
+    at: Positions,
+    drop: Positions,
+    stamp: Stamp,
+    counts: _Counts,
+    changes: ChangeLog | None,
 ) -> pa.Table:
     gone = drop
     if len(at):
@@ -208,6 +241,10 @@ def _merge_batch(  # noqa: PLR0917
             fresh = stamp.rows(rows.filter(pa.array(replaced)))
             at = at[replaced]
     counts.deletes += len(gone)
+    if changes is not None:
+        changes.deleted(stored.take(pa.array(gone)))
+        if len(at):
+            changes.updated(stored.take(pa.array(at)), fresh)
     if task.target.populate_meta_fields:
         place = stored.schema.get_field_index(FILE_NAME)
         stored = stored.set_column(place, stored.schema.field(place), stamp.file_names(stored.num_rows))

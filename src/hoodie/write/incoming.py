@@ -120,6 +120,12 @@ class Incoming:
         """Only the rows of `partition`; positions stay what they were."""
         return Incoming(tuple(part for part in self.parts if part.partition == partition), self.schema)
 
+    def holding(self, wanted: Positions) -> Incoming:
+        """Only the parts with some of the positions `wanted`; positions stay what they were."""
+        offsets = np.array([part.offset for part in self.parts], dtype=np.int64)
+        owners = np.unique(np.searchsorted(offsets, wanted, side="right") - 1)
+        return Incoming(tuple(self.parts[n] for n in owners.tolist()), self.schema)
+
     def project(self, columns: Sequence[str]) -> Incoming:
         """The same rows with some columns only. Rows in memory are cut down now: workers get no more of them."""
         schema = pa.schema([self.schema.field(name) for name in columns])

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine, Source, TaskId
 from hoodie.errors import Invalid
+from hoodie.index import Buckets
 from hoodie.records import KeyGenerator, RowOrigin, align
 from hoodie.storage import Storage
 from hoodie.write.incoming import (
@@ -59,16 +60,20 @@ class Keying:
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Where rows go that are too many to stay inline."""
+    """Where rows go that are too many to stay inline. With `buckets` the rows of a partition lie apart by bucket, so
+    that who wants those of one bucket reads no others.
+    """
 
     storage: Storage
     folder: str
     inline_bytes: int
+    buckets: Buckets | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _SpooledPart:
     partition: str
+    bucket: int
     rows: int
     data: SpooledRows
 
@@ -119,7 +124,7 @@ def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:
     if table is not None:
         batches = key_rows(keying, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
         return in_memory(pa.Table.from_batches(list(batches), keying.keyed_schema))
-    return _joined(keying.keyed_schema, source.consume(partial(_spool_rows, keying, spool), "intake"))
+    return _joined(keying.keyed_schema, spool, source.consume(partial(_spool_rows, keying, spool), "intake"))
 
 
 def load_partition_paths(source: Source, keying: Keying) -> tuple[str, ...]:
@@ -135,19 +140,20 @@ def _partition_paths(keying: Keying, _: TaskId, batches: Iterator[pa.RecordBatch
             yield frozenset(paths.unique().to_pylist())
 
 
-def _joined(schema: pa.Schema, results: list[pa.Table | _SpooledPart]) -> Incoming:
-    """All parts by partition path; within one path in the order of arrival, which decides between equal rows."""
+def _joined(schema: pa.Schema, spool: Spool, results: list[pa.Table | _SpooledPart]) -> Incoming:
+    """All parts by partition path and bucket; within one in the order of arrival, which decides between equal rows."""
     if all(isinstance(one, pa.Table) for one in results):
         return in_memory(pa.concat_tables(results) if results else schema.empty_table())
-    found: list[tuple[str, int, MemoryRows | SpooledRows]] = []
+    found: list[tuple[str, int, int, MemoryRows | SpooledRows]] = []
     for one in results:
         if isinstance(one, _SpooledPart):
-            found.append((one.partition, one.rows, one.data))
+            found.append((one.partition, one.bucket, one.rows, one.data))
         else:
-            found.extend((name, rows.num_rows, MemoryRows(rows)) for name, rows in split_by_partition(one))
+            for name, rows in split_by_partition(one):
+                found.extend((name, n, piece.num_rows, MemoryRows(piece)) for n, piece in _by_bucket(spool, rows))
     parts: list[Part] = []
     offset = 0
-    for partition, rows, data in sorted(found, key=lambda one: one[0]):
+    for partition, _, rows, data in sorted(found, key=lambda one: one[:2]):
         parts.append(Part(partition, offset, rows, data))
         offset += rows
     return Incoming(tuple(parts), schema)
@@ -173,20 +179,35 @@ def _write_spool(
     keying: Keying, spool: Spool, task_id: TaskId, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
 ) -> Iterator[_SpooledPart]:
     path = f"{spool.folder}/{task_id.token}.arrow"
-    where: dict[str, list[tuple[int, int]]] = {}
+    where: dict[tuple[str, int], list[tuple[int, int]]] = {}
     written = 0
     with spool.storage.open_output(path) as sink:
         options = pa.ipc.IpcWriteOptions(compression=_SPOOL_CODEC)
         with pa.ipc.new_file(sink, keying.keyed_schema, options=options) as writer:
             for chunk in _chunks(keying, held, rest, spool.inline_bytes):
                 for partition, rows in split_by_partition(chunk):
-                    for batch in rows.combine_chunks().to_batches():
-                        writer.write_batch(batch)
-                        where.setdefault(partition, []).append((written, batch.num_rows))
-                        written += 1
-    for partition, batches in where.items():
+                    for bucket, piece in _by_bucket(spool, rows):
+                        for batch in piece.combine_chunks().to_batches():
+                            writer.write_batch(batch)
+                            where.setdefault((partition, bucket), []).append((written, batch.num_rows))
+                            written += 1
+    for (partition, bucket), batches in where.items():
         data = SpooledRows(spool.storage, path, tuple(batches))
-        yield _SpooledPart(partition, sum(rows for _, rows in batches), data)
+        yield _SpooledPart(partition, bucket, sum(rows for _, rows in batches), data)
+
+
+def _by_bucket(spool: Spool, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of one partition by bucket, in the order of arrival; all of them as bucket 0 where there are none."""
+    if spool.buckets is None:
+        yield 0, rows
+        return
+    keys = rows.column(KEY)
+    numbers = spool.buckets.numbers(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
+    order = np.argsort(numbers, kind="stable")
+    found, starts = np.unique(numbers[order], return_index=True)
+    sorted_rows = rows.take(pa.array(order))
+    for number, first, end in zip(found.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        yield number, sorted_rows.slice(first, end - first)
 
 
 def _chunks(

@@ -1,34 +1,37 @@
-"""The write operations of a copy-on-write table, from rows to a completed instant.
+"""The write operations, from rows to a completed instant.
 
 1. Order of events: evaluate the input once, tag, plan, open the instant, write files, finalise, complete. For bad rows
    found in the first step nothing has been written at all.
 2. A bulk insert writes while it reads, so its instant is opened first; the caller takes it back when the input turns
    out bad.
 3. Every operation is `plan` over values and `run` through an engine; this module only puts them in order.
+4. A merge-on-read table takes changes of stored rows in log files and new rows in base files; everything before that is
+   the same for both kinds of table.
 
 The caller holds the table's writer exclusion, has rolled back failed writes, and undoes this one when it raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie.engine import Arrangement, Engine, Source
+from hoodie.engine import Arrangement, Engine, Source, TaskId
 from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle
-from hoodie.index import FileHits, LookupTask, Positions, find_in_file
-from hoodie.records import newer_wins, to_avro
+from hoodie.index import Positions
+from hoodie.metadata_writer import list_for_writers
+from hoodie.records import to_avro
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
     EMPTY_REPLACE,
+    REPLACE_COMMIT,
     CommitMetadata,
     Instant,
-    InstantTime,
+    MarkerKind,
     WriteStat,
     delete_partition_request,
     encode_requested_replace,
@@ -37,30 +40,43 @@ from hoodie.spec import (
     new_file_id,
     workload_profile,
 )
-from hoodie.timeline import Timeline, create_requested, load_commit_metadata, to_inflight
+from hoodie.spec.change_schema import parse_logging_mode
+from hoodie.timeline import create_requested, load_commit_metadata, to_inflight
 from hoodie.view import FileSlice, View, load_view
+from hoodie.write.buckets import (
+    BucketHomes,
+    load_homes,
+    plan_bucket_files,
+    renewed_rings,
+    settle_rings,
+    spool_buckets,
+    store_rings,
+)
 from hoodie.write.bulk import BulkTask, run_bulk_insert
+from hoodie.write.change_log import ChangeLogging
 from hoodie.write.combine import (
     EMPTY,
-    keys_of,
-    ordering_values,
     plan_combine,
-    root_columns,
     run_combine,
     same_keys,
     sorted_by_key,
 )
 from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
-from hoodie.write.file_sizing import average_record_bytes
+from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef
 from hoodie.write.intake import Keying, Spool, load_partition_paths, local_job, run_intake
-from hoodie.write.options import DuplicatePolicy, WriteOptions
+from hoodie.write.job import Write
+from hoodie.write.log_place import Compactions, log_place, new_group_place, pending_compactions
+from hoodie.write.log_task import LogOptions, LogTask, append_log
+from hoodie.write.look_up import Question, look_up
+from hoodie.write.options import DuplicatePolicy
 from hoodie.write.overwrite import finish_overwrite
 from hoodie.write.plan import (
     PartitionMap,
     PlannedFile,
     SliceHits,
+    goes_to_log,
     place_deletes,
     place_inserts,
     place_upserts,
@@ -79,33 +95,6 @@ _SORTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Engines:
-    """Where a commit may run: threads of the driver, or spread over the cluster (the same object without one)."""
-
-    local: Engine
-    spread: Engine
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One write operation, ready to run.
-
-    `schema` is what rows are cast to, `table_schema` what the table has afterwards (data columns only; None: a delete
-    in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
-    kind whose place this one takes: the write is pending there until the switch.
-    """
-
-    handle: TableHandle
-    timeline: Timeline
-    options: WriteOptions
-    engines: Engines
-    schema: pa.Schema
-    table_schema: pa.Schema | None
-    instant: InstantTime
-    overwritten: TableHandle | None = None
-
-
 class InstantTaken(Conflict):
     """Another writer began an instant of the very same time: what is on storage under it is that writer's, not ours."""
 
@@ -122,7 +111,8 @@ def run_write(write: Write, source: Source) -> Committed:
     keying = Keying(options.keys, write.schema, write.instant, arrival=competes, carried=options.carried_keys)
     if options.writes_while_reading:
         return _bulk_insert(write, source, keying)
-    spool = Spool(write.handle.storage, marker_dir(write.instant) + _SPOOL_SUFFIX, write.options.inline_bytes)
+    buckets = None if options.buckets is None else spool_buckets(options.buckets)
+    spool = Spool(write.handle.storage, marker_dir(write.instant) + _SPOOL_SUFFIX, options.inline_bytes, buckets)
     try:
         incoming = run_intake(source, keying, spool)
         committed = _write_tagged(write, incoming)
@@ -136,11 +126,15 @@ def run_write(write: Write, source: Source) -> Committed:
 
 def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     """The outcome of replacing every file group of `partitions` by nothing."""
-    handle = write.handle
-    view = load_view(handle.storage, handle.config, write.timeline, partitions=partitions)
+    view = _load_view(write, partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
     inflight = _open(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
-    return _finish(write, inflight, [], replaced, partitions)
+    asked = write.options.buckets
+    rings = () if asked is None or not asked.consistent else renewed_rings(write, asked, partitions, view)
+    store_rings(write, rings)
+    committed = _finish(write, inflight, [], replaced, partitions)
+    settle_rings(write, rings)
+    return committed
 
 
 def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
@@ -157,13 +151,24 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     touches = options.looks_up or options.fills_small_files
     held = sum(one.base.size_bytes for one in slices if one.base is not None) if touches else 0
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
-    files = _plan(write, incoming, slices, engine)
+    compactions = pending_compactions(view)
+    homes = None if options.buckets is None else load_homes(write, options.buckets, incoming, view, engine)
+    files = _plan(write, incoming, slices, compactions, engine, homes)
     replaced = _replaced(write, incoming.partitions, slices)
-    action = "commit" if replaced is None else "replacecommit"
+    action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
     work = workload_profile(options.recorded_operation, plan_work(files))
     inflight = _open(write, action, work, replaced or {}, files)
-    stats = engine.run(write_file, _tasks(write, incoming, files), options.operation)
-    return _finish(write, inflight, stats, replaced, {one.partition for one in slices})
+    rings = () if homes is None else homes.rings
+    store_rings(write, rings)
+    tasks = _tasks(write, incoming, files, compactions)
+    if all(isinstance(task, LogTask) for task in tasks):
+        # Log files are written from the rows at hand: only these count, not the files they were looked up in.
+        engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
+    written = engine.run(_write_task, tasks, options.operation)
+    stats = [stat for group in written for stat in group]
+    committed = _finish(write, inflight, stats, replaced, {one.partition for one in slices})
+    settle_rings(write, rings)
+    return committed
 
 
 def _view(write: Write, incoming: Incoming) -> View:
@@ -171,28 +176,50 @@ def _view(write: Write, incoming: Incoming) -> View:
     options = write.options
     everywhere = options.replaces == "table" or (options.index.is_global and options.looks_up)
     partitions = None if everywhere else incoming.partitions
-    return load_view(write.handle.storage, write.handle.config, write.timeline, partitions=partitions)
+    return _load_view(write, partitions)
 
 
-def _plan(write: Write, incoming: Incoming, slices: Sequence[FileSlice], engine: Engine) -> tuple[PlannedFile, ...]:
+def _load_view(write: Write, partitions: Collection[str] | None = None) -> View:
+    """The table, or some of its partitions, by its metadata table where it has one."""
+    handle = write.handle
+    listing = list_for_writers(handle, write.timeline, partitions)
+    return load_view(handle.storage, handle.config, write.timeline, partitions=partitions, listing=listing)
+
+
+def _plan(  # noqa: PLR0917
+    write: Write,
+    incoming: Incoming,
+    slices: Sequence[FileSlice],
+    compactions: Compactions,
+    engine: Engine,
+    homes: BucketHomes | None,
+) -> tuple[PlannedFile, ...]:
     """The files to write. `unique` has one row for each key, `free` the rows that may become new rows of the table."""
     options = write.options
     rows = incoming.positions()
     unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
     partitions = PartitionMap(*_partition_starts(incoming))
-    hits = _look_up(write, incoming, unique, slices, engine, partitions) if options.looks_up else []
+    asked = Question(incoming, unique, partitions)
+    hits = look_up(write, asked, slices, engine, homes) if options.looks_up else []
     if options.operation == "delete" and options.looks_up:
         return place_deletes(hits).files
     free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)
     free = without(free, _deletes(write, incoming))
+    if options.partial is not None:
+        # What a partial row does not say of a new key nobody knows: it has nothing to update.
+        return place_upserts(EMPTY, hits, partitions, move_partitions=False).files
     if options.operation == "upsert" and options.looks_up:
         placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
     else:
         free = _not_stored(write, incoming, free, hits)
         is_sorted = options.operation == "bulk_insert" and options.arrangement in _SORTED
-        placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions)
+        placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
+    if homes is not None:
+        most = sum(len(homes.split(rows)) for rows in placement.inserts.values())
+        uuids = [write.handle.env.uuid() for _ in range(most)]
+        return plan_bucket_files(placement, homes, uuids, to_logs=options.changes_logs)
     record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
-    return plan_files(placement, _fillable(write, slices), record_bytes, options.sizing)
+    return plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
 
 
 def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:
@@ -208,62 +235,6 @@ def _partition_starts(incoming: Incoming) -> tuple[tuple[str, ...], Any]:
     for part in incoming.parts:
         starts.setdefault(part.partition, part.offset)
     return tuple(starts), np.array(list(starts.values()), dtype=np.int64)
-
-
-def _look_up(  # noqa: PLR0917
-    write: Write,
-    incoming: Incoming,
-    unique: Positions,
-    slices: Sequence[FileSlice],
-    engine: Engine,
-    partitions: PartitionMap,
-) -> list[SliceHits]:
-    """Where the keys of the rows `unique` are stored."""
-    options = write.options
-    if not len(unique):
-        return []
-    whole = keys_of(incoming, unique) if options.index.is_global else None
-    by_partition = (
-        {}
-        if whole
-        else {name: keys_of(incoming.of(name), positions) for name, positions in partitions.split(unique).items()}
-    )
-    moves = options.moves_partitions and options.operation == "upsert"
-    ordered = moves and options.merge_rule.ordered_against_stored and options.ordering
-    also = pa.schema([write.schema.field(name) for name in root_columns(options.ordering)]) if ordered else None
-    searched = [(one, one.base) for one in slices if one.base is not None and (whole or one.partition in by_partition)]
-    tasks = [
-        LookupTask(
-            write.handle.storage,
-            base.path,
-            whole or by_partition[one.partition],
-            options.index,
-            options.prune_by_ranges,
-            None if options.populate_meta_fields else options.keys,
-            also,
-        )
-        for one, base in searched
-    ]
-    found = engine.run(find_in_file, tasks, "index")
-    return [
-        SliceHits(one, hits.rows, hits.positions, _wins(write, incoming, partitions, one, hits))
-        for (one, _), hits in zip(searched, found, strict=True)
-        if len(hits.rows)
-    ]
-
-
-def _wins(write: Write, incoming: Incoming, partitions: PartitionMap, one: FileSlice, hits: FileHits) -> Any:
-    """Per hit whether the incoming row beats the stored one; asked only of rows that would leave their partition."""
-    wins = np.ones(len(hits.positions), dtype=bool)
-    away = partitions.elsewhere(hits.positions, one.partition)
-    if hits.stored is None or not away.any():
-        return wins
-    rows = incoming.select(hits.positions[away]).load()
-    stored = hits.stored.filter(pa.array(away))
-    names = write.options.ordering
-    deleted = pa.array(is_deleted(rows, write.options.delete_marker))
-    wins[away] = newer_wins(ordering_values(rows, names), ordering_values(stored, names), deleted)
-    return wins
 
 
 def _without_twins(
@@ -294,7 +265,7 @@ def _not_stored(write: Write, incoming: Incoming, free: Positions, hits: Sequenc
     Raises:
         Invalid: there are such, and the policy is to refuse.
     """
-    present = np.unique(np.concatenate([hit.positions for hit in hits])) if hits else EMPTY
+    present = np.unique(np.concatenate([hit.present for hit in hits])) if hits else EMPTY
     if write.options.duplicate_policy is DuplicatePolicy.FAIL and len(present):
         key = incoming.select(present[:1]).load().column(KEY)[0].as_py()
         raise Invalid(
@@ -305,15 +276,19 @@ def _not_stored(write: Write, incoming: Incoming, free: Positions, hits: Sequenc
     return without(free, present)
 
 
-def _fillable(write: Write, slices: Sequence[FileSlice]) -> Mapping[str, list[FileSlice]]:
+def _fillable(write: Write, slices: Sequence[FileSlice], compactions: Compactions) -> Mapping[str, list[FileSlice]]:
     """Per partition the slices that may take new rows."""
+    options = write.options
     fillable: dict[str, list[FileSlice]] = {}
-    if write.options.fills_small_files:
+    if options.fills_small_files:
         reserved = load_reserved(write.handle.storage, write.timeline)
         for one in slices:
-            if one.base is not None and one.group_id not in reserved:
+            is_open = one.base is not None or options.inserts_to_logs
+            if is_open and one.group_id not in reserved and one.group_id not in compactions:
                 fillable.setdefault(one.partition, []).append(one)
-    return fillable
+    if options.log is None or options.inserts_to_logs:
+        return fillable
+    return {name: fillable_beside_logs(group, options.sizing) for name, group in fillable.items()}
 
 
 def _replaced(
@@ -335,53 +310,123 @@ def _commits(write: Write) -> Iterator[CommitMetadata]:
         yield load_commit_metadata(write.handle.storage, write.handle.profile, instant)
 
 
-def _tasks(write: Write, incoming: Incoming, files: Sequence[PlannedFile]) -> list[FileTask]:
+def _tasks(
+    write: Write, incoming: Incoming, files: Sequence[PlannedFile], compactions: Compactions
+) -> list[FileTask | LogTask]:
     target = _target(write)
-    tasks = []
+    options = write.options
+    tasks: list[FileTask | LogTask] = []
     for file in files:
-        wanted = np.concatenate([file.update_positions, file.insert_positions])
-        old = file.slice.base if file.slice is not None else None
-        tasks.append(
-            FileTask(
-                target=target,
-                partition=file.partition,
-                file_id=new_file_id(write.handle.env.uuid(), 0) if file.slice is None else file.slice.file_id,
-                old_path=None if old is None else old.path,
-                old_instant="" if old is None else old.name.instant,
-                rows=incoming.select(wanted) if len(wanted) else RowsRef((), None, incoming.schema),
-                update_rows=file.update_rows,
-                drop_rows=file.drop_rows,
-                merge_rule=write.options.merge_rule,
-                ordering=write.options.ordering,
-            )
-        )
+        if options.log is not None and options.changes_logs and goes_to_log(file, inserts_too=options.inserts_to_logs):
+            tasks.append(_log_task(write, target, options.log, incoming, file, compactions))
+        else:
+            tasks.append(_file_task(write, target, incoming, file))
     return tasks
+
+
+def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: PlannedFile) -> FileTask:
+    old = file.slice.base if file.slice is not None else None
+    return FileTask(
+        target=target,
+        partition=file.partition,
+        file_id=_file_id(write, file),
+        old_path=None if old is None else old.path,
+        old_instant="" if old is None else old.name.instant,
+        rows=_rows_of(incoming, file),
+        update_rows=file.update_rows,
+        drop_rows=file.drop_rows,
+        merge_rule=write.options.merge_rule,
+        ordering=write.options.ordering,
+    )
+
+
+def _log_task(  # noqa: PLR0917
+    write: Write,
+    target: WriteTarget,
+    log: LogOptions,
+    incoming: Incoming,
+    file: PlannedFile,
+    compactions: Compactions,
+) -> LogTask:
+    if file.slice is None:
+        place = new_group_place(_file_id(write, file), write.instant)
+    else:
+        pending = compactions.get(file.slice.group_id)
+        logs_changes = write.handle.config.cdc_enabled
+        place = log_place(write.handle.profile.slicing, file.slice, write.instant, pending, logs_changes=logs_changes)
+    keys_only = incoming.project([KEY])
+    return LogTask(
+        target=target,
+        log=log,
+        place=place,
+        partition=file.partition,
+        rows=_rows_of(incoming, file),
+        update_rows=file.update_rows,
+        gone=keys_only.select(file.drop_positions) if len(file.drop_positions) else _no_rows(keys_only),
+        gone_rows=file.drop_rows,
+        ordering=write.options.ordering,
+        is_partial=write.options.partial is not None,
+    )
+
+
+def _write_task(task_id: TaskId, task: FileTask | LogTask) -> tuple[WriteStat, ...]:
+    return append_log(task_id, task) if isinstance(task, LogTask) else (write_file(task_id, task),)
+
+
+def _rows_of(incoming: Incoming, file: PlannedFile) -> RowsRef:
+    """The rows of updates, then those of inserts."""
+    wanted = np.concatenate([file.update_positions, file.insert_positions])
+    return incoming.select(wanted) if len(wanted) else _no_rows(incoming)
+
+
+def _no_rows(incoming: Incoming) -> RowsRef:
+    return RowsRef((), None, incoming.schema)
+
+
+def _file_id(write: Write, file: PlannedFile) -> str:
+    if file.slice is not None:
+        return file.slice.file_id
+    return file.new_file_id or new_file_id(write.handle.env.uuid(), 0)
 
 
 def _target(write: Write) -> WriteTarget:
     options = write.options
+    schema = write.schema if write.table_schema is None else write.table_schema
+    if options.partial is not None:
+        schema = pa.schema([write.schema.field(name) for name in options.partial])
     return WriteTarget(
         storage=write.handle.storage,
         env=write.handle.env,
         instant=write.instant,
-        schema=write.schema if write.table_schema is None else write.table_schema,
+        schema=schema,
         dropped=options.dropped_columns,
         populate_meta_fields=options.populate_meta_fields,
         blank="" if options.operation == "bulk_insert" else None,
         table_name=write.handle.config.name,
         delete_marker=options.delete_marker,
         options=options.base_file,
+        changes=_changes(write.handle),
     )
+
+
+def _changes(handle: TableHandle) -> ChangeLogging | None:
+    """How the table logs changes; None when it does not."""
+    if not handle.config.cdc_enabled:
+        return None
+    by_name = handle.profile.slicing == "completion"
+    marker = MarkerKind.CREATE if by_name else MarkerKind.APPEND
+    return ChangeLogging(parse_logging_mode(handle.config.cdc_logging_mode), marker)
 
 
 def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     handle = write.handle
     replaced, known = None, frozenset[str]()
     if write.options.replaces == "table":
-        slices = load_view(handle.storage, handle.config, write.timeline).slices_at()
+        slices = _load_view(write).slices_at()
         known = frozenset(one.partition for one in slices)
         replaced = plan_replaced(slices, known)
-    inflight = _open(write, "commit" if replaced is None else "replacecommit", None, replaced or {}, ())
+    action = handle.config.write_action if replaced is None else REPLACE_COMMIT
+    inflight = _open(write, action, None, replaced or {}, ())
     task = BulkTask(_target(write), keying, write.options.sizing.max_file_bytes)
     stats = run_bulk_insert(source, task, write.options.arrangement)
     return _finish(write, inflight, stats, replaced, known)
@@ -432,5 +477,7 @@ def _finish(
     if write.overwritten is not None:
         done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)
     else:
-        done = finish(write.handle, write.timeline, inflight, outcome, known_partitions)
+        done = finish(
+            write.handle, write.timeline, inflight, outcome, known_partitions, write.engines.spread, write.guard
+        )
     return outcome.committed(done, options.operation)

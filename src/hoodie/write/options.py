@@ -5,7 +5,7 @@ Behaviour first, then performance. Keys and defaults are Hudi's (`hoodie config 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from hoodie.config import Config
 from hoodie.engine import Arrangement
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index import IndexKind
+from hoodie.index import IndexKind, KeyParts, parse_index_kind
 from hoodie.records import (
     COMMIT_TIME,
     EVENT_TIME,
@@ -25,9 +25,10 @@ from hoodie.records import (
     parse_codec,
 )
 from hoodie.records.deletion import DeleteMarker, delete_marker
-from hoodie.spec import FormatProfile, TableConfig
+from hoodie.spec import BlockKind, FormatProfile, TableConfig
 from hoodie.write.file_sizing import SizingOptions
 from hoodie.write.keying_options import key_generator
+from hoodie.write.log_task import LogOptions
 
 Operation = Literal[
     "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
@@ -41,7 +42,9 @@ _REPLACED: dict[Operation, Replaces] = {
     "delete_partition": "partitions",
 }
 _ROW_GROUP = "hoodie.parquet.block.size"
+_HASH_FIELD = "hoodie.bucket.index.hash.field"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+_BLOCK_KINDS = {"avro": BlockKind.AVRO_DATA, "parquet": BlockKind.PARQUET_DATA, "hfile": BlockKind.HFILE_DATA}
 _OVERWRITING_PAYLOADS = {"OverwriteWithLatestAvroPayload"}
 _EVENT_TIME_PAYLOADS = {"DefaultHoodieRecordPayload", "EventTimeAvroPayload"}
 
@@ -55,12 +58,26 @@ class DuplicatePolicy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class BucketOptions:
+    """A bucket index: the number of buckets of a partition (of a new one, if `consistent`) and what is hashed. With
+    `fixed_ids` writers that do not wait for each other give a bucket the same file id.
+    """
+
+    consistent: bool
+    count: int
+    parts: KeyParts
+    fixed_ids: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options of one write operation on one table.
 
-    Behaviour: what is stored. `replaces` says what the new rows take the place of. Performance: `local_job_bytes`
-    (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a task keeps in memory
-    before it spools).
+    Behaviour: what is stored. `replaces` says what the new rows take the place of, `log` how log files are written
+    (None: a copy-on-write table), `partial` names the columns an update changes (None: rows are whole), `buckets` is
+    the bucket index of a table that has one. Performance:
+    `local_job_bytes` (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a
+    task keeps in memory before it spools).
     """
 
     operation: Operation
@@ -68,8 +85,10 @@ class WriteOptions:
     keys: KeyGenerator
     carried_keys: bool
     index: IndexKind
+    buckets: BucketOptions | None
     moves_partitions: bool
     prune_by_ranges: bool
+    prune_by_metadata: bool
     combine: bool
     merge_rule: MergeRule
     ordering: tuple[str, ...]
@@ -77,6 +96,8 @@ class WriteOptions:
     arrangement: Arrangement
     sizing: SizingOptions
     base_file: BaseFileOptions
+    log: LogOptions | None
+    partial: tuple[str, ...] | None
     populate_meta_fields: bool
     dropped_columns: tuple[str, ...]
     delete_marker: DeleteMarker | None
@@ -88,6 +109,16 @@ class WriteOptions:
     def recorded_operation(self) -> str:
         """The operation as the commit names it: rows in the place of all others are an overwrite, however made."""
         return "INSERT_OVERWRITE_TABLE" if self.replaces == "table" else self.operation.upper()
+
+    @property
+    def changes_logs(self) -> bool:
+        """Whether changes of stored rows go to log files."""
+        return self.log is not None and self.replaces == "nothing"
+
+    @property
+    def inserts_to_logs(self) -> bool:
+        """Whether new rows go to log files, too."""
+        return self.changes_logs and self.index.sees_logs and self.operation != "bulk_insert"
 
     @property
     def looks_up(self) -> bool:
@@ -106,7 +137,7 @@ class WriteOptions:
     @property
     def writes_while_reading(self) -> bool:
         """A bulk insert that needs no look at other rows writes in its single pass over the input."""
-        return self.operation == "bulk_insert" and not self.combine
+        return self.operation == "bulk_insert" and not self.combine and self.buckets is None
 
 
 def parse_operation(text: str) -> Operation:
@@ -135,38 +166,46 @@ def parse_write_options(
     *,
     whole_table: bool = False,
     rows_have_keys: bool = False,
+    partial: Collection[str] | None = None,
 ) -> WriteOptions:
     """Options for `operation` on the table described by `table`; `stored_key` is any record key it already holds.
 
     With `whole_table` the rows take the place of all the table has (save mode overwrite). `rows_have_keys`: the rows
-    carry `_hoodie_record_key`, which names them in a table that makes its keys automatically.
+    carry `_hoodie_record_key`, which names them in a table that makes its keys automatically. `partial` are the columns
+    of rows that do not have all of the table's: an update of these.
 
     Raises:
         Invalid: a value outside its range. Unsupported: a value `hoodie` cannot honour.
     """
     carried_keys = rows_have_keys and not table.record_key_fields and operation in ("upsert", "delete")
     _ensure_possible(operation, config, table, carried_keys)
-    index = IndexKind(config.text("hoodie.index.type").upper())
+    index = parse_index_kind(config.text("hoodie.index.type"))
     moves = {
+        IndexKind.RECORD_INDEX: "hoodie.record.index.update.partition.path",
         IndexKind.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
         IndexKind.GLOBAL_BLOOM: "hoodie.bloom.index.update.partition.path",
     }
     rule = _merge_rule(config, table)
+    ordering = _ordering(config, table, rule)
     return WriteOptions(
         operation=operation,
         replaces="table" if whole_table else _REPLACED.get(operation, "nothing"),
         keys=key_generator(table, profile, config, stored_key),
         carried_keys=carried_keys,
         index=index,
+        buckets=_buckets(operation, config, table, partial) if index is IndexKind.BUCKET else None,
         moves_partitions=index.is_global and config.flag(moves[index]),
         prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
+        prune_by_metadata=config.flag("hoodie.bloom.index.use.metadata"),
         combine=_combines(operation, config),
         merge_rule=rule,
-        ordering=_ordering(config, table, rule),
+        ordering=ordering,
         duplicate_policy=_duplicate_policy(config),
         arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode").upper()),
         sizing=_sizing(config),
-        base_file=_base_file(config, table),
+        base_file=base_file_options(config, table),
+        log=_log(config, table, profile, ordering),
+        partial=None if partial is None else _partial(operation, table, profile, partial),
         populate_meta_fields=table.populate_meta_fields,
         dropped_columns=table.partition_fields if table.drop_partition_columns else (),
         delete_marker=_delete_marker(config, table),
@@ -192,6 +231,83 @@ def _ensure_possible(operation: Operation, config: Config, table: TableConfig, c
             remedy="Use operation insert, or leave the option out",
             key=_DROP_DUPLICATES,
         )
+
+
+def _buckets(
+    operation: Operation, config: Config, table: TableConfig, partial: Collection[str] | None
+) -> BucketOptions:
+    fields = table.record_key_fields
+    if not fields:
+        raise Invalid(
+            f"Table {table.name} makes its keys automatically, so no bucket can be found again",
+            remedy="Make the table with hoodie.datasource.write.recordkey.field, or leave hoodie.index.type out",
+        )
+    hashed = tuple(config.list(_HASH_FIELD)) if config.is_set(_HASH_FIELD) else fields
+    strange = [name for name in hashed if name not in fields]
+    if strange:
+        raise Invalid(
+            f"{_HASH_FIELD} names {', '.join(strange)}, which the record key does not have",
+            remedy=f"Use some of {', '.join(fields)}",
+            key=_HASH_FIELD,
+        )
+    consistent = config.text("hoodie.index.bucket.engine").upper() == "CONSISTENT_HASHING"
+    if consistent and not table.is_merge_on_read:
+        raise Invalid(
+            f"Table {table.name} is copy-on-write, and consistent hashing is for merge-on-read tables",
+            remedy="Use hoodie.index.bucket.engine=SIMPLE, or make a merge-on-read table",
+            key="hoodie.index.bucket.engine",
+        )
+    asks = config.flag(_DROP_DUPLICATES) or _duplicate_policy(config) is not DuplicatePolicy.NONE
+    if table.is_merge_on_read and (partial is not None or (operation == "insert" and asks)):
+        raise Unsupported(
+            f"Table {table.name} has a bucket index, which knows where a key belongs and not whether log files have it",
+            remedy="Use operation upsert with whole rows",
+        )
+    return BucketOptions(
+        consistent=consistent,
+        count=config.integer("hoodie.bucket.index.num.buckets"),
+        parts=KeyParts(fields, hashed),
+        fixed_ids=config.text("hoodie.write.concurrency.mode").upper() == "NON_BLOCKING_CONCURRENCY_CONTROL",
+    )
+
+
+def _log(config: Config, table: TableConfig, profile: FormatProfile, ordering: tuple[str, ...]) -> LogOptions | None:
+    if not table.is_merge_on_read:
+        return None
+    late = profile.capabilities.late_log_headers
+    if len(ordering) > 1 and not late:
+        raise Unsupported(
+            f"Table {table.name} has {len(ordering)} ordering fields, and deletes in log files of version "
+            f"{table.table_version} can have one ordering value",
+            remedy="Use one ordering field, or make the table with version 8 or later",
+        )
+    return LogOptions(
+        kind=_BLOCK_KINDS[config.text("hoodie.logfile.data.block.format").lower()],
+        positions=config.flag("hoodie.write.record.positions"),
+        late_headers=late,
+        marker=profile.log_marker,
+        block_bytes=config.integer("hoodie.logfile.data.block.max.size"),
+        file_bytes=config.integer("hoodie.logfile.max.size"),
+    )
+
+
+def _partial(
+    operation: Operation, table: TableConfig, profile: FormatProfile, columns: Collection[str]
+) -> tuple[str, ...]:
+    """The columns among `columns` that an update changes: not those that name the row and its place."""
+    if operation != "upsert":
+        raise Invalid(f"Rows with some of the columns can only update, not {operation}", remedy="Pass whole rows")
+    if not (table.is_merge_on_read and profile.capabilities.late_log_headers):
+        raise Unsupported(
+            f"Table {table.name} ({table.table_type}, version {table.table_version}) cannot store updates of some "
+            "columns: only log files of version 8 and later can",
+            remedy="Read the rows, change them, and upsert them whole",
+        )
+    named = {*table.record_key_fields, *table.partition_fields}
+    changed = tuple(name for name in columns if name not in named)
+    if not changed:
+        raise Invalid("The rows have no column to update beside keys and partitions", remedy="Add the new values")
+    return changed
 
 
 def _combines(operation: Operation, config: Config) -> bool:
@@ -256,10 +372,13 @@ def _sizing(config: Config) -> SizingOptions:
         auto_split=config.flag("hoodie.copyonwrite.insert.auto.split"),
         looked_at_commits=config.integer("_hoodie.record.size.estimator.max.commits"),
         footer_bytes=config.integer("hoodie.record.size.estimator.average.metadata.size"),
+        log_ratio=config.number("hoodie.logfile.to.parquet.compression.ratio"),
+        fills_beside_logs=max(0, config.integer("hoodie.merge.small.file.group.candidates.limit")),
     )
 
 
-def _base_file(config: Config, table: TableConfig) -> BaseFileOptions:
+def base_file_options(config: Config, table: TableConfig) -> BaseFileOptions:
+    """How base files of the table are written, whoever writes them."""
     bloom = BloomOptions(
         filter_type=config.text("hoodie.bloom.index.filter.type").upper(),  # type: ignore[arg-type]
         entries=config.integer("hoodie.index.bloom.num_entries"),

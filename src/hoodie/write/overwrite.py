@@ -105,9 +105,9 @@ def run_switch(storage: Storage, switch: Switch, env: Env) -> Instant:
     handle = TableHandle(storage, config, profile_of(config), env)
     for partition in switch.partitions:
         ensure_partition(handle, partition, switch.instant)
-    instant = Instant(switch.instant, "commit", State.INFLIGHT)
+    instant = Instant(switch.instant, config.write_action, State.INFLIGHT)
     with suppress(Conflict):
-        create_requested(storage, handle.profile, switch.instant, "commit")
+        create_requested(storage, handle.profile, switch.instant, instant.action)
     with suppress(Conflict):
         to_inflight(storage, handle.profile, instant)
     done = complete(storage, handle.profile, instant, switch.payload, env, config.timezone)

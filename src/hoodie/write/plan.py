@@ -1,6 +1,7 @@
 """What a write does to file groups: pure functions from positions, hits and sizes to the files to be written.
 
 1. A `PlannedFile` says which incoming rows update which rows of an old base file, which are appended, which rows go.
+   Whether that is done by a new base file or by a log file is one question more (`goes_to_log`).
 2. Every kept incoming row ends up in at most one planned file as an insert; it may update more than one stored row when
    the table holds a key twice.
 3. Nothing here reads storage or knows engines.
@@ -16,7 +17,7 @@ import numpy as np
 from hoodie.index import Positions
 from hoodie.spec import PartitionWork
 from hoodie.view import FileSlice
-from hoodie.write.file_sizing import SizingOptions, SmallFile, plan_fills
+from hoodie.write.file_sizing import SizingOptions, SmallFile, plan_fills, slice_bytes
 
 EMPTY: Positions = np.empty(0, dtype=np.int64)
 
@@ -29,18 +30,29 @@ def _none() -> Positions:
 class SliceHits:
     """Index hits in one file slice, ordered by file row. `wins` says where the incoming row beats the stored one.
 
-    `wins` is only looked at for hits in another partition than the incoming row's own.
+    `wins` is only looked at for hits in another partition than the incoming row's own. `gone` are places of hits whose
+    row was deleted in a log file, as far as that was asked.
     """
 
     slice: FileSlice
     rows: Positions
     positions: Positions
     wins: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    gone: Positions = field(default_factory=_none)
+
+    @property
+    def present(self) -> Positions:
+        """Positions of the rows whose key is stored."""
+        return np.delete(self.positions, self.gone) if len(self.gone) else self.positions
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file to write: the next version of `slice`, or a new file group in `partition` when that is None."""
+    """One file to write: the next version of `slice`, or a new file group in `partition` when that is None.
+
+    `drop_positions` are the incoming rows whose keys take the rows `drop_rows` away. `new_file_id` names the new group
+    where the index says what it is called.
+    """
 
     partition: str
     slice: FileSlice | None
@@ -48,6 +60,13 @@ class PlannedFile:
     update_positions: Positions = field(default_factory=_none)
     insert_positions: Positions = field(default_factory=_none)
     drop_rows: Positions = field(default_factory=_none)
+    drop_positions: Positions = field(default_factory=_none)
+    new_file_id: str | None = None
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether every changed row is a known row of the base file: -1 stands for one that nobody has looked for."""
+        return not (self.update_rows < 0).any() and not (self.drop_rows < 0).any()
 
     @property
     def changes(self) -> bool:
@@ -113,6 +132,7 @@ def place_upserts(
                 update_rows=hit.rows[here],
                 update_positions=hit.positions[here],
                 drop_rows=hit.rows[moved],
+                drop_positions=hit.positions[moved],
             )
         )
         settled.extend((hit.positions[here], hit.positions[lost]))
@@ -122,13 +142,33 @@ def place_upserts(
 
 def place_deletes(hits: Sequence[SliceHits]) -> Placement:
     """Every stored row whose key was found goes."""
-    files = (PlannedFile(hit.slice.partition, hit.slice, drop_rows=hit.rows) for hit in hits)
+    files = (
+        PlannedFile(hit.slice.partition, hit.slice, drop_rows=hit.rows, drop_positions=hit.positions) for hit in hits
+    )
     return Placement(tuple(file for file in files if file.changes), {})
 
 
-def place_inserts(positions: Positions, partitions: PartitionMap) -> Placement:
-    """All rows are new."""
-    return Placement((), partitions.split(positions))
+def place_inserts(positions: Positions, partitions: PartitionMap, hits: Sequence[SliceHits] = ()) -> Placement:
+    """All rows are new. Those whose key is gone from a slice (see `SliceHits.gone`) come back where it was."""
+    files = tuple(
+        PlannedFile(
+            hit.slice.partition, hit.slice, update_rows=hit.rows[hit.gone], update_positions=hit.positions[hit.gone]
+        )
+        for hit in hits
+        if len(hit.gone)
+    )
+    homeless = without(positions, np.concatenate([file.update_positions for file in files])) if files else positions
+    return Placement(files, partitions.split(homeless))
+
+
+def goes_to_log(file: PlannedFile, *, inserts_too: bool) -> bool:
+    """Whether a merge-on-read table takes these changes in a log file and not in a new base file.
+
+    Changes of stored rows do. New rows of a group only where `inserts_too`: with an index that finds keys in log files.
+    A small file that is filled up is written anew, with all that changes in it. A new group begins with a base file:
+    that is smaller, and some readers see no group without one.
+    """
+    return file.slice is not None and (inserts_too or not len(file.insert_positions))
 
 
 def plan_files(
@@ -136,13 +176,15 @@ def plan_files(
 ) -> tuple[PlannedFile, ...]:
     """All files to write: changed slices first topped up, then small ones, then new file groups.
 
-    `fillable` holds, per partition, the slices that may take inserts.
+    `fillable` holds, per partition, the slices that may take inserts. One with changes of rows that are not known takes
+    none: it could not be written anew.
     """
     changed = {(file.partition, file.slice.file_id): file for file in placement.files if file.slice is not None}
     fresh: list[PlannedFile] = []
     for partition, positions in placement.inserts.items():
-        slices = {one.file_id: one for one in fillable.get(partition, ())}
-        small = [SmallFile(one.file_id, one.base.size_bytes) for one in slices.values() if one.base is not None]
+        blind = {file_id for (where, file_id), file in changed.items() if where == partition and not file.knows_rows}
+        slices = {one.file_id: one for one in fillable.get(partition, ()) if one.file_id not in blind}
+        small = [SmallFile(one.file_id, slice_bytes(one, sizing)) for one in slices.values()]
         first = 0
         for fill in plan_fills(len(positions), small, record_bytes, sizing):
             rows = positions[first : first + fill.rows]

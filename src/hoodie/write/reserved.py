@@ -39,6 +39,7 @@ def ensure_free(groups: Iterable[GroupId], reserved: frozenset[GroupId]) -> None
         raise Conflict(
             f"{len(taken)} file groups to be changed are input of a pending clustering, for example {file_id} in "
             f"partition {partition!r}",
-            remedy="Let the clustering finish (or roll it back) with Apache Hudi, then retry",
+            remedy="Let the clustering finish (or roll it back) with Apache Hudi, then retry; a resize of buckets is "
+            "carried out by Table.resize_buckets, too",
             groups=len(taken),
         )

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -19,14 +18,8 @@ from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for, profile_of
-from hoodie.spec.keys import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
-    METADATA_TABLE_DIR,
-    SLASH_DATES,
-)
+from hoodie.spec.change_schema import parse_logging_mode
+from hoodie.spec.keys import CDC_ENABLED, CDC_LOGGING_MODE, DELETE_FIELD, DELETE_MARKER, SLASH_DATES
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
 from hoodie.write.keying_options import key_generator
@@ -38,7 +31,6 @@ KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
 ORDERING = "hoodie.table.ordering.fields"
 MERGE_MODE = "hoodie.write.record.merge.mode"
 DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
-METADATA_ENABLE = "hoodie.metadata.enable"
 _TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
@@ -78,6 +70,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
     name = config.text("hoodie.table.name") if config.is_set("hoodie.table.name") else storage.uri.rsplit("/", 1)[-1]
     return NewTable(
         name=name,
+        table_type=config.text("hoodie.datasource.write.table.type").upper(),  # type: ignore[arg-type]
         database=_set_text(config, "hoodie.database.name") or "",
         record_key_fields=record_fields,
         partition_fields=fields,
@@ -93,6 +86,8 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         drop_partition_columns=config.flag(DROP_COLUMNS),
         timestamp_options=timestamp_options(config.explicit),
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
+        cdc_enabled=config.flag(CDC_ENABLED),
+        cdc_logging_mode=parse_logging_mode(config.text(CDC_LOGGING_MODE)),
         timezone=config.text("hoodie.table.timeline.timezone").upper(),  # type: ignore[arg-type]
         create_schema=None if schema is None else to_avro(schema, name),
     )
@@ -104,52 +99,32 @@ def timestamp_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_writable(table: TableConfig) -> bool:
-    """Whether this package can write to tables of this type, base file format and change logging."""
-    return not table.is_merge_on_read and table.base_file_format == "PARQUET" and not table.cdc_enabled
+    """Whether this package can write to tables of this base file format."""
+    return table.base_file_format == "PARQUET"
 
 
 def ensure_writable(handle: TableHandle, config: Config) -> None:
     """Nothing, if this package can write to the table.
 
     Raises:
-        Unsupported: a merge-on-read table, another base file format, another version asked for.
-        Invalid: the table has a metadata table and the options do not say what to do with it.
+        Unsupported: another base file format, another version asked for.
     """
     table = handle.config
-    if table.is_merge_on_read:
-        raise Unsupported(f"Table {table.name} is merge-on-read", remedy="Write it with Apache Hudi for now")
     if table.base_file_format != "PARQUET":
         raise Unsupported(
             f"Table {table.name} has {table.base_file_format} base files", remedy="Only Parquet is written"
         )
-    if table.cdc_enabled:
-        raise Unsupported(f"Table {table.name} logs changes (CDC)", remedy="Write it with Apache Hudi for now")
+    if table.cdc_enabled and not table.populate_meta_fields:
+        raise Unsupported(
+            f"Table {table.name} logs changes (CDC) and has no meta columns",
+            remedy="Make it with hoodie.populate.meta.fields=true, or without hoodie.table.cdc.enabled",
+        )
     asked = "hoodie.write.table.version"
     if config.is_set(asked) and config.integer(asked) != table.table_version:
         raise Unsupported(
             f"Table {table.name} has version {table.table_version}, the options ask for {config.text(asked)}",
-            remedy=f"Leave {asked} out: tables keep their version (no upgrade or downgrade yet)",
+            remedy=f"Leave {asked} out, or use `hoodie upgrade`; with hoodie.write.auto.upgrade=true writes do so",
         )
-    if table.has_metadata_table and not (config.is_set(METADATA_ENABLE) and not config.flag(METADATA_ENABLE)):
-        raise Invalid(
-            f"Table {table.name} has a metadata table, which hoodie cannot keep up to date yet",
-            remedy=f"Set {METADATA_ENABLE}=false to drop it with this write; Apache Hudi builds it again when asked",
-            key=METADATA_ENABLE,
-        )
-
-
-def drop_metadata_table(handle: TableHandle, config: Config) -> TableHandle:
-    """The handle without a metadata table. The properties go first: a reader never trusts a half-deleted one.
-
-    Like Hudi 1.2 it empties the two properties and removes the metadata table's folder; definitions of indexes
-    (`.hoodie/.index_defs`) stay, so that Hudi can build them again.
-    """
-    if not handle.config.has_metadata_table:
-        return handle
-    emptied = {key: "" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT) if key in handle.config.raw}
-    stored = store_table_config(handle.storage, handle.config, handle.config.with_changes(emptied), handle.env)
-    handle.storage.delete_dir(METADATA_TABLE_DIR)
-    return replace(handle, config=stored)
 
 
 def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool = False) -> None:

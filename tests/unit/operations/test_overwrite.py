@@ -127,3 +127,12 @@ def test_table_without_partitions_is_one(version: int) -> None:
     lake.table.delete_partition("")
     assert lake.values() == {}
     lake.ensure_sound()
+
+
+def test_versions_that_a_clean_took_are_not_missed_after_their_group_was_replaced() -> None:
+    lake = Lake(9, {"hoodie.clean.automatic": "false"})
+    for number in range(4):
+        lake.upsert(row("a", str(number), number))
+    lake.table.clean(**{"hoodie.clean.commits.retained": "1"})
+    lake.write("insert_overwrite", [row("b", "new", 9)])
+    assert lake.table.validate() == []

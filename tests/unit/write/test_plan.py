@@ -127,3 +127,13 @@ def test_sorted_inserts_keep_their_order_over_files() -> None:
 def test_positions_elsewhere() -> None:
     assert PARTITIONS.elsewhere(np.array([0, 3, 4]), "p").tolist() == [False, False, True]
     assert PARTITIONS.elsewhere(np.array([0, 4]), "unknown").tolist() == [True, True]
+
+
+def test_slice_with_changes_of_unknown_rows_is_not_filled_up() -> None:
+    one = slice_of("p", "a-0", 100)
+    placed = place_upserts(np.arange(3), [hits(one, [-1], [1])], PARTITIONS, move_partitions=False)
+    files = plan_files(placed, {"p": [one]}, 10, SIZING)
+    assert [(file.slice, numbers(file.insert_positions)) for file in files] == [(one, []), (None, [0, 2])]
+    known = place_upserts(np.arange(3), [hits(one, [7], [1])], PARTITIONS, move_partitions=False)
+    (file,) = plan_files(known, {"p": [one]}, 10, SIZING)
+    assert numbers(file.insert_positions) == [0, 2]

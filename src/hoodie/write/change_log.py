@@ -1,0 +1,120 @@
+"""What a rewrite of a base file changed, as a change-data file beside it (change data capture).
+
+1. Only rewrites log changes: of a new base file every row is new, of a replaced group every row is gone, and a log
+   file's changes are what merging it does. Readers know that.
+2. One file for each base file, one block for each `BLOCK_ROWS` changes; none when nothing changed. It is announced by a
+   marker like the base file, so that a rollback takes both.
+3. An updated row is one change, with the row before and the row after as the table's mode asks for them.
+
+Memory: the changes of one file group that have not filled a block. Format: `docs/format/log-files.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block
+from hoodie.records import to_avro
+from hoodie.spec import LogFileName, MarkerKind, marker_path
+from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema
+from hoodie.storage import OutputFile, Storage
+
+BLOCK_ROWS = 131_072
+SUFFIX = ".cdc"
+KEY = "_hoodie_record_key"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLogging:
+    """How a table logs changes: its `mode`, and how change files are announced."""
+
+    mode: str
+    marker: MarkerKind
+
+
+@dataclass(slots=True)
+class ChangeLog:
+    """The changes of one base file on their way into its change file. Tables given to it are in the file's schema."""
+
+    storage: Storage
+    logging: ChangeLogging
+    table_name: str
+    schema: pa.Schema
+    partition: str
+    name: LogFileName
+    _pending: list[pa.Table] = field(default_factory=list)
+    _rows: int = 0
+    _file: OutputFile | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name.text}" if self.partition else self.name.text
+
+    def updated(self, before: pa.Table, after: pa.Table) -> None:
+        """Row i of `after` took the place of row i of `before`."""
+        self._add("u", after.column(KEY), before, after)
+
+    def deleted(self, before: pa.Table) -> None:
+        self._add("d", before.column(KEY), before, None)
+
+    def inserted(self, after: pa.Table) -> None:
+        self._add("i", after.column(KEY), None, after)
+
+    def close(self) -> dict[str, int] | None:
+        """The path and size in bytes of the change file; None when there were no changes and so no file."""
+        self._flush()
+        if self._file is None:
+            return None
+        size_bytes = self._file.tell()
+        self._file.close()
+        return {self.path: size_bytes}
+
+    def abort(self) -> None:
+        """Leave no file behind."""
+        if self._file is not None:
+            self._file.abort()
+
+    def _add(self, op: str, keys: pa.ChunkedArray, before: pa.Table | None, after: pa.Table | None) -> None:
+        count = len(keys)
+        if not count:
+            return
+        self._pending.append(pa.table(dict(self._columns(op, keys, before, after))))
+        self._rows += count
+        if self._rows >= BLOCK_ROWS:
+            self._flush()
+
+    def _columns(
+        self, op: str, keys: pa.ChunkedArray, before: pa.Table | None, after: pa.Table | None
+    ) -> Iterator[tuple[str, pa.Array | pa.ChunkedArray]]:
+        mode, count = self.logging.mode, len(keys)
+        yield "op", pa.repeat(pa.scalar(op), count)
+        if mode in (OP_KEY_ONLY, DATA_BEFORE):
+            yield "record_key", keys
+        else:
+            yield "ts_ms", pa.repeat(pa.scalar(self.name.instant), count)
+        if mode in (DATA_BEFORE, DATA_BEFORE_AFTER):
+            yield "before", self._images(before, count)
+        if mode == DATA_BEFORE_AFTER:
+            yield "after", self._images(after, count)
+
+    def _images(self, rows: pa.Table | None, count: int) -> pa.Array:
+        kind = pa.struct(list(self.schema))
+        if rows is None:
+            return pa.nulls(count, kind)
+        columns = [rows.column(name).combine_chunks() for name in self.schema.names]
+        return pa.StructArray.from_arrays(columns, fields=list(self.schema))
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        if self._file is None:
+            self.storage.create(marker_path(self.name.instant, self.path, self.logging.marker), b"")
+            self._file = self.storage.open_output(self.path)
+        schema = change_schema(self.logging.mode, to_avro(self.schema, self.table_name))
+        header = {HeaderKey.INSTANT_TIME: self.name.instant, HeaderKey.SCHEMA: schema}
+        content = encode_avro_content(pa.concat_tables(self._pending).combine_chunks(), schema)
+        self._file.write(encode_block(BlockKind.CDC_DATA, header, content))
+        self._pending, self._rows = [], 0

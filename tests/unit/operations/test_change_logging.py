@@ -1,0 +1,123 @@
+"""Tables that log changes: change files beside rewritten base files, read back by change queries."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.logs import HeaderKey, read_blocks
+from hoodie.spec.change_schema import change_schema, parse_logging_mode
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
+
+ON = "hoodie.table.cdc.enabled"
+MODE = "hoodie.table.cdc.supplemental.logging.mode"
+MODES = ["OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"]
+
+Change = tuple[str, Any, Any]
+
+
+def changes_of(lake: Lake, begin: str) -> list[Change]:
+    """Operation, `v` before and `v` after of each change that completed after `begin`."""
+    found = lake.table.scan(query="cdc", begin=begin).read_all().to_pylist()
+    images = [[json.loads(one[side] or "null") for side in ("before", "after")] for one in found]
+    made = [(one["op"], *(image and image["v"] for image in pair)) for one, pair in zip(found, images, strict=True)]
+    return sorted(made, key=repr)
+
+
+def change_files(lake: Lake) -> list[str]:
+    return [path for path in lake.files() if path.endswith(".cdc")]
+
+
+def end(lake: Lake) -> str:
+    newest = lake.table.timeline().completed_writes()[-1]
+    return newest.requested if lake.version == 6 else str(newest.completed)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["copy on write", "merge on read"])
+def test_updates_inserts_and_deletes_are_read_as_they_happened(version: int, mode: str, kind: str) -> None:
+    make = Lake if kind == "copy on write" else logged_lake
+    lake = make(version, **({"options": {ON: "true", MODE: mode}} if make is Lake else {ON: "true", MODE: mode}))
+    lake.upsert(row("a", "1"), row("b", "1"), row("c", "1"))
+    begin = end(lake)
+    lake.upsert(row("a", "2", 2), row("n", "1", 2))
+    lake.write("delete", [row("b", "", 3)])
+    assert changes_of(lake, begin) == [("d", "1", None), ("i", None, "1"), ("u", "1", "2")]
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_commit_names_the_change_file_and_its_block_has_hudis_schema(version: int, mode: str) -> None:
+    lake = Lake(version, {ON: "true", MODE: mode.lower()})
+    lake.upsert(row("a", "1"), row("b", "1"))
+    assert change_files(lake) == []
+    lake.upsert(row("a", "2", 2))
+    ((path, size),) = (item for stat in lake.commits()[-1].write_stats() for item in (stat[1].cdc_stats or {}).items())
+    assert change_files(lake) == [path]
+    (block,) = read_blocks(lake.storage, path, size)
+    said = json.loads(block.header[HeaderKey.SCHEMA])
+    names = {"OP_KEY_ONLY": ["op", "record_key"], "DATA_BEFORE": ["op", "record_key", "before"]}
+    assert [field["name"] for field in said["fields"]] == names.get(mode, ["op", "ts_ms", "before", "after"])
+    assert lake.table.config.cdc_logging_mode == mode
+
+
+def test_a_rewrite_that_changes_nothing_has_no_change_file() -> None:
+    lake = Lake(9, {ON: "true"})
+    lake.upsert(row("a", "1", 5))
+    lake.upsert(row("a", "late", 1), row("x", "1", 1, part="q"))
+    assert change_files(lake) == []
+
+
+def test_rows_that_move_to_another_partition_are_a_delete_there_and_an_insert_here() -> None:
+    lake = Lake(9, {ON: "true", "hoodie.index.type": "GLOBAL_SIMPLE"})
+    lake.upsert(row("a", "1"), row("b", "1"), row("c", "1", part="q"))
+    begin = end(lake)
+    lake.upsert(row("a", "2", 2, part="q"))
+    assert changes_of(lake, begin) == [("d", "1", None), ("i", None, "2")]
+
+
+def test_a_write_that_died_leaves_no_change_file(version: int) -> None:
+    lake = Lake(version, {ON: "true"})
+    lake.upsert(row("a", "1"), row("b", "1"))
+    from hoodie.config import resolve  # noqa: PLC0415
+    from hoodie.engine import LocalEngine  # noqa: PLC0415
+    from hoodie.services import Request, write_table  # noqa: PLC0415
+    from hoodie.table import as_source  # noqa: PLC0415
+
+    def change(storage: Any) -> None:
+        rows = as_source(table_of([row("a", "2", 2)]))
+        write_table(storage, Request("upsert", rows, resolve({}), LocalEngine(1)), Awake())
+
+    world = lake.files()
+    counted = CountingStorage(lake.storage)
+    change(counted)
+    closed = next(call.n for call in counted.calls if call.op == "close" and call.path.endswith(".cdc"))
+    again = Lake(version, {ON: "true"})
+    for path, data in world.items():
+        again.storage.put(path, data)
+    with pytest.raises(Crash):
+        change(CountingStorage(again.storage, crash_at=closed + 1))
+    assert len(change_files(again)) == 1
+    again.upsert(row("z", "1", part="z"))
+    assert change_files(again) == []
+    again.ensure_sound()
+
+
+def test_no_such_mode_and_no_meta_columns_are_refused() -> None:
+    with pytest.raises(Invalid, match="EVERYTHING"):
+        parse_logging_mode("EVERYTHING")
+    lake = Lake(9, {ON: "true", "hoodie.populate.meta.fields": "false"})
+    with pytest.raises(Unsupported, match="no meta columns"):
+        lake.upsert(row("a"))
+
+
+def test_the_schema_text_names_the_row_once_and_refers_to_it() -> None:
+    record = '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":[]}'
+    said = json.loads(change_schema("DATA_BEFORE_AFTER", record))
+    assert said["namespace"] == "hoodie.t"
+    assert said["fields"][2]["type"][1] == {"type": "record", "name": "t_record", "fields": []}
+    assert said["fields"][3]["type"] == ["null", "t_record"]
