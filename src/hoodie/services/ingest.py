@@ -1,34 +1,33 @@
-"""One write from its options to its completed instant: exclusion, healing, planning, taking back, save modes.
+"""One write from its options to its completed instant: healing, planning, running, taking back.
 
-1. A write holds the table's writer exclusion from the first look at the table to the last file it deletes.
+1. The caller holds the table's writer exclusion from the first look at the table to the last file that is deleted.
 2. Everything that can be refused without looking at rows is refused before anything changes: options against the table,
    schemas, what this package cannot write.
-3. A write that fails takes itself back: no file, no instant, and no table if it was to make one. When even that fails,
-   the next write rolls it back.
-4. Save mode overwrite is one commit when the table stays of its kind; see `hoodie.write.overwrite` for the other case.
+3. A write that fails takes itself back: no file, no instant. When even that fails, the next write rolls it back.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source
-from hoodie.env import Env
-from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
+from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid
 from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import FILES
+from hoodie.metadata_writer import METADATA_ENABLE, drop_partitions, ensure_metadata
 from hoodie.read import load_newest_schema
-from hoodie.records import KEY_FIELD, read_footer, storable, without_meta
-from hoodie.services.rollback import heal, take_back
-from hoodie.spec import keys, profile_of
-from hoodie.storage import Storage
-from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
+from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
+from hoodie.services.resizing.resize import drop_dead_resizes
+from hoodie.services.undoing.heartbeat import holding_heartbeat
+from hoodie.services.undoing.left_behind import take_back
+from hoodie.services.undoing.rollback import heal
+from hoodie.services.upgrading.upgrade import upgrade_if_asked
+from hoodie.timeline import Timeline, new_instant_time
 from hoodie.view import list_partitions, load_view
 from hoodie.write import (
     Committed,
@@ -36,29 +35,20 @@ from hoodie.write import (
     InstantTaken,
     Operation,
     Write,
-    create_table,
     delete_partitions,
-    drop_metadata_table,
     ensure_compatible,
     ensure_writable,
     evolve_schema,
-    is_writable,
-    load_switch,
     match_partitions,
     needs_stored_key,
-    parse_operation,
     parse_write_options,
     partitions_of,
-    plan_table,
-    run_switch,
     run_write,
 )
 
 log = logging.getLogger(__name__)
 
-SaveMode = Literal["append", "overwrite", "ignore", "error", "errorifexists"]
-
-_OPERATION = "hoodie.datasource.write.operation"
+_PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _LOCAL = LocalEngine()
 
@@ -68,7 +58,8 @@ class Request:
     """What is to be written: the operation, its rows, its options, and who does the work.
 
     `partitions` names the partitions a partition delete is about (`*` stands for any text); without them the options or
-    the rows say it. `whole_table` is save mode overwrite: the rows take the place of all others.
+    the rows say it. `whole_table` is save mode overwrite: the rows take the place of all others. `partial`: rows have
+    some of the table's columns, and an upsert changes these only.
     """
 
     operation: Operation
@@ -77,79 +68,18 @@ class Request:
     engine: Engine
     partitions: tuple[str, ...] | None = None
     whole_table: bool = False
+    partial: bool = False
 
 
-def write_table(storage: Storage, request: Request, env: Env) -> Committed:
-    """The outcome of one operation on the table that exists at `storage`.
-
-    Raises:
-        Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
-    """
-    load_table_config(storage, env)  # without a table there is nothing to hold
-    with storage.exclusive(request.operation):
-        return _written(load_handle(storage, env), request)
-
-
-def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:
-    """The outcome of a write in a save mode; the table is made if need be. None when mode `ignore` found a table."""
-    exists = is_table(storage) or _continue_switch(storage, env)
-    if exists and mode in ("error", "errorifexists"):
-        raise Invalid(
-            f"A Hudi table exists at {storage.uri}", remedy='Use mode "append" to write to it', path=storage.uri
-        )
-    if exists and mode == "ignore":
-        return None
-    if request.operation == "delete" and mode == "overwrite":
-        raise Invalid("A delete cannot overwrite", remedy='Use mode "append" with operation delete', mode=mode)
-    if not exists:
-        return _first_write(storage, request, env)
-    if mode == "overwrite" and request.operation in ("upsert", "insert", "bulk_insert"):
-        return _overwritten(storage, request, env)
-    return write_table(storage, request, env)
-
-
-def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env) -> Operation:
-    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically.
-
-    Rows of such a table that were read from it carry their keys, so they are updates.
-    """
-    if config.is_set(_OPERATION):
-        return parse_operation(config.text(_OPERATION))
-    if mode == "append" and is_table(storage):
-        keyed = bool(load_table_config(storage, env).record_key_fields) or _have_keys(schema)
-    else:
-        keyed = config.is_set("hoodie.datasource.write.recordkey.field")
-    return parse_operation(config.text(_OPERATION)) if keyed else "insert"
-
-
-def _have_keys(schema: pa.Schema | None) -> bool:
+def have_keys(schema: pa.Schema | None) -> bool:
+    """Whether rows carry their record keys."""
     return schema is not None and KEY_FIELD in schema.names
 
 
-def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
-    """A write that makes the table. When it fails, there is no table."""
-    if request.source is None or request.operation in ("delete", "delete_partition"):
-        raise Invalid(
-            f"There is no table at {storage.uri} to {request.operation} from", remedy="Check the path", path=storage.uri
-        )
-    schema = storable(without_meta(request.source.schema))
-    made = False
-    with storage.exclusive(request.operation):
-        try:
-            if not is_table(storage):
-                create_table(storage, request.config, schema, env)
-                made = True
-            return _written(load_handle(storage, env), request)
-        except (CommitUnknown, Fenced, InstantTaken):
-            raise
-        except Exception:
-            _discard(storage, env, made=made)
-            raise
-
-
-def _written(handle: TableHandle, request: Request) -> Committed:
-    """The caller holds the writer exclusion."""
+def write_held(handle: TableHandle, request: Request) -> Committed:
+    """The outcome of one operation on a table whose writer exclusion the caller holds. Raises as `write_table`."""
     config = request.config
+    handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
     timeline = timeline_of(handle)
@@ -161,18 +91,40 @@ def _written(handle: TableHandle, request: Request) -> Committed:
         handle.profile,
         _stored_key(handle, timeline, schema),
         whole_table=request.whole_table,
-        rows_have_keys=_have_keys(schema),
+        rows_have_keys=have_keys(schema),
+        partial=_partial_columns(request),
     )
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
-    handle = drop_metadata_table(handle, config)
-    timeline = heal(handle, _LOCAL, timeline)
+    handle = _without_unwanted_metadata(handle, config)
+    timeline = heal(handle, _LOCAL, timeline, config)
+    timeline = drop_dead_resizes(handle, _LOCAL, timeline, config)
+    if handle.config.has_metadata_table:
+        handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
+    handle = ensure_metadata(handle, config, timeline, request.engine)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
-    return _run(Write(handle, timeline, options, engines, change.write_schema, change.table_schema, instant), request)
+    with holding_heartbeat(handle, instant, config) as beat:
+        write = Write(handle, timeline, options, engines, change.write_schema, change.table_schema, instant)
+        return run_request(replace(write, guard=None if beat is None else beat.ensure_alive), request)
 
 
-def _run(write: Write, request: Request) -> Committed:
+def _without_unwanted_metadata(handle: TableHandle, config: Config) -> TableHandle:
+    """The handle without a metadata table that the options say is to go: no rollback has to keep it up to date then."""
+    is_off = config.is_set(METADATA_ENABLE) and not config.flag(METADATA_ENABLE)
+    return drop_partitions(handle, (FILES,)) if is_off and handle.config.has_metadata_table else handle
+
+
+def _partial_columns(request: Request) -> tuple[str, ...] | None:
+    """The columns an update of some columns is about; None when rows are whole."""
+    config, source = request.config, request.source
+    if config.is_set(_PARTIAL_SCHEMA):
+        return tuple(from_avro(config.text(_PARTIAL_SCHEMA)).names)
+    return tuple(without_meta(source.schema).names) if request.partial and source is not None else None
+
+
+def run_request(write: Write, request: Request) -> Committed:
+    """The outcome of a write that is ready to run; when it fails it takes itself back. Raises as `write_table`."""
     home = write.overwritten or write.handle
     try:
         if request.operation == "delete_partition":
@@ -193,67 +145,6 @@ def _run(write: Write, request: Request) -> Committed:
         raise
 
 
-def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
-    """Save mode overwrite of a table that exists."""
-    load_table_config(storage, env)
-    with storage.exclusive("overwrite"):
-        handle = load_handle(storage, env)
-        difference = _difference(handle, request.config)
-        if difference is None:
-            return _written(
-                handle,
-                Request(request.operation, request.source, request.config, request.engine, whole_table=True),
-            )
-        log.info("overwrite makes a new table: %s", difference)
-        return _replaced_by_another_kind(handle, request)
-
-
-def _difference(handle: TableHandle, config: Config) -> str | None:
-    """Why a table made by these options would be another kind than the one there; None when it would not."""
-    if not is_writable(handle.config):
-        return f"{handle.config.name} is a table this package does not write"
-    try:
-        ensure_compatible(config, handle.config, whole_table=True)
-    except (Invalid, Unsupported) as difference:
-        return str(difference)
-    return None
-
-
-def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
-    if request.source is None:
-        raise Invalid("An overwrite needs rows", remedy="Pass them as data")
-    timeline = timeline_of(old)
-    config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
-    new = TableHandle(old.storage, config, profile_of(config), old.env)
-    options = parse_write_options(request.operation, request.config, config, new.profile)
-    change = evolve_schema(options, config, None, request.source.schema, request.config)
-    return _run(
-        Write(
-            handle=new,
-            timeline=Timeline(new.profile, ()),
-            options=options,
-            engines=Engines(_LOCAL, request.engine),
-            schema=change.write_schema,
-            table_schema=change.table_schema,
-            instant=new_instant_time(new.env, config.timezone, timeline.last_time()),
-            overwritten=old,
-        ),
-        request,
-    )
-
-
-def _continue_switch(storage: Storage, env: Env) -> bool:
-    """Whether an overwrite that died after its point of no return was found, and is finished now."""
-    if load_switch(storage) is None:
-        return False
-    with storage.exclusive("finish overwrite"):
-        switch = None if is_table(storage) else load_switch(storage)
-        if switch is not None:
-            log.info("finishing the interrupted overwrite %s", switch.instant)
-            run_switch(storage, switch, env)
-    return is_table(storage)
-
-
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
     existing = list_partitions(write.handle.storage)
     if request.partitions is not None:
@@ -272,17 +163,3 @@ def _stored_key(handle: TableHandle, timeline: Timeline, schema: pa.Schema | Non
     slices = load_view(handle.storage, handle.config, timeline).slices_at()
     footers = (read_footer(handle.storage, one.base.path) for one in slices if one.base is not None)
     return next((footer.min_key for footer in footers if footer.min_key is not None), None)
-
-
-def _discard(storage: Storage, env: Env, *, made: bool) -> None:
-    """Remove the table that a failed first write made, if nothing was ever committed to it."""
-    with suppress(HudiError):
-        if made:
-            if timeline_of(load_handle(storage, env)).completed():
-                return
-            for partition in list_partitions(storage):
-                metafile = keys.PARTITION_METAFILE_PREFIX
-                storage.delete(f"{partition}/{metafile}" if partition else metafile)
-        elif is_table(storage) or any(True for _ in storage.list(keys.HOODIE_DIR)):
-            return
-        storage.delete_dir(keys.HOODIE_DIR)

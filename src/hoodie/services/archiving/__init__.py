@@ -1,0 +1,1 @@
+"""Old instants leave the active timeline for the history."""

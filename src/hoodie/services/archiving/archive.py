@@ -1,0 +1,359 @@
+"""Move the oldest instants from the timeline to the history, so that listing the timeline stays short.
+
+1. The history gets the instants first; when it has them, their files leave the timeline. In between an instant is in
+   both, which readers see as one; nothing is ever in neither.
+2. Files leave in an order that never tells a lie: pending states first (all at once), so that no instant looks
+   pending again; then completed cleans and rollbacks; then completed writes, one after the other from the oldest on,
+   because everything before the first write on the timeline counts as committed and a hole would not.
+3. An archiver that died after 1 left instants that are in the history already. They show by a missing requested file,
+   or are chosen again: they are not written twice, only deleted.
+4. Every file is read at most once, in parallel, and a bounded number of bytes at a time. Files without content are not
+   read.
+5. Then the history itself is kept small: files of a level merged into one (version 8 and later), small archives merged
+   where that is asked for (version 6).
+
+The caller holds the table's writer exclusion. What goes is decided in `archive_plan`. Bytes: `docs/format/history.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hoodie.config import Config
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import FILES
+from hoodie.notebook import html_table
+from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
+from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_archive, plan_archive
+from hoodie.services.cleaning.facts import load_last_clean
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.undoing.rollback_checks import ensure_no_restore
+from hoodie.spec import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    COMPLETED_WRITE_ACTIONS,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    Instant,
+    InstantTime,
+    State,
+    archived_schema,
+    encode_archived_state,
+    format_instant_millis,
+    keys,
+    marker_dir,
+)
+from hoodie.storage import FileInfo, NestedStorage, Storage
+from hoodie.timeline import (
+    HistoryRow,
+    Timeline,
+    append_archive,
+    append_history,
+    compact_history,
+    furthest,
+    list_archives,
+    list_state_files,
+    load_archived_logicals,
+    load_history,
+    merge_archives,
+    settle_merge,
+)
+
+log = logging.getLogger(__name__)
+
+THREADS = 16
+PORTION_BYTES = 16 << 20
+PORTION_FILES = 512
+"""Bytes and number of state files that are in memory at a time."""
+
+_ARCHIVED_ACTIONS = COMPLETED_WRITE_ACTIONS | {CLEAN, ROLLBACK}
+_PLANNED_ACTIONS = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING})
+_FILES_PER_TASK = 32
+
+Logical = tuple[InstantTime, str]
+_StateFile = tuple[Instant, FileInfo]
+_States = Mapping[Logical, Sequence[_StateFile]]
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What was archived: instants, the state files that left the timeline and their bytes, the file of the history they
+    went to (None: they were there already), and how many files of the history were made by merging.
+    """
+
+    instants: int
+    files: int
+    size_bytes: int
+    history_file: str | None
+    merged: int
+    duration_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "instants": self.instants,
+            "files": self.files,
+            "size_bytes": self.size_bytes,
+            "history_file": self.history_file,
+            "merged": self.merged,
+            "duration_ms": self.duration_ms,
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self.instants:,} instants archived", (), list(self.as_json().items()))
+
+
+def archive(
+    handle: TableHandle, config: Config, engine: Engine, *, around: Timeline | None = None
+) -> ArchiveResult | None:
+    """What was archived; None when nothing had to be. `around` is the timeline of the table that the metadata table at
+    `handle` describes.
+
+    Raises:
+        Corrupt: an instant that is to be archived, or the history, is damaged. Nothing left the timeline then.
+        Unavailable: a restore is pending.
+    """
+    del engine  # instants are small files on one driver; nothing here is worth a job
+    clock = handle.env.monotonic()
+    options = parse_archive_options(config)
+    states = _load_states(handle)
+    timeline = Timeline(handle.profile, furthest(one for found in states.values() for one, _ in found))
+    ensure_no_restore(timeline)
+    planned = _plan(handle, options, timeline, around)
+    going = {one.logical: one for one in (*planned.instants, *_left_behind(timeline, states))}
+    known = _in_history(handle, going.values())
+    # What looks left behind and is not in the history only lacks its requested file.
+    going = {one.logical: one for one in planned.instants} | {at: going[at] for at in known}
+    if not going:
+        return None
+    fresh = sorted(going[at] for at in going.keys() - known)
+    path = _write(handle, options, states, fresh) if fresh else None
+    _remove(handle, states, sorted(going.values()))
+    files = [file for at in going for _, file in states[at]]
+    log.info("archived %d instants", len(going))
+    return ArchiveResult(
+        instants=len(going),
+        files=len(files),
+        size_bytes=sum(file.size_bytes for file in files),
+        history_file=path,
+        merged=_tidy(handle, options),
+        duration_ms=int((handle.env.monotonic() - clock) * 1000),
+    )
+
+
+def preview_archive(handle: TableHandle, config: Config, *, around: Timeline | None = None) -> ServicePreview:
+    """What `archive` would move now: a step for each instant. Writes nothing. Raises as it does."""
+    options = parse_archive_options(config)
+    states = _load_states(handle)
+    timeline = Timeline(handle.profile, furthest(one for found in states.values() for one, _ in found))
+    planned = _plan(handle, options, timeline, around)
+    steps = tuple(
+        PreviewStep(
+            "archive",
+            "",
+            None,
+            tuple(file.path for _, file in states[one.logical]),
+            sum(file.size_bytes for _, file in states[one.logical]),
+            f"{one.action} {one.requested} is one of the oldest",
+        )
+        for one in planned.instants
+    )
+    return ServicePreview("archive", steps, planned.notes)
+
+
+def _load_states(handle: TableHandle) -> _States:
+    """The files of every logical instant, requested ones first. One listing."""
+    found: dict[Logical, list[_StateFile]] = defaultdict(list)
+    for instant, file in list_state_files(handle.storage, handle.profile, handle.config.timezone):
+        found[instant.logical].append((instant, file))
+    return {at: sorted(files, key=lambda one: one[0].state) for at, files in found.items()}
+
+
+def _plan(handle: TableHandle, options: ArchiveOptions, timeline: Timeline, around: Timeline | None) -> PlannedArchive:
+    """What goes. Nothing is read for it while there are few instants, which is so after most commits."""
+    if not may_archive(timeline, options):
+        return PlannedArchive(notes=(f"archiving begins above {options.most_commits} completed commits",))
+    return plan_archive(timeline, options, _facts(handle, timeline, around))
+
+
+def _facts(handle: TableHandle, timeline: Timeline, around: Timeline | None) -> ArchiveFacts:
+    compacted: InstantTime | None = None
+    if FILES in handle.config.metadata_partitions:
+        own = timeline_of(load_handle(NestedStorage(handle.storage, keys.METADATA_TABLE_DIR), handle.env))
+        compacted = max((one.requested for one in own.completed() if one.action == COMMIT), default="")
+    return ArchiveFacts(
+        now=handle.env.now(),
+        timezone=handle.config.timezone,
+        is_merge_on_read=handle.config.is_merge_on_read,
+        last_clean=load_last_clean(handle, timeline),
+        compacted=compacted,
+        around=around,
+    )
+
+
+def _left_behind(timeline: Timeline, states: _States) -> Iterator[Instant]:
+    """Completed instants whose requested file is gone: an archiver that died may have left them."""
+    for one in timeline.completed():
+        if one.action in _ARCHIVED_ACTIONS and states[one.logical][0][0].state is not State.REQUESTED:
+            yield one
+
+
+def _in_history(handle: TableHandle, going: Iterable[Instant]) -> frozenset[Logical]:
+    """Those of the instants that the history has already."""
+    wanted = {one.logical for one in going}
+    if not wanted:
+        return frozenset()
+    if handle.profile.history_form == "log_files":
+        # A run writes one file, so only the newest can have what is still on the timeline.
+        settle_merge(handle.storage, handle.profile.history_dir)
+        folder = handle.profile.history_dir
+        own = [file for file in list_archives(handle.storage, folder) if file.path.startswith(f"{folder}/")]
+        return frozenset(one for file in own[-1:] for one in load_archived_logicals(handle.storage, file)) & wanted
+    first, last = min(wanted)[0], max(wanted)[0]
+    archived = load_history(handle.storage, handle.profile, first[:-1], last)  # from before `first`: it counts itself
+    return frozenset(one.instant.logical for one in archived) & wanted
+
+
+def _write(handle: TableHandle, options: ArchiveOptions, states: _States, fresh: Sequence[Instant]) -> str:
+    storage, profile = handle.storage, handle.profile
+    if profile.history_form == "log_files":
+        entries = _entries(handle, states, fresh)
+        schema = archived_schema(profile.dialect)
+        return append_archive(storage, profile.history_dir, schema, _blocks(entries, options.batch))
+    rows = _rows(handle, states, fresh)
+    file = append_history(storage, profile.history_dir, fresh[0].requested, fresh[-1].requested, rows)
+    return f"{profile.history_dir}/{file.name}"
+
+
+def _rows(handle: TableHandle, states: _States, fresh: Iterable[Instant]) -> Iterator[list[HistoryRow]]:
+    """Rows of the history of version 8 and later, in portions."""
+    needed = (_Needed(one, tuple(_needed_files(states[one.logical]))) for one in fresh)
+    for portion in _portions(needed, lambda one: one.files):
+        contents = _load(handle.storage, [file for one in portion for _, file in one.files])
+        yield [_row(one, contents) for one in portion]
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """An instant and those of its files that the history wants."""
+
+    instant: Instant
+    files: tuple[_StateFile, ...]
+
+
+def _needed_files(files: Sequence[_StateFile]) -> Iterator[_StateFile]:
+    for instant, file in files:
+        is_plan = instant.action in _PLANNED_ACTIONS and (
+            instant.state is State.REQUESTED or instant.action in (REPLACE_COMMIT, CLUSTERING)
+        )
+        if instant.is_completed or is_plan:
+            yield instant, file
+
+
+def _row(needed: _Needed, contents: Mapping[str, bytes]) -> HistoryRow:
+    metadata, plan = b"", None
+    for instant, file in needed.files:
+        if instant.is_completed:
+            metadata = contents[file.path]
+        else:  # of replacing commits the inflight file says more than the requested one, if it says anything
+            plan = contents[file.path] or plan
+    return HistoryRow(needed.instant, metadata, plan)
+
+
+def _entries(handle: TableHandle, states: _States, fresh: Iterable[Instant]) -> Iterator[bytes]:
+    """Entries of the archive of version 6: one for each state file."""
+    files = (state for one in fresh for state in states[one.logical])
+    for portion in _portions(files, lambda one: (one,)):
+        contents = _load(handle.storage, [file for _, file in portion])
+        for instant, file in portion:
+            changed = format_instant_millis(file.modified_ms, handle.config.timezone)
+            yield encode_archived_state(instant, changed, contents[file.path], file.path, handle.profile.dialect)
+
+
+def _blocks(entries: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
+    block: list[bytes] = []
+    for entry in entries:
+        block.append(entry)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _portions(items: Iterable[_Item], files_of: Callable[[_Item], Iterable[_StateFile]]) -> Iterator[list[_Item]]:
+    """Items whose files are together of moderate size and number."""
+    portion: list[_Item] = []
+    size = count = 0
+    for item in items:
+        for _, file in files_of(item):
+            size += file.size_bytes
+            count += 1
+        portion.append(item)
+        if size >= PORTION_BYTES or count >= PORTION_FILES:
+            yield portion
+            portion, size, count = [], 0, 0
+    if portion:
+        yield portion
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    storage: Storage
+    paths: tuple[str, ...]
+
+
+def _load(storage: Storage, files: Iterable[FileInfo]) -> dict[str, bytes]:
+    """Content of files by path."""
+    contents = {file.path: b"" for file in files}
+    full = [file.path for file in files if file.size_bytes]
+    loaded = LocalEngine(THREADS).run(_read_files, _tasks(storage, full), "read instants")
+    contents.update(zip(full, (data for part in loaded for data in part), strict=True))
+    return contents
+
+
+def _read_files(_: TaskId, task: _Files) -> list[bytes]:
+    return [task.storage.read(path) for path in task.paths]
+
+
+def _delete_files(_: TaskId, task: _Files) -> None:
+    for path in task.paths:
+        task.storage.delete(path)
+
+
+def _tasks(storage: Storage, paths: Sequence[str]) -> list[_Files]:
+    portion = max(1, min(_FILES_PER_TASK, -(-len(paths) // THREADS)))
+    return [_Files(storage, tuple(paths[at : at + portion])) for at in range(0, len(paths), portion)]
+
+
+def _remove(handle: TableHandle, states: _States, going: Iterable[Instant]) -> None:
+    """Take the files of instants off the timeline, and markers that are left of them."""
+    files = [(one, state, file.path) for one in going for state, file in states[one.logical]]
+    engine = LocalEngine(THREADS)
+    pending = [path for _, state, path in files if not state.is_completed]
+    engine.run(_delete_files, _tasks(handle.storage, pending), "archive")
+    others = [path for one, state, path in files if state.is_completed and one.action in (CLEAN, ROLLBACK)]
+    engine.run(_delete_files, _tasks(handle.storage, others), "archive")
+    for one, state, path in files:
+        if state.is_completed and one.action not in (CLEAN, ROLLBACK):
+            handle.storage.delete(path)
+    gone = {marker_dir(one.requested) for one, _, _ in files}
+    for folder in handle.storage.list_dir(keys.TEMP_DIR).dirs:
+        if folder in gone:
+            handle.storage.delete_dir(folder)
+
+
+def _tidy(handle: TableHandle, options: ArchiveOptions) -> int:
+    """How many files of the history were made by merging others."""
+    storage, folder = handle.storage, handle.profile.history_dir
+    if handle.profile.history_form == "parquet_files":
+        return compact_history(storage, folder, options.history)
+    return 0 if options.merge is None else int(merge_archives(storage, folder, options.merge) is not None)

@@ -1,0 +1,215 @@
+"""Which instants leave the timeline for the history: the oldest commits but for what somebody still needs there.
+
+1. Archiving begins above `most_commits` completed writes and would leave `fewest_commits`. Both are raised when the
+   cleaner keeps more commits, plus two, so that its earliest commit stays on the timeline.
+2. Writes go in order of requested time and only before the first that has to stay. What has to stay begins with the
+   earliest of
+   a. the last completed write before the first pending one (or that one): files of pending writes must not be taken
+      for committed ones, as everything before the start of the timeline is;
+   b. the first of the delta commits that are counted for the next compaction (merge-on-read, counting triggers);
+   c. the first replacing commit whose replaced files may still be there: from the last clean's earliest commit on, or
+      from a savepoint before it that kept such files; any, when nothing was ever cleaned. Without it on the timeline
+      its replaced groups would be back;
+   d. what the metadata table has not compacted: its log blocks count because the timeline has their commits;
+   e. in a metadata table, the first commit of the table around it;
+   f. the first savepoint; or, beyond savepoints, only the saved commits themselves;
+   g. where asked for, the earliest commit of the last clean.
+3. Completed cleans and rollbacks go with the commits around them; in version 6, by the same counts as commits, each
+   action for itself.
+4. Savepoints, restores and index builds are never archived.
+
+Pure; `archive` gathers the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from hoodie.errors import Invalid
+from hoodie.services.archiving.options import ArchiveOptions
+from hoodie.services.cleaning.facts import LastClean
+from hoodie.services.cleaning.retention import earliest_retained
+from hoodie.spec import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMPLETED_WRITE_ACTIONS,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    InstantTime,
+    TimeZone,
+    parse_instant_time,
+)
+from hoodie.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFacts:
+    """What is known beside the timeline. `compacted`: the newest completed compaction of the metadata table, empty text
+    when there was none yet, None when there is no metadata table. `around`: the timeline of the table that this
+    metadata table describes.
+    """
+
+    now: datetime
+    timezone: TimeZone
+    is_merge_on_read: bool
+    last_clean: LastClean | None = None
+    compacted: InstantTime | None = None
+    around: Timeline | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArchive:
+    """The completed instants that go, in timeline order. `notes` say what keeps others."""
+
+    instants: tuple[Instant, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Writes from `requested` on have to stay, and why."""
+
+    requested: InstantTime
+    reason: str
+
+
+def plan_archive(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> PlannedArchive:
+    """What goes now; nothing while there are not too many commits."""
+    fewest, most = _counts(timeline, options, facts)
+    writes = timeline.completed_writes()
+    if facts.compacted == "":
+        return PlannedArchive(notes=("the metadata table was never compacted, so nothing can be archived yet",))
+    bound = min(_bounds(timeline, options, facts), key=lambda one: one.requested, default=None)
+    saved = {one.requested for one in timeline.completed() if one.action == SAVEPOINT}
+    chosen: list[Instant] = []
+    notes: list[str] = []
+    if len(writes) > most:
+        free = [one for one in writes if bound is None or one.requested < bound.requested]
+        chosen = [one for one in free if one.requested not in saved][: len(writes) - fewest]
+        if bound is not None and len(chosen) < len(writes) - fewest:
+            notes.append(f"writes from {bound.requested} on stay: {bound.reason}")
+    else:
+        notes.append(f"{len(writes)} completed commits, archiving begins above {most}")
+    others = _others(timeline, options, facts, chosen, (fewest, most))
+    return PlannedArchive(tuple(sorted([*chosen, *others])), tuple(notes))
+
+
+def may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
+    """Whether there are instants enough for anything to go; the real limits are never lower than those."""
+    actions = [one.action for one in timeline.completed()]
+    counts = [len(timeline.completed_writes()), actions.count(CLEAN), actions.count(ROLLBACK)]
+    return any(count > options.most_commits for count in counts)
+
+
+def _counts(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> tuple[int, int]:
+    """How many completed writes stay, and above how many archiving begins."""
+    fewest, most = options.fewest_commits, options.most_commits
+    last = timeline.last_completed_write()
+    now = facts.now if last is None else _moment(last.requested, facts)
+    kept = earliest_retained(timeline, options.clean, now, facts.timezone, sees_compactions=False)
+    if kept is None:
+        return fewest, most
+    needed = sum(one.requested > kept.requested for one in timeline.completed_writes()) + 2
+    return (needed, most + needed - fewest) if fewest < needed else (fewest, most)
+
+
+def _moment(requested: InstantTime, facts: ArchiveFacts) -> datetime:
+    try:
+        return parse_instant_time(requested, facts.timezone)
+    except Invalid:  # the all-zero times of bootstraps
+        return facts.now
+
+
+def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
+    writes = timeline.completed_writes()
+    pending = next((one for one in timeline.pending() if one.action in WRITE_ACTIONS), None)
+    if pending is not None:
+        before = [one.requested for one in writes if one.requested < pending.requested]
+        yield _Bound(max(before, default=pending.requested), f"{pending.action} {pending.requested} is pending")
+    if facts.is_merge_on_read and options.delta_commits is not None:
+        yield from _counted_for_compaction(timeline, options.delta_commits)
+    yield from _not_cleaned(timeline, options, facts)
+    if facts.compacted:
+        yield from _not_compacted(timeline, facts.compacted)
+    if facts.around is not None:
+        yield from _needed_around(facts.around, options)
+    saved = min((one.requested for one in timeline.completed() if one.action == SAVEPOINT), default=None)
+    if saved is not None and not options.beyond_savepoint:
+        yield _Bound(saved, "it has a savepoint")
+    if options.block_on_clean and facts.last_clean is not None and facts.last_clean.metadata.earliest:
+        yield _Bound(facts.last_clean.metadata.earliest, "the last clean kept it")
+
+
+def _counted_for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[_Bound]:
+    compacted = max((one for one in timeline.completed() if one.action == COMMIT), default=None)
+    deltas = [one for one in timeline.instants if one.action == DELTA_COMMIT]
+    since = [one for one in deltas if compacted is None or one.requested > compacted.requested]
+    first = compacted or next(iter(deltas), None)
+    if first is not None:
+        kept = first if len(since) < delta_commits else since[len(since) - delta_commits]
+        yield _Bound(kept.requested, "it counts for the next compaction")
+
+
+def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
+    replacing = [one for one in timeline.instants if one.action in (REPLACE_COMMIT, CLUSTERING)]
+    since = ""
+    if facts.last_clean is not None:
+        cleaned = facts.last_clean.metadata
+        # A clean that counts versions removes all that was replaced when it was planned.
+        since = cleaned.earliest or facts.last_clean.instant.requested
+        saved = min(cleaned.savepoints, default=None)
+        if saved and cleaned.earliest > saved and not options.clean.by_versions:
+            between = (one for one in replacing if saved <= one.requested <= cleaned.earliest and one.is_completed)
+            since = saved if any(True for _ in between) else since
+    first = next((one for one in replacing if one.requested >= since), None)
+    if first is not None:
+        yield _Bound(first.requested, "the files it replaced may not be cleaned yet")
+
+
+def _not_compacted(timeline: Timeline, compacted: InstantTime) -> Iterator[_Bound]:
+    reason = "the metadata table has not compacted it yet"
+    if not timeline.profile.stores_completion_time:
+        yield _Bound(compacted, reason)
+        return
+    later = (one for one in timeline.completed_writes() if (one.completed or one.requested) > compacted)
+    first = next(later, None)
+    if first is not None:
+        yield _Bound(first.requested, reason)
+
+
+def _needed_around(around: Timeline, options: ArchiveOptions) -> Iterator[_Bound]:
+    """A metadata table keeps what its table has on the timeline, and what happens there now."""
+    saved = {one.requested for one in around.completed() if one.action == SAVEPOINT}
+    needed = [
+        one.requested
+        for one in around.instants
+        if not one.is_completed
+        or (one.action in COMPLETED_WRITE_ACTIONS and not (options.beyond_savepoint and one.requested in saved))
+    ]
+    if needed:
+        yield _Bound(min(needed), "the table it describes has it on its timeline")
+
+
+def _others(
+    timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts, chosen: list[Instant], counts: tuple[int, int]
+) -> Iterator[Instant]:
+    """Cleans and rollbacks that go."""
+    fewest, most = counts
+    for action in (CLEAN, ROLLBACK):
+        found = [one for one in timeline.completed() if one.action == action]
+        if timeline.profile.history_form == "parquet_files":
+            last = chosen[-1].requested if chosen else ""
+            yield from (one for one in found if one.requested < last)
+        elif len(found) > most:
+            limits = [facts.compacted] if facts.compacted else []
+            if facts.around is not None:
+                limits += [one.requested for one in _needed_around(facts.around, options)]
+            upto = min(limits, default=None)
+            yield from (one for one in found[: len(found) - fewest] if upto is None or one.requested < upto)

@@ -1,0 +1,1 @@
+"""File versions nobody needs go: policies, plans, the cleaner."""

@@ -1,0 +1,205 @@
+"""What a clean has to know before it is planned: the last clean, what is protected, and the files it has to look at.
+
+1. The last clean tells how far cleaning has come. Only partitions that were touched between the commit it kept and the
+   one to be kept now can have anything new to remove; their commits say which. Everything is looked at when there was
+   no clean, when what it kept is archived, when a savepoint was removed since, or when versions are counted.
+2. Files come from the metadata table where it is kept, else from listing just these partitions.
+3. The metadata of a commit is read once, whatever it is needed for.
+
+It reads and decides nothing about files (`clean_plan`), and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hoodie.config import Config
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.handle import TableHandle
+from hoodie.metadata import FILES, open_metadata_table
+from hoodie.services.cleaning.options import CleanOptions
+from hoodie.services.cleaning.plan import PlannedClean, Protected, plan_clean, touched_partitions
+from hoodie.services.cleaning.retention import earliest_retained
+from hoodie.services.undoing.savepoint import load_savepoints
+from hoodie.spec import (
+    CLEAN,
+    CLUSTERING,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    CleanMetadata,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    State,
+    input_groups,
+    parse_clean_metadata,
+    parse_compaction_plan,
+    parse_requested_replace,
+)
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_instant, load_requested
+from hoodie.view import (
+    GroupId,
+    PartitionFiles,
+    View,
+    list_files,
+    load_pending_compactions,
+    replaced_groups,
+    view_of,
+    with_archived_completions,
+)
+
+READING_THREADS = 16
+
+_METADATA = "hoodie.metadata.enable"
+
+
+@dataclass(frozen=True, slots=True)
+class LastClean:
+    """The newest completed clean."""
+
+    instant: Instant
+    metadata: CleanMetadata
+
+
+def last_clean_of(timeline: Timeline) -> Instant | None:
+    """The newest completed clean of the active timeline."""
+    return max((one for one in timeline.completed() if one.action == CLEAN), default=None)
+
+
+def load_last_clean(handle: TableHandle, timeline: Timeline) -> LastClean | None:
+    """The newest completed clean and what it did. One that is empty, as a crash of the machine leaves it, says nothing.
+
+    Raises:
+        Corrupt: its file is damaged.
+    """
+    instant = last_clean_of(timeline)
+    data = load_instant(handle.storage, handle.profile, instant) if instant else b""
+    if instant is None or not data:
+        return None
+    return LastClean(instant, parse_clean_metadata(data, instant_path(handle.profile, instant)))
+
+
+def is_due(timeline: Timeline, last: LastClean | None, options: CleanOptions) -> bool:
+    """Whether enough writes completed since the last clean for another one."""
+    since = last.metadata.last_completed if last else ""
+    return sum(one.requested > since for one in timeline.completed_writes()) >= options.trigger_commits
+
+
+def draft_clean(
+    handle: TableHandle, config: Config, options: CleanOptions, timeline: Timeline, last: LastClean | None
+) -> PlannedClean:
+    """What a clean would do now.
+
+    Raises:
+        Corrupt: metadata or a plan that has to be read is damaged.
+    """
+    previous = last.metadata.earliest if last else ""
+    earliest = earliest_retained(timeline, options, handle.env.now(), handle.config.timezone, previous)
+    protected = load_protected(handle, timeline)
+    if earliest is None and not options.by_versions:
+        return plan_clean(View(timeline, (), (), {}), None, options, protected)
+    reader = _Reader(handle, timeline)
+    partitions: frozenset[str] | None = None
+    if earliest is not None and _can_go_on(timeline, last, options, protected):
+        window = [one for one in timeline.completed_writes() if previous <= one.requested < earliest.requested]
+        found = (metadata for _, metadata in reader.commits(window))
+        partitions = touched_partitions(found, is_merge_on_read=handle.config.is_merge_on_read)
+    listing = None if partitions == frozenset() else _listed_by_metadata(handle, config, timeline, partitions)
+    plan = plan_clean(reader.view(partitions, listing), earliest, options, protected)
+    if listing is not None and plan.partitions:
+        # The metadata table does not know files of dead writers: whether a partition is empty, storage has to say.
+        sure = plan_clean(reader.view(frozenset(plan.partitions), None), earliest, options, protected)
+        plan = replace(plan, partitions=sure.partitions)
+    return plan
+
+
+def load_protected(handle: TableHandle, timeline: Timeline) -> Protected:
+    """What stays whatever its age. Reads savepoints and the plans of pending services."""
+    savepoints = load_savepoints(handle, timeline)
+    planned: dict[GroupId, InstantTime] = dict(load_pending_compactions(handle.storage, timeline))
+    for instant in timeline.pending():
+        for group_id in _planned_groups(handle, instant):
+            planned[group_id] = min(instant.requested, planned.get(group_id, instant.requested))
+    saved = frozenset(path for one in savepoints for path in one.paths)
+    return Protected(saved, tuple(one.instant for one in savepoints), planned)
+
+
+def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[str]) -> frozenset[str]:
+    """Paths that no clean may remove from some partitions, by what is on storage now: files of newest slices, of slices
+    that pending plans read, and saved ones.
+    """
+    protected = load_protected(handle, timeline)
+    view = _Reader(handle, timeline).view(frozenset(partitions), None)
+    newest = {path for part in view.slices_at() for path in part.paths}
+    for group in view.groups:
+        at = protected.planned.get(group.group_id)
+        if at is not None:
+            read = next((part.base_instant for part in group.slices if part.base_instant < at), at)
+            newest.update(path for part in group.slices if part.base_instant >= read for path in part.paths)
+    return protected.saved | newest
+
+
+def _planned_groups(handle: TableHandle, instant: Instant) -> Iterable[GroupId]:
+    """Groups that a pending log compaction or clustering reads."""
+    if instant.action not in (LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
+        return ()
+    data = load_requested(handle.storage, handle.profile, instant)
+    path = instant_path(handle.profile, replace(instant, state=State.REQUESTED))
+    if instant.action == LOG_COMPACTION:
+        return parse_compaction_plan(data, path).group_ids
+    return input_groups(parse_requested_replace(data, path), path)
+
+
+def _can_go_on(timeline: Timeline, last: LastClean | None, options: CleanOptions, protected: Protected) -> bool:
+    """Whether what the last clean left tells where to look."""
+    if last is None or not options.incremental or not last.metadata.earliest:
+        return False
+    removed = set(last.metadata.savepoints).difference(protected.savepoints)
+    return not removed and not timeline.is_before_start(last.metadata.earliest)
+
+
+def _listed_by_metadata(
+    handle: TableHandle, config: Config, timeline: Timeline, partitions: frozenset[str] | None
+) -> tuple[PartitionFiles, ...] | None:
+    if FILES not in handle.config.metadata_partitions or (config.is_set(_METADATA) and not config.flag(_METADATA)):
+        return None
+    metadata = open_metadata_table(handle.storage, handle.config, timeline)
+    return None if metadata is None else metadata.files(partitions)
+
+
+class _Reader:
+    """Commit metadata of one timeline, each read once."""
+
+    def __init__(self, handle: TableHandle, timeline: Timeline) -> None:
+        self._handle = handle
+        self._timeline = timeline
+        self._engine = LocalEngine(READING_THREADS)
+        self._known: dict[InstantTime, CommitMetadata] = {}
+
+    def commits(self, instants: Iterable[Instant]) -> list[tuple[InstantTime, CommitMetadata]]:
+        """Requested time and metadata of completed writes."""
+        wanted = list(instants)
+        tasks = [_Commit(self._handle, one) for one in wanted if one.requested not in self._known]
+        self._known.update(self._engine.run(_load_commit, tasks, "read commits"))
+        return [(one.requested, self._known[one.requested]) for one in wanted]
+
+    def view(self, partitions: frozenset[str] | None, listing: tuple[PartitionFiles, ...] | None) -> View:
+        """The view of some partitions (None: all), of a known listing or of what is on storage."""
+        storage, timeline = self._handle.storage, self._timeline
+        files = list_files(storage, partitions, engine=self._engine) if listing is None else listing
+        replacing = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
+        replaced: Mapping[GroupId, InstantTime] = replaced_groups(self.commits(replacing))
+        timeline = with_archived_completions(storage, timeline, files)
+        return view_of(timeline, files, replaced, load_pending_compactions(storage, timeline))
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    handle: TableHandle
+    instant: Instant
+
+
+def _load_commit(_: TaskId, task: _Commit) -> tuple[InstantTime, CommitMetadata]:
+    metadata = load_commit_metadata(task.handle.storage, task.handle.profile, task.instant)
+    return task.instant.requested, metadata

@@ -1,0 +1,1 @@
+"""Log files become base files: plans, triggers, executors, log compaction."""

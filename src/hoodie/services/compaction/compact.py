@@ -1,0 +1,250 @@
+"""Compaction: log files of a merge-on-read table become part of base files.
+
+1. Scheduling makes a plan and stores it; that is quick and done under the table's writer exclusion. Carrying it out may
+   take long and is done by one executor, beside writers: what they append comes after the compaction.
+2. A compaction changes no row: a snapshot gives the same rows before, during and after it, commit times included.
+3. It completes as a `commit` of operation COMPACT. Until then its base files are nobody's.
+4. What dies is done again: see `compact_executor`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import Invalid, Unsupported
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.read import ReadOptions, load_read_facts
+from hoodie.read.listing import load_read_view
+from hoodie.services.compaction.executor import (
+    PendingPlan,
+    chosen_engine,
+    execute,
+    find_pending,
+    load_plan,
+)
+from hoodie.services.compaction.options import CompactOptions, parse_compact_options
+from hoodie.services.compaction.plan import plan_compaction
+from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.slices import extra_metadata, listed_files, load_slices, slice_target
+from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
+from hoodie.services.compaction.task import CompactTask, compact_slice
+from hoodie.services.compaction.trigger import Due, compaction_due
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.undoing.rollback import heal
+from hoodie.services.undoing.rollback_checks import is_clustering
+from hoodie.spec import (
+    COMMIT,
+    COMPACTION,
+    COMPLETED_WRITE_ACTIONS,
+    LOG_COMPACTION,
+    CompactionPlan,
+    Instant,
+    InstantTime,
+    WriteStat,
+    encode_compaction_plan,
+)
+from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
+from hoodie.view import GroupId, View, list_partitions, load_view
+from hoodie.write.reserved import load_reserved
+
+log = logging.getLogger(__name__)
+
+COMPACT: Final = "COMPACT"
+
+_PARTITION_STRATEGIES: Final = {
+    "DayBased",
+    "BoundedPartitionAware",
+    "UnBoundedPartitionAware",
+    "PartitionRegexBased",
+}
+_LOOKED_AT_COMMITS: Final = 20
+_GUESSED_BYTES_PER_SECOND: Final = 40 << 20
+"""What one core merges in a second, where no earlier compaction tells."""
+
+
+def should_compact(handle: TableHandle, config: Config) -> Due:
+    """Whether a compaction is due now by the trigger strategy, and why (not)."""
+    timeline = timeline_of(handle)
+    now = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    return compaction_due(timeline, parse_compact_options(config, handle.config), now, handle.config.timezone)
+
+
+def schedule_compaction(
+    handle: TableHandle, config: Config, engine: Engine, *, when_due: bool = True
+) -> Instant | None:
+    """The compaction that is planned now, requested; None when none is due (unless `when_due` is off), when there is
+    nothing to compact, or when a running write forbids it (version 6).
+
+    The caller holds the table's writer exclusion. Lists the table's files.
+
+    Raises:
+        Invalid: not a merge-on-read table, or a strategy that does not fit its partitions.
+        Unsupported: base files of another format than Parquet.
+    """
+    ensure_compactable(handle)
+    options = parse_compact_options(config, handle.config)
+    timeline = heal(handle, LocalEngine(), timeline_of(handle), config)
+    requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    due = compaction_due(timeline, options, requested, handle.config.timezone)
+    if when_due and not due.is_due:
+        log.info("no compaction is due: %s", due.reason)
+        return None
+    running = _hindering(handle, timeline)
+    if running:
+        log.warning("no compaction can be planned while %s is running", running[0].requested)
+        return None
+    plan = _planned(handle, timeline, options, requested, engine)
+    if plan is None:
+        log.info("there is nothing to compact")
+        return None
+    payload = encode_compaction_plan(plan, handle.profile.dialect)
+    return create_requested(handle.storage, handle.profile, requested, COMPACTION, payload)
+
+
+def run_compaction(
+    handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None, *, held: bool = False
+) -> CompactionResult | None:
+    """What carrying out the pending compaction `instant` (None: the oldest one) has done; None when none is pending.
+
+    The caller does not hold the table's writer exclusion: it is taken, after waiting for it, to complete. `held`: the
+    caller does hold it.
+
+    Raises:
+        Conflict: another executor works on it, or writers hold the table for too long; it stays pending.
+        Corrupt: a file is damaged or gone. Fenced: it was unscheduled or rolled back meanwhile.
+    """
+    ensure_compactable(handle)
+    options = parse_compact_options(config, handle.config)
+    pending = find_pending(timeline_of(handle), COMPACTION, instant)
+    if pending is None:
+        return None
+    work = partial(_compacted, options, engine)
+    executed = execute(handle, engine, pending, COMPACT, options.wait_ms, work, held=held)
+    return None if executed is None else result_of(COMPACT, executed)
+
+
+def preview_compaction(handle: TableHandle, config: Config, *, when_due: bool = True) -> ServicePreview:
+    """What `schedule_compaction` and `run_compaction` would do now: one step for each file group, and for those of
+    plans that are pending. Writes nothing.
+    """
+    ensure_compactable(handle)
+    options = parse_compact_options(config, handle.config)
+    timeline = timeline_of(handle)
+    now = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    due = compaction_due(timeline, options, now, handle.config.timezone)
+    plans = [(one, load_plan(handle, one)) for one in timeline.pending() if one.action == COMPACTION]
+    steps = [step for one, plan in plans for step in _steps(handle, timeline, plan, f"planned as {one.requested}")]
+    notes = [f"{len(plan.operations)} file groups are planned as {one.requested}" for one, plan in plans]
+    notes.append(f"{'due' if due.is_due else 'not due'}: {due.reason}")
+    if due.is_due or not when_due:
+        running = _hindering(handle, timeline)
+        notes += [f"{one.action} {one.requested} has to end (or be rolled back) first" for one in running]
+        plan = _planned(handle, timeline, options, now, LocalEngine())
+        reason = f"chosen by {', '.join(options.strategies)}"
+        steps += [] if plan is None else _steps(handle, timeline, plan, reason)
+    seconds = sum(2 * step.size_bytes for step in steps) / _facts(handle, timeline).bytes_per_second
+    return ServicePreview("compaction", tuple(steps), tuple(notes), round(seconds, 1) if steps else None)
+
+
+def ensure_compactable(handle: TableHandle) -> None:
+    """Nothing, when the table is one whose log files are merged here.
+
+    Raises:
+        Invalid: a copy-on-write table. Unsupported: base files of another format than Parquet.
+    """
+    if not handle.config.is_merge_on_read:
+        raise Invalid(
+            f"Table {handle.config.name} is copy-on-write: it has no log files to compact",
+            remedy="Only merge-on-read tables are compacted",
+        )
+    if handle.config.base_file_format != "PARQUET":
+        raise Unsupported(
+            f"Table {handle.config.name} has {handle.config.base_file_format} base files",
+            remedy="Only Parquet is written; compact it with Apache Hudi",
+        )
+
+
+def running_writes(handle: TableHandle, timeline: Timeline) -> list[Instant]:
+    """Pending writes, oldest first. Plans of services are none: file groups they take are known from them."""
+    pending = [one for one in timeline.pending() if one.action in COMPLETED_WRITE_ACTIONS]
+    return [one for one in pending if not is_clustering(handle, one)]
+
+
+def taken_groups(handle: TableHandle, timeline: Timeline) -> frozenset[GroupId]:
+    """File groups that pending log compactions and clusterings work on."""
+    plans = (load_plan(handle, one) for one in timeline.pending() if one.action == LOG_COMPACTION)
+    return load_reserved(handle.storage, timeline).union(group for plan in plans for group in plan.group_ids)
+
+
+def _hindering(handle: TableHandle, timeline: Timeline) -> list[Instant]:
+    """Pending writes that a plan must wait for: those whose log files may carry an older base instant."""
+    return [] if handle.profile.slicing == "completion" else running_writes(handle, timeline)
+
+
+def _compacted(
+    options: CompactOptions, engine: Engine, pending: PendingPlan
+) -> tuple[Sequence[WriteStat], Mapping[str, str]]:
+    view, facts, slices = load_slices(pending)
+    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
+    target = slice_target(pending, view, facts, options, chosen.parallelism)
+    # The largest first: the last task to end should be a short one.
+    tasks = [CompactTask(target, part) for part in sorted(slices, key=lambda part: part.size_bytes, reverse=True)]
+    stats = chosen.run(compact_slice, tasks, "compact")
+    return stats, extra_metadata(pending.handle, pending.timeline, facts)
+
+
+def _planned(
+    handle: TableHandle, timeline: Timeline, options: CompactOptions, requested: InstantTime, engine: Engine
+) -> CompactionPlan | None:
+    facts = _facts(handle, timeline, measured="TimeLimited" in options.strategies)
+    view = _view(handle, timeline, options, facts, engine)
+    read = load_read_facts(handle.storage, handle.config, view, ReadOptions())
+    sources = {group: f"{source.storage.absolute(source.path)}" for group, source in read.sources.items()}
+    taken = taken_groups(handle, timeline)
+    return plan_compaction(view, requested, options, facts, taken=taken, sources=sources)
+
+
+def _view(
+    handle: TableHandle, timeline: Timeline, options: CompactOptions, facts: StrategyFacts, engine: Engine
+) -> View:
+    if not _PARTITION_STRATEGIES.intersection(options.strategies):
+        return load_read_view(handle.storage, handle.config, timeline, engine=engine)
+    listed = list_partitions(handle.storage)
+    partitions = chosen_partitions(options.strategies, listed, options.limits, facts)
+    return load_view(handle.storage, handle.config, timeline, partitions=partitions, engine=engine)
+
+
+def _facts(handle: TableHandle, timeline: Timeline, *, measured: bool = True) -> StrategyFacts:
+    now = handle.env.now()
+    today: date = (now if handle.config.timezone == "UTC" else now.astimezone()).date()
+    return StrategyFacts(today, _measured_speed(handle, timeline) if measured else _GUESSED_BYTES_PER_SECOND)
+
+
+def _measured_speed(handle: TableHandle, timeline: Timeline) -> float:
+    """Bytes read and written in a second by all cores, as the newest compaction of the last commits did."""
+    cores = LocalEngine().parallelism
+    commits = [one for one in reversed(timeline.completed_writes()) if one.action == COMMIT]
+    for one in commits[:_LOOKED_AT_COMMITS]:
+        metadata = load_commit_metadata(handle.storage, handle.profile, one)
+        stats = [stat for _, stat in metadata.write_stats()]
+        took_ms = sum(stat.runtime.total_upsert_time_ms for stat in stats if stat.runtime is not None)
+        if metadata.operation_type == COMPACT and took_ms:
+            moved = sum(2 * stat.file_size_bytes + stat.total_log_size_compacted for stat in stats)
+            return max(1.0, moved * 1000 / took_ms * cores)
+    return float(_GUESSED_BYTES_PER_SECOND * cores)
+
+
+def _steps(handle: TableHandle, timeline: Timeline, plan: CompactionPlan, reason: str) -> Iterator[PreviewStep]:
+    partitions = {one.partition for one in plan.operations}
+    files = listed_files(load_view(handle.storage, handle.config, timeline, partitions=partitions))
+    sizes = {path: file.size_bytes for known in (files.bases, files.logs) for path, file in known.items()}
+    for one in plan.operations:
+        paths = (*((one.base_path,) if one.base_path else ()), *one.log_paths)
+        size = sum(sizes.get(path, 0) for path in paths)
+        yield PreviewStep("merge", one.partition, one.file_id, paths, size, reason)

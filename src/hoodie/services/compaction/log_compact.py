@@ -1,0 +1,142 @@
+"""Log compaction: many small log files of a slice become one, and the base file stays as it is.
+
+1. A slice is worth it from `hoodie.log.compaction.blocks.threshold` blocks on. The old log files stay until the slice
+   is compacted and cleaned; readers pass by them.
+2. It completes as a `deltacommit` of operation LOG_COMPACT. Its plan, its executor and what happens when that dies are
+   those of a compaction.
+3. It waits for running writes: one that was requested before it and completes after it would change its place among
+   the others.
+4. Blocks with partial rows cannot be folded without their base rows; slices with such blocks are left to compaction.
+   So are tables without meta columns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.engine import Engine, LocalEngine
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.read import ReadOptions, load_read_facts, plan_merge
+from hoodie.read.listing import load_read_view
+from hoodie.records import without_meta
+from hoodie.services.compaction.compact import ensure_compactable, running_writes, taken_groups
+from hoodie.services.compaction.executor import PendingPlan, chosen_engine, execute, find_pending
+from hoodie.services.compaction.log_compact_task import CountTask, LogCompactTask, LogForm, compact_log, count_blocks
+from hoodie.services.compaction.options import CompactOptions, parse_compact_options
+from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
+from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
+from hoodie.services.undoing.rollback import heal
+from hoodie.spec import (
+    LOG_COMPACTION,
+    Instant,
+    InstantTime,
+    WriteStat,
+    encode_compaction_plan,
+)
+from hoodie.timeline import create_requested, new_instant_time
+from hoodie.view import FileSlice, GroupId, View
+from hoodie.write.log_place import LogPlace, log_place
+
+log = logging.getLogger(__name__)
+
+LOG_COMPACT: Final = "LOG_COMPACT"
+
+_SWITCHES: Final = ("hoodie.log.compaction.enable", "hoodie.log.compaction.inline")
+
+
+def schedule_log_compaction(
+    handle: TableHandle, config: Config, engine: Engine, *, when_enabled: bool = True
+) -> Instant | None:
+    """The log compaction that is planned now, requested; None when it is not enabled (`hoodie.log.compaction.enable`
+    or `.inline`; unless `when_enabled` is off), when no log has enough blocks, or while a write is running.
+
+    The caller holds the table's writer exclusion. Lists the table's files, and reads the frames of log files.
+
+    Raises:
+        Invalid: not a merge-on-read table. Corrupt: a log file is damaged.
+    """
+    ensure_compactable(handle)
+    if when_enabled and not any(config.flag(key) for key in _SWITCHES):
+        return None
+    if not handle.config.populate_meta_fields:
+        return None
+    options = parse_compact_options(config, handle.config)
+    timeline = heal(handle, LocalEngine(), timeline_of(handle), config)
+    running = running_writes(handle, timeline)
+    if running:
+        log.info("no log compaction can be planned while %s is running", running[0].requested)
+        return None
+    requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    view = load_read_view(handle.storage, handle.config, timeline, engine=engine)
+    slices = list(eligible_slices(view, requested, taken_groups(handle, timeline)))
+    plan = plan_log_compaction(view, _worth_it(handle, view, slices, options, engine), options)
+    if plan is None:
+        return None
+    payload = encode_compaction_plan(plan, handle.profile.dialect)
+    return create_requested(handle.storage, handle.profile, requested, LOG_COMPACTION, payload)
+
+
+def run_log_compaction(
+    handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None, *, held: bool = False
+) -> CompactionResult | None:
+    """What carrying out the pending log compaction `instant` (None: the oldest one) has done; None when none is
+    pending. Else as `run_compaction`.
+    """
+    ensure_compactable(handle)
+    options = parse_compact_options(config, handle.config)
+    pending = find_pending(timeline_of(handle), LOG_COMPACTION, instant)
+    if pending is None:
+        return None
+    work = partial(_compacted, options, engine)
+    executed = execute(handle, engine, pending, LOG_COMPACT, options.wait_ms, work, held=held)
+    return None if executed is None else result_of(LOG_COMPACT, executed)
+
+
+def _worth_it(
+    handle: TableHandle, view: View, slices: Sequence[FileSlice], options: CompactOptions, engine: Engine
+) -> list[FileSlice]:
+    """The slices whose logs have enough blocks, and more than one."""
+    if not slices:
+        return []
+    facts = load_read_facts(handle.storage, handle.config, view, ReadOptions())
+    if facts.schema is None:
+        return []
+    own = without_meta(facts.schema)
+    blocks = plan_merge(own, (), handle.config, view.timeline, options.read).blocks
+    tasks = [CountTask(handle.storage, part.logs, blocks) for part in slices]
+    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
+    counts = chosen.run(count_blocks, tasks, "count log blocks")
+    least = max(2, options.least_blocks)
+    return [part for part, count in zip(slices, counts, strict=True) if count >= least]
+
+
+def _compacted(
+    options: CompactOptions, engine: Engine, pending: PendingPlan
+) -> tuple[Sequence[WriteStat], Mapping[str, str]]:
+    view, facts, slices = load_slices(pending)
+    profile = pending.handle.profile
+    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
+    target = slice_target(pending, view, facts, options, chosen.parallelism)
+    form = LogForm(profile.log_marker, profile.capabilities.late_log_headers)
+    places = _places(pending, view)
+    tasks = [
+        LogCompactTask(target, part, places[one.group_id], form)
+        for one, part in zip(pending.plan.operations, slices, strict=True)
+    ]
+    stats = chosen.run(compact_log, tasks, "compact logs")
+    return stats, extra_metadata(pending.handle, pending.timeline, facts)
+
+
+def _places(pending: PendingPlan, view: View) -> dict[GroupId, LogPlace]:
+    """Where the new log file of each group stands. Where versions count up, all listed files of the slice count, also
+    those of writes that did not complete.
+    """
+    listed = {one.group_id: one for one in view.slices_at()}
+    slicing, instant = pending.handle.profile.slicing, pending.instant.requested
+    groups = pending.plan.group_ids
+    return {group: log_place(slicing, listed[group], instant, None) for group in groups}

@@ -1,0 +1,147 @@
+"""What steers compaction and log compaction, parsed once from config keys (Hudi's, and one of ours)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Final, Literal, cast
+
+from hoodie.config import Config
+from hoodie.errors import Invalid
+from hoodie.read import ReadOptions, parse_read_options
+from hoodie.records import BaseFileOptions
+from hoodie.spec import TableConfig
+from hoodie.write import base_file_options
+
+Trigger = Literal["NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"]
+
+STRATEGIES: Final = (
+    "LogFileSizeBased",
+    "LogFileNumBased",
+    "BoundedIO",
+    "DayBased",
+    "BoundedPartitionAware",
+    "UnBounded",
+    "UnBoundedPartitionAware",
+    "PartitionRegexBased",
+    "TimeLimited",
+)
+"""Names of strategies, which Hudi calls `org.apache.hudi.table.action.compact.strategy.<name>CompactionStrategy`. The
+last one is ours."""
+
+_SUFFIX: Final = "CompactionStrategy"
+_LEAST_MEMORY: Final = 64 << 20
+_MOST_MEMORY: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyLimits:
+    """What strategies go by: MB of reading and writing (`target_io_mb`), newest partitions or days
+    (`target_partitions`), least log files and bytes of a group, a pattern found in partition paths, and seconds.
+    """
+
+    target_io_mb: int = 512_000
+    target_partitions: int = 10
+    least_log_files: int = 0
+    least_log_bytes: int = 0
+    partition_regex: str = ""
+    target_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """Options of compactions.
+
+    Behaviour: when one is due (`trigger`, `max_delta_commits`, `max_delta_seconds`), which file groups it takes
+    (`strategies`, one after the other, within `limits`), how base files are written, from how many blocks on a log is
+    compacted (`least_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
+
+    Performance: `read` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
+    compacted in the driver; `wait_ms` is how long to wait for a writer before completing.
+    """
+
+    trigger: Trigger
+    max_delta_commits: int
+    max_delta_seconds: int
+    strategies: tuple[str, ...]
+    limits: StrategyLimits
+    least_blocks: int
+    max_file_bytes: int
+    base_file: BaseFileOptions
+    read: ReadOptions
+    local_job_bytes: int
+    wait_ms: int
+
+    def for_tasks(self, parallelism: int) -> ReadOptions:
+        """What merging needs in one of so many tasks at the same time."""
+        return replace(self.read, merge_memory_bytes=max(_LEAST_MEMORY, self.read.merge_memory_bytes // parallelism))
+
+
+def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
+    """Options of compactions of the table.
+
+    Raises:
+        Invalid: an unknown strategy, or one that lacks its limit.
+    """
+    strategies = parse_strategies(config.text("hoodie.compaction.strategy"))
+    limits = StrategyLimits(
+        target_io_mb=config.integer("hoodie.compaction.target.io"),
+        target_partitions=config.integer("hoodie.compaction.daybased.target.partitions"),
+        least_log_files=config.integer("hoodie.compaction.logfile.num.threshold"),
+        least_log_bytes=config.integer("hoodie.compaction.logfile.size.threshold"),
+        partition_regex=config.text("hoodie.compaction.partition.path.regex"),
+        target_seconds=config.integer("hoodie.compaction.target.seconds"),
+    )
+    _ensure_limited(strategies, limits)
+    return CompactOptions(
+        trigger=cast(Trigger, config.text("hoodie.compact.inline.trigger.strategy").upper()),
+        max_delta_commits=config.integer("hoodie.compact.inline.max.delta.commits"),
+        max_delta_seconds=config.integer("hoodie.compact.inline.max.delta.seconds"),
+        strategies=strategies,
+        limits=limits,
+        least_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
+        max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
+        base_file=base_file_options(config, table),
+        read=replace(parse_read_options(config), merge_memory_bytes=_memory_bytes(config)),
+        local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
+        wait_ms=config.integer("hoodie.write.lock.wait_time_ms"),
+    )
+
+
+def parse_strategies(text: str) -> tuple[str, ...]:
+    """The strategies named by their classes or short names, separated by commas.
+
+    Raises:
+        Invalid: one is not known.
+    """
+    found = tuple(_short(name.strip()) for name in text.split(",") if name.strip())
+    unknown = [name for name in found if name not in STRATEGIES]
+    if unknown or not found:
+        raise Invalid(
+            f"Unknown compaction strategy {', '.join(unknown) or '(none)'}",
+            remedy=f"Use one or several of {', '.join(STRATEGIES)}",
+            key="hoodie.compaction.strategy",
+        )
+    return found
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2].removesuffix(_SUFFIX)
+
+
+def _ensure_limited(strategies: tuple[str, ...], limits: StrategyLimits) -> None:
+    needed = (
+        ("PartitionRegexBased", limits.partition_regex, "hoodie.compaction.partition.path.regex"),
+        ("TimeLimited", limits.target_seconds, "hoodie.compaction.target.seconds"),
+    )
+    for strategy, value, key in needed:
+        if strategy in strategies and not value:
+            raise Invalid(f"Compaction strategy {strategy} has no limit", remedy=f"Set {key}", key=key)
+
+
+def _memory_bytes(config: Config) -> int:
+    """Bytes that the log rows of all tasks of this machine may take: as configured, else a share of its memory."""
+    if config.is_set("hoodie.memory.compaction.max.size"):
+        return config.integer("hoodie.memory.compaction.max.size")
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(_MOST_MEMORY, int(physical * config.number("hoodie.memory.compaction.fraction")))

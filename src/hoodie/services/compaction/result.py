@@ -1,0 +1,63 @@
+"""What a compaction or log compaction has done, as callers see it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hoodie.notebook import html_table
+from hoodie.services.compaction.executor import Executed
+from hoodie.spec import InstantTime
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What a compaction (or log compaction) has done. Counts are rows, but for files and log files."""
+
+    instant: InstantTime
+    completed: InstantTime | None
+    operation: str
+    files: int
+    size_bytes: int
+    log_files: int
+    log_bytes: int
+    rows: int
+    updates: int
+    inserts: int
+    deletes: int
+    milliseconds: int
+    partitions: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        facts = [(name.replace("_", " "), _shown(value)) for name, value in self.as_json().items()]
+        return html_table(f"{self.operation.replace('_', ' ').lower()} {self.instant}", (), facts)
+
+
+def result_of(operation: str, executed: Executed) -> CompactionResult:
+    """The result of a plan that was carried out."""
+    stats = executed.stats
+    return CompactionResult(
+        instant=executed.done.requested,
+        completed=executed.done.completed,
+        operation=operation,
+        files=len(stats),
+        size_bytes=sum(stat.file_size_bytes for stat in stats),
+        log_files=sum(stat.total_log_files_compacted for stat in stats),
+        log_bytes=sum(stat.total_log_size_compacted for stat in stats),
+        rows=sum(stat.num_writes for stat in stats),
+        updates=sum(stat.num_update_writes for stat in stats),
+        inserts=sum(stat.num_inserts for stat in stats),
+        deletes=sum(stat.num_deletes for stat in stats),
+        milliseconds=executed.milliseconds,
+        partitions=tuple(dict.fromkeys(stat.partition_path for stat in stats)),
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,188 @@
+"""Merge one file slice into its next base file. This is what runs on a worker.
+
+1. The marker exists before the file does, as for every data file.
+2. Base file and log files stream through the reader's merge, by the table's own rules: what a snapshot reads before the
+   compaction is what the new base file holds. Rows keep commit time and sequence number; only the file name changes.
+3. The key footer of the old base file is inherited. A filter that also knows some deleted keys is still a filter, so it
+   is made anew only when the log deletes many.
+4. Memory: the log's rows up to the limit (the rest spills to disk), one batch of the base file, one row group.
+
+No row becomes a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hoodie.engine import TaskId
+from hoodie.env import Env
+from hoodie.logs import read_blocks
+from hoodie.read import MergedSlices, MergePlan, OpenSlice, SliceRead
+from hoodie.records import (
+    FILE_NAME_FIELD,
+    META_FIELDS,
+    OPERATION_FIELD,
+    BaseFileOptions,
+    BaseFileWriter,
+    BaseFooter,
+    ColumnIds,
+    read_footer,
+    with_meta,
+)
+from hoodie.spec import NULL_COMMIT, BaseFileName, InstantTime, MarkerKind, RuntimeStats, WriteStat, marker_path
+from hoodie.storage import Storage
+
+_FEW_DELETES: Final = 8
+"""A footer is inherited while the log deletes less than one of so many rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompactTarget:
+    """What all tasks of a compaction share. `schema` has the stored data columns; `attempt` is where the attempt
+    numbers of this run begin: two runs of one plan never give a file the same name.
+    """
+
+    storage: Storage
+    env: Env
+    instant: InstantTime
+    schema: pa.Schema
+    populate_meta_fields: bool
+    table_name: str
+    base_file: BaseFileOptions
+    merge: MergePlan
+    ids: ColumnIds | None
+    batch_rows: int
+    attempt: int
+
+    def token(self, task_id: TaskId) -> str:
+        """The write token of files of this task."""
+        return TaskId(task_id.partition, task_id.stage, self.attempt + task_id.attempt).token
+
+    def slices(self, part: SliceRead, footer: BaseFooter | None) -> MergedSlices:
+        """How the slice is read: all of its stored columns."""
+        schema = self.schema
+        if self.populate_meta_fields:
+            schema = with_meta(schema, operation=self._has_operation(part, footer))
+        return MergedSlices(self.storage, self.merge, schema, self.ids, self.batch_rows)
+
+    def _has_operation(self, part: SliceRead, footer: BaseFooter | None) -> bool:
+        """Whether rows carry the sixth meta column, which a table's schema does not tell."""
+        if footer is not None:
+            return OPERATION_FIELD in footer.schema.names
+        blocks = (block for log in part.logs for block in read_blocks(self.storage, log.path, log.size_bytes))
+        first = next((block for block in blocks if block.kind.is_data), None)
+        return first is not None and f'"{OPERATION_FIELD}"' in first.schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompactTask:
+    """One slice to be merged."""
+
+    target: CompactTarget
+    part: SliceRead
+
+
+@dataclass(slots=True)
+class _Counts:
+    updates: int = 0
+    deletes: int = 0
+    inserts: int = 0
+
+
+def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
+    """The write stat of the base file that now has the rows of the slice.
+
+    Raises:
+        Corrupt: a file of the slice is damaged. Missing: one is gone.
+        Unavailable: storage refused, or there is no room for what does not fit in memory.
+    """
+    target, part = task.target, task.part
+    started = target.env.monotonic()
+    name = BaseFileName(part.file_id, target.token(task_id), target.instant, "parquet")
+    path = f"{part.partition}/{name.text}" if part.partition else name.text
+    kind = MarkerKind.CREATE if part.base is None else MarkerKind.MERGE
+    target.storage.create(marker_path(target.instant, path, kind), b"")
+    footer = None if part.base is None else read_footer(target.storage, part.base.path)
+    counts = _Counts()
+    with target.slices(part, footer).opened(part) as merge:
+        scanned = target.env.monotonic()
+        schema = _file_schema(target, merge)
+        inherit = footer if _keeps_most_keys(merge, footer) else None
+        with BaseFileWriter(
+            target.storage, path, schema, target.base_file, table_name=target.table_name, inherit=inherit
+        ) as writer:
+            for rows, of_base in _rows(merge, schema, name.text, counts):
+                writer.write(rows, inherited=of_base)
+        written = writer.close()
+    found = merge.counts
+    took = target.env.monotonic()
+    return WriteStat(
+        file_id=part.file_id,
+        path=path,
+        prev_commit=NULL_COMMIT if part.base is None else part.base.name.instant,
+        prev_base_file=None if part.base is None else part.base.name.text,
+        num_writes=written.rows,
+        num_deletes=counts.deletes,
+        num_update_writes=counts.updates,
+        num_inserts=counts.inserts,
+        total_write_bytes=written.size_bytes,
+        file_size_bytes=written.size_bytes,
+        partition_path=part.partition,
+        runtime=RuntimeStats(
+            total_scan_time_ms=int((scanned - started) * 1000), total_upsert_time_ms=int((took - started) * 1000)
+        ),
+        total_log_records=found.rows,
+        total_log_files_compacted=len(part.logs),
+        total_log_size_compacted=sum(log.size_bytes for log in part.logs),
+        total_log_read_time_ms=int((scanned - started) * 1000),
+        total_updated_records_compacted=counts.updates + counts.deletes + counts.inserts,
+        total_log_blocks=found.blocks,
+        total_corrupt_log_blocks=found.corrupt_blocks,
+        total_rollback_blocks=found.rollback_blocks,
+    )
+
+
+def _file_schema(target: CompactTarget, merge: OpenSlice) -> pa.Schema:
+    """Meta columns, then data columns as the table has them: required ones stay required."""
+    operation = OPERATION_FIELD in merge.slices.schema.names
+    return with_meta(target.schema, operation=operation)
+
+
+def _keeps_most_keys(merge: OpenSlice, footer: BaseFooter | None) -> bool:
+    if footer is None or merge.log.is_spilled:
+        return footer is not None
+    deleted = sum(int(part.is_deleted.sum()) for part in merge.log.parts())
+    return deleted * _FEW_DELETES < footer.rows
+
+
+def _rows(merge: OpenSlice, schema: pa.Schema, file_name: str, counts: _Counts) -> Iterator[tuple[pa.Table, bool]]:
+    """The rows of the new file, and whether their keys were in the old one."""
+    for piece in merge.pieces():
+        counts.updates += piece.updated
+        counts.deletes += piece.deleted
+        if not piece.of_base:
+            counts.inserts += piece.rows.num_rows
+        if piece.rows.num_rows:
+            yield _with_meta_columns(piece.rows, schema, file_name), piece.of_base
+
+
+def _with_meta_columns(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> pa.Table:
+    """The rows with their new file name; with empty meta columns where the table does not fill them."""
+    columns = []
+    for field in schema:
+        if field.name == FILE_NAME_FIELD and FILE_NAME_FIELD in rows.schema.names:
+            columns.append(_repeated(file_name, rows.num_rows))
+        elif field.name in META_FIELDS and field.name not in rows.schema.names:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+        else:
+            columns.append(rows.column(field.name))
+    return pa.Table.from_arrays(columns, names=schema.names)
+
+
+def _repeated(text: str, count: int) -> pa.DictionaryArray:
+    indices = pa.repeat(pa.scalar(0, pa.int32()), count)
+    return pa.DictionaryArray.from_arrays(indices, pa.array([text], pa.string()))

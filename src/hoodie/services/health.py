@@ -1,0 +1,274 @@
+"""How a table is: sizes, log debt, what hangs, what could be freed, and for every concern the remedy.
+
+1. One listing of the storage, the timeline, and what `hoodie validate` finds. Nothing is changed.
+2. A concern is a sentence about numbers with a command beside it; `error` means that rows are or may be wrong,
+   `warning` that the table gets slower or larger than it has to be, `note` that somebody may want to know.
+3. Limits are Hudi's own where a key has one (small files, compaction and archiving triggers, cleaner retention).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.notebook import html_table
+from hoodie.read import Finding, validate_table
+from hoodie.spec import COMPACTION, Instant, parse_instant_time
+from hoodie.timeline import Timeline
+from hoodie.view import FileSlice, View, load_view
+
+Severity = Literal["error", "warning", "note"]
+
+HEADER = ("severity", "kind", "subject", "message", "remedy")
+STUCK_SECONDS = 3600
+SMALL_FILES = 10
+_TROUBLE = {
+    "metadata": "hoodie doctor {uri} --fix",
+    "uncommitted": "the next write rolls it back; hoodie clean {uri} reclaims what is left",
+    "pending": "the next write rolls it back, or: hoodie rollback {uri}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something about a table somebody should look at. `subject` is the partition, file or instant it is about."""
+
+    severity: Severity
+    kind: str
+    subject: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSizes:
+    """What lies in one partition: live slices, and versions that only time travel reads. Sizes are bytes."""
+
+    partition: str
+    file_groups: int
+    base_files: int
+    base_bytes: int
+    small_files: int
+    log_files: int
+    log_bytes: int
+    old_files: int
+    old_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogDebt:
+    """The log files of one file group that compaction has not merged."""
+
+    partition: str
+    file_id: str
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableHealth:
+    """How a table is. `base_sizes` has the bytes of every live base file, `debts` the slices with log files, largest
+    first, `instants` the active timeline.
+    """
+
+    name: str
+    uri: str
+    table_type: str
+    version: int
+    examined: datetime
+    partitions: tuple[PartitionSizes, ...]
+    base_sizes: tuple[int, ...]
+    debts: tuple[LogDebt, ...]
+    instants: tuple[Instant, ...]
+    concerns: tuple[Concern, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is an error or a warning."""
+        return all(one.severity == "note" for one in self.concerns)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+        return {
+            "name": self.name,
+            "uri": self.uri,
+            "table_type": self.table_type,
+            "version": self.version,
+            "examined": self.examined.isoformat(),
+            "healthy": self.is_healthy,
+            "concerns": [asdict(one) for one in self.concerns],
+            "partitions": [asdict(one) for one in self.partitions],
+            "log_debt": [asdict(one) for one in self.debts],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [tuple(asdict(one).values()) for one in self.concerns]
+        state = "healthy" if self.is_healthy else "needs attention"
+        return html_table(f"{self.name}: {state}", HEADER, rows, len(rows))
+
+
+def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -> TableHealth:
+    """The health of the table now. Lists the whole table and opens the footer of every live base file.
+
+    Raises:
+        Corrupt: the properties or the timeline cannot be read at all.
+    """
+    timeline = timeline_of(handle)
+    view = load_view(handle.storage, handle.config, timeline, engine=engine)
+    slices = view.slices_at()
+    small = config.integer("hoodie.parquet.small.file.limit")
+    partitions = tuple(_partition_sizes(view, slices, small))
+    debts = tuple(sorted((_debt(one) for one in slices if one.logs), key=lambda one: -one.log_bytes))
+    concerns = (
+        *_findings(validate_table(handle, engine), handle.storage.uri),
+        *_stuck(handle, timeline),
+        *_log_debt(handle, config, timeline, debts),
+        *_small_files(partitions, small),
+        *_old_versions(handle, timeline, partitions),
+        *_archiving(handle, config, timeline),
+    )
+    order = ("error", "warning", "note")
+    return TableHealth(
+        name=handle.config.name,
+        uri=handle.storage.uri,
+        table_type=handle.config.table_type,
+        version=handle.config.table_version,
+        examined=handle.env.now(),
+        partitions=partitions,
+        base_sizes=tuple(one.base.size_bytes for one in slices if one.base is not None),
+        debts=debts,
+        instants=timeline.instants,
+        concerns=tuple(sorted(concerns, key=lambda one: order.index(one.severity))),
+    )
+
+
+def _partition_sizes(view: View, slices: Sequence[FileSlice], small: int) -> Iterator[PartitionSizes]:
+    live: dict[str, list[FileSlice]] = defaultdict(list)
+    for one in slices:
+        live[one.partition].append(one)
+    for found in view.files:
+        mine = live[found.partition]
+        read = {path for one in mine for path in one.paths}
+        old = [one for one in found.everything if one.path not in read]
+        bases = [one.base.size_bytes for one in mine if one.base is not None]
+        logs = [log.size_bytes for one in mine for log in one.logs]
+        yield PartitionSizes(
+            partition=found.partition,
+            file_groups=len(mine),
+            base_files=len(bases),
+            base_bytes=sum(bases),
+            small_files=sum(size < small for size in bases),
+            log_files=len(logs),
+            log_bytes=sum(logs),
+            old_files=len(old),
+            old_bytes=sum(one.size_bytes for one in old),
+        )
+
+
+def _debt(one: FileSlice) -> LogDebt:
+    base = 0 if one.base is None else one.base.size_bytes
+    return LogDebt(one.partition, one.file_id, base, len(one.logs), sum(log.size_bytes for log in one.logs))
+
+
+def _findings(findings: Sequence[Finding], uri: str) -> Iterator[Concern]:
+    for one in findings:
+        severity: Severity = "warning" if one.kind in {"pending", "uncommitted"} else "error"
+        remedy = _TROUBLE.get(one.kind, "restore the file, or restore to an earlier savepoint or instant")
+        yield Concern(severity, one.kind, one.path, one.message, remedy.format(uri=uri))
+
+
+def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
+    """Pending instants that are older than any work should take."""
+    now = handle.env.now()
+    for instant in timeline.pending():
+        age = now - parse_instant_time(instant.requested, handle.config.timezone).astimezone(UTC)
+        if age.total_seconds() < STUCK_SECONDS:
+            continue
+        command = "compact" if instant.action == COMPACTION else "rollback"
+        yield Concern(
+            "warning",
+            "stuck",
+            f"{instant.requested}.{instant.action}",
+            f"has been {instant.state.name.lower()} for {_span(age.total_seconds())}",
+            f"hoodie {command} {handle.storage.uri}",
+        )
+
+
+def _log_debt(handle: TableHandle, config: Config, timeline: Timeline, debts: Sequence[LogDebt]) -> Iterator[Concern]:
+    if not debts:
+        return
+    compactions = [i for i in timeline.completed_writes() if i.action == "commit"]
+    since = max((one.requested for one in compactions), default="")
+    deltas = [i for i in timeline.completed_writes() if i.action == "deltacommit" and i.requested > since]
+    limit = config.integer("hoodie.compact.inline.max.delta.commits")
+    logs, base = sum(one.log_bytes for one in debts), sum(one.base_bytes for one in debts)
+    if len(deltas) > 2 * limit or (base and logs > base):
+        yield Concern(
+            "warning",
+            "log debt",
+            handle.config.name,
+            f"{len(debts):,} file groups have {size_text(logs)} of logs on {size_text(base)} of base files after "
+            f"{len(deltas):,} delta commits (compaction is due after {limit})",
+            f"hoodie compact {handle.storage.uri}",
+        )
+
+
+def _small_files(partitions: Sequence[PartitionSizes], small: int) -> Iterator[Concern]:
+    for one in partitions:
+        if one.small_files >= SMALL_FILES:
+            yield Concern(
+                "note",
+                "small files",
+                one.partition,
+                f"{one.small_files:,} of {one.base_files:,} base files are smaller than {size_text(small)}",
+                "write larger batches, or leave hoodie.parquet.small.file.limit above 0 so that inserts fill them",
+            )
+
+
+def _old_versions(handle: TableHandle, timeline: Timeline, partitions: Sequence[PartitionSizes]) -> Iterator[Concern]:
+    old, live = sum(one.old_bytes for one in partitions), sum(one.base_bytes + one.log_bytes for one in partitions)
+    if old > 3 * live and old > 0:
+        cleans = Counter(one.action for one in timeline.completed())["clean"]
+        yield Concern(
+            "note" if cleans else "warning",
+            "old versions",
+            handle.config.name,
+            f"{size_text(old)} in {sum(one.old_files for one in partitions):,} files are kept for time travel, "
+            f"{size_text(live)} are read",
+            f"hoodie clean {handle.storage.uri}",
+        )
+
+
+def _archiving(handle: TableHandle, config: Config, timeline: Timeline) -> Iterator[Concern]:
+    limit = config.integer("hoodie.keep.max.commits")
+    writes = len(timeline.completed_writes())
+    if writes > 2 * limit:
+        yield Concern(
+            "warning",
+            "long timeline",
+            handle.config.name,
+            f"{writes:,} completed writes are in the active timeline, archiving is due at {limit}: every action reads "
+            "them",
+            f"hoodie archive {handle.storage.uri} --dry-run says what keeps them",
+        )
+
+
+def size_text(size_bytes: float) -> str:
+    """Bytes in the unit people would use."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:,.0f} {unit}" if unit == "B" else f"{size_bytes:,.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:,.1f} TiB"
+
+
+def _span(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:.0f} hours" if hours < 72 else f"{hours / 24:.0f} days"

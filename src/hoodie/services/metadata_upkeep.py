@@ -1,0 +1,82 @@
+"""Upkeep of the metadata table: it is compacted when that is due, then cleaned, then archived.
+
+1. Cleaning and archiving follow a compaction: before it nothing new can go. The two newest versions of every file group
+   stay, so a reader that listed before the compaction finds its files.
+2. They are the services of any table, on the handle of the metadata table. Its archiving keeps what the timeline of the
+   table around it has (`archive_plan`), and one commit more.
+3. In version 6 the instants are those of the last delta commit with a suffix: 001 the compaction, 002 the clean.
+
+The caller holds the table's writer exclusion, and nothing of the table is half done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_own
+from hoodie.notebook import html_table
+from hoodie.services.archiving.archive import archive
+from hoodie.services.cleaning.clean import clean
+from hoodie.spec import InstantTime
+
+_V6_CLEAN = "002"
+_LEAST = "hoodie.keep.min.commits"
+_MOST = "hoodie.keep.max.commits"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUpkeep:
+    """What was done: the instant of the compaction, files that the clean removed, instants that were archived."""
+
+    compaction: InstantTime
+    files_cleaned: int
+    instants_archived: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "compaction": self.compaction,
+            "files_cleaned": self.files_cleaned,
+            "instants_archived": self.instants_archived,
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table("metadata table kept up", (), list(self.as_json().items()))
+
+
+def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> MetadataUpkeep | None:
+    """What was done for the metadata table; None when nothing was due or there is none.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    options = MetadataOptions.of(config)
+    compaction = compact_metadata(handle, engine, options)
+    if compaction is None:
+        return None
+    own = open_own(handle)
+    services = _own_options(config, options)
+    is_suffixed = own.profile.layout_version == 1
+    at = compaction.requested[: -len(_V6_CLEAN)] + _V6_CLEAN if is_suffixed else None
+    cleaned = clean(own, services, engine, instant=at, forced=True)
+    archived = archive(own, services, engine, around=timeline_of(handle))
+    return MetadataUpkeep(
+        compaction.requested,
+        0 if cleaned is None else cleaned.files,
+        0 if archived is None else archived.instants,
+    )
+
+
+def _own_options(config: Config, options: MetadataOptions) -> Config:
+    """Options of cleaning and archiving the metadata table."""
+    return Config(
+        {
+            "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+            "hoodie.clean.fileversions.retained": str(options.keep_versions),
+            _LEAST: str(config.integer(_LEAST) + 1),
+            _MOST: str(config.integer(_MOST) + 1),
+        }
+    )

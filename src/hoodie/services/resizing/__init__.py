@@ -1,0 +1,1 @@
+"""Buckets of a consistent hashing index split and merge."""

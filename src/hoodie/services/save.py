@@ -1,0 +1,191 @@
+"""One write as users ask for it: save modes, making the table, and the services that follow the commit.
+
+1. A first write that fails leaves no table.
+2. Save mode overwrite is one commit when the table stays of its kind; see `hoodie.write.overwrite` for the other case.
+3. Services run when the commit is done and the writer exclusion was given back; see `after_commit`.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Literal
+
+import pyarrow as pa
+
+from hoodie.config import Config
+from hoodie.engine import LocalEngine
+from hoodie.env import Env
+from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.records import storable, without_meta
+from hoodie.services.after_commit import run_after_commit
+from hoodie.services.ingest import Request, have_keys, run_request, write_held
+from hoodie.spec import keys, profile_of
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
+from hoodie.view import list_partitions
+from hoodie.write import (
+    Committed,
+    Engines,
+    InstantTaken,
+    Operation,
+    Write,
+    create_table,
+    ensure_compatible,
+    evolve_schema,
+    is_writable,
+    load_switch,
+    parse_operation,
+    parse_write_options,
+    plan_table,
+    run_switch,
+)
+
+log = logging.getLogger(__name__)
+
+SaveMode = Literal["append", "overwrite", "ignore", "error", "errorifexists"]
+
+_OPERATION = "hoodie.datasource.write.operation"
+_LOCAL = LocalEngine()
+
+
+def write_table(storage: Storage, request: Request, env: Env) -> Committed:
+    """The outcome of one operation on the table that exists at `storage`; services that are due follow it.
+
+    Raises:
+        Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
+    """
+    load_table_config(storage, env)  # without a table there is nothing to hold
+    with storage.exclusive(request.operation):
+        committed = write_held(load_handle(storage, env), request)
+    run_after_commit(storage, request.config, request.engine, env)
+    return committed
+
+
+def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:
+    """The outcome of a write in a save mode; the table is made if need be. None when mode `ignore` found a table."""
+    exists = is_table(storage) or _continue_switch(storage, env)
+    if exists and mode in ("error", "errorifexists"):
+        raise Invalid(
+            f"A Hudi table exists at {storage.uri}", remedy='Use mode "append" to write to it', path=storage.uri
+        )
+    if exists and mode == "ignore":
+        return None
+    if request.operation == "delete" and mode == "overwrite":
+        raise Invalid("A delete cannot overwrite", remedy='Use mode "append" with operation delete', mode=mode)
+    if exists and not (mode == "overwrite" and request.operation in ("upsert", "insert", "bulk_insert")):
+        return write_table(storage, request, env)
+    committed = _overwritten(storage, request, env) if exists else _first_write(storage, request, env)
+    run_after_commit(storage, request.config, request.engine, env)
+    return committed
+
+
+def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env) -> Operation:
+    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically.
+
+    Rows of such a table that were read from it carry their keys, so they are updates.
+    """
+    if config.is_set(_OPERATION):
+        return parse_operation(config.text(_OPERATION))
+    if mode == "append" and is_table(storage):
+        keyed = bool(load_table_config(storage, env).record_key_fields) or have_keys(schema)
+    else:
+        keyed = config.is_set("hoodie.datasource.write.recordkey.field")
+    return parse_operation(config.text(_OPERATION)) if keyed else "insert"
+
+
+def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
+    """A write that makes the table. When it fails, there is no table."""
+    if request.source is None or request.operation in ("delete", "delete_partition"):
+        raise Invalid(
+            f"There is no table at {storage.uri} to {request.operation} from", remedy="Check the path", path=storage.uri
+        )
+    schema = storable(without_meta(request.source.schema))
+    made = False
+    with storage.exclusive(request.operation):
+        try:
+            if not is_table(storage):
+                create_table(storage, request.config, schema, env)
+                made = True
+            return write_held(load_handle(storage, env), request)
+        except (CommitUnknown, Fenced, InstantTaken):
+            raise
+        except Exception:
+            _discard(storage, env, made=made)
+            raise
+
+
+def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
+    """Save mode overwrite of a table that exists."""
+    load_table_config(storage, env)
+    with storage.exclusive("overwrite"):
+        handle = load_handle(storage, env)
+        difference = _difference(handle, request.config)
+        if difference is None:
+            return write_held(
+                handle,
+                Request(request.operation, request.source, request.config, request.engine, whole_table=True),
+            )
+        log.info("overwrite makes a new table: %s", difference)
+        return _replaced_by_another_kind(handle, request)
+
+
+def _difference(handle: TableHandle, config: Config) -> str | None:
+    """Why a table made by these options would be another kind than the one there; None when it would not."""
+    if not is_writable(handle.config):
+        return f"{handle.config.name} is a table this package does not write"
+    try:
+        ensure_compatible(config, handle.config, whole_table=True)
+    except (Invalid, Unsupported) as difference:
+        return str(difference)
+    return None
+
+
+def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
+    if request.source is None:
+        raise Invalid("An overwrite needs rows", remedy="Pass them as data")
+    timeline = timeline_of(old)
+    config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
+    new = TableHandle(old.storage, config, profile_of(config), old.env)
+    options = parse_write_options(request.operation, request.config, config, new.profile)
+    change = evolve_schema(options, config, None, request.source.schema, request.config)
+    return run_request(
+        Write(
+            handle=new,
+            timeline=Timeline(new.profile, ()),
+            options=options,
+            engines=Engines(_LOCAL, request.engine),
+            schema=change.write_schema,
+            table_schema=change.table_schema,
+            instant=new_instant_time(new.env, config.timezone, timeline.last_time()),
+            overwritten=old,
+        ),
+        request,
+    )
+
+
+def _continue_switch(storage: Storage, env: Env) -> bool:
+    """Whether an overwrite that died after its point of no return was found, and is finished now."""
+    if load_switch(storage) is None:
+        return False
+    with storage.exclusive("finish overwrite"):
+        switch = None if is_table(storage) else load_switch(storage)
+        if switch is not None:
+            log.info("finishing the interrupted overwrite %s", switch.instant)
+            run_switch(storage, switch, env)
+    return is_table(storage)
+
+
+def _discard(storage: Storage, env: Env, *, made: bool) -> None:
+    """Remove the table that a failed first write made, if nothing was ever committed to it."""
+    with suppress(HudiError):
+        if made:
+            if timeline_of(load_handle(storage, env)).completed():
+                return
+            for partition in list_partitions(storage):
+                metafile = keys.PARTITION_METAFILE_PREFIX
+                storage.delete(f"{partition}/{metafile}" if partition else metafile)
+        elif is_table(storage) or any(True for _ in storage.list(keys.HOODIE_DIR)):
+            return
+        storage.delete_dir(keys.HOODIE_DIR)

@@ -1,0 +1,126 @@
+"""Partitions that have lived long enough: which ones, and their deletion as one `delete_partition`.
+
+1. KEEP_BY_TIME counts from the newest slice of a partition (the base instants of its live slices),
+   KEEP_BY_CREATION_TIME from the instant in its partition metafile; both as Hudi 1.x counts. A partition without
+   either is left alone.
+2. Nothing expires while `hoodie.partition.ttl.strategy.days.retain` is not positive, which is the default.
+3. The deletion is an ordinary replacecommit: files stay until the cleaner takes them, and time travel sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.errors import Invalid, Missing, Unsupported
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.services.ingest import Request, write_held
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile
+from hoodie.view import FileSlice, load_view
+from hoodie.write import Committed
+
+STRATEGY = "hoodie.partition.ttl.management.strategy.type"
+STRATEGY_CLASS = "hoodie.partition.ttl.strategy.class"
+DAYS = "hoodie.partition.ttl.strategy.days.retain"
+SELECTED = "hoodie.partition.ttl.strategy.partition.selected"
+MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
+
+Rule = Literal["KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"]
+
+
+@dataclass(frozen=True, slots=True)
+class TtlOptions:
+    """When partitions expire. `selected` are the partitions the rule looks at; empty: all."""
+
+    rule: Rule
+    days: int
+    selected: tuple[str, ...]
+    most: int
+
+
+def parse_ttl_options(config: Config) -> TtlOptions:
+    """The rule the options ask for.
+
+    Raises:
+        Invalid: no such rule. Unsupported: a Java class as the rule.
+    """
+    if config.is_set(STRATEGY_CLASS):
+        raise Unsupported(
+            f"{STRATEGY_CLASS} names a Java class", remedy=f"Set {STRATEGY} to KEEP_BY_TIME or KEEP_BY_CREATION_TIME"
+        )
+    rule = config.text(STRATEGY).upper()
+    if rule not in ("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"):
+        raise Invalid(f"{STRATEGY} is {rule}", remedy="Choose KEEP_BY_TIME or KEEP_BY_CREATION_TIME")
+    selected = tuple(config.list(SELECTED)) if config.is_set(SELECTED) else ()
+    return TtlOptions(rule, config.integer(DAYS), selected, config.integer(MOST))  # type: ignore[arg-type]
+
+
+def plan_ttl(
+    starts: Mapping[str, str], options: TtlOptions, now: datetime, timezone: TimeZone
+) -> tuple[tuple[str, str], ...]:
+    """Expired partitions with the instant their life is counted from, oldest first; at most `options.most`."""
+    if options.days <= 0:
+        return ()
+    limit = now - timedelta(days=options.days)
+    expired = (
+        (instant, partition)
+        for partition, instant in starts.items()
+        if (not options.selected or partition in options.selected) and parse_instant_time(instant, timezone) < limit
+    )
+    return tuple((partition, instant) for instant, partition in sorted(expired)[: options.most])
+
+
+def preview_ttl(handle: TableHandle, config: Config) -> ServicePreview:
+    """What `run_ttl` would delete."""
+    options = parse_ttl_options(config)
+    slices = _slices(handle)
+    expired = _expired(handle, options, slices)
+    steps = []
+    for partition, instant in expired:
+        mine = [one for one in slices if one.partition == partition]
+        paths = tuple(path for one in mine for path in one.paths)
+        size = sum(one.size_bytes for one in mine)
+        steps.append(PreviewStep("delete", partition, None, paths, size, f"{options.rule}: counted from {instant}"))
+    notes = () if options.days > 0 else (f"{DAYS} is {options.days}: no partition expires",)
+    return ServicePreview("ttl", tuple(steps), notes)
+
+
+def run_ttl(handle: TableHandle, config: Config, engine: Engine) -> Committed | None:
+    """The commit that deleted the expired partitions, or None when none has expired. The caller holds the table's
+    writer exclusion.
+    """
+    expired = _expired(handle, parse_ttl_options(config), _slices(handle))
+    if not expired:
+        return None
+    names = tuple(partition for partition, _ in expired)
+    return write_held(handle, Request("delete_partition", None, config, engine, names))
+
+
+def _slices(handle: TableHandle) -> tuple[FileSlice, ...]:
+    return load_view(handle.storage, handle.config, timeline_of(handle)).slices_at()
+
+
+def _expired(handle: TableHandle, options: TtlOptions, slices: Sequence[FileSlice]) -> tuple[tuple[str, str], ...]:
+    starts: dict[str, str] = {}
+    if options.rule == "KEEP_BY_TIME":
+        for one in slices:
+            starts[one.partition] = max(starts.get(one.partition, ""), one.base_instant)
+    else:
+        starts = dict(_creations(handle, {one.partition for one in slices}))
+    return plan_ttl(starts, options, handle.env.now(), handle.config.timezone)
+
+
+def _creations(handle: TableHandle, partitions: set[str]) -> Iterator[tuple[str, str]]:
+    for partition in sorted(partitions):
+        for suffix in ("", ".parquet"):
+            path = "/".join(filter(None, (partition, keys.PARTITION_METAFILE_PREFIX + suffix)))
+            try:
+                yield partition, parse_partition_metafile(handle.storage.read(path), path).commit_time
+                break
+            except Missing:
+                continue

@@ -1,0 +1,1 @@
+"""Writes are taken back: rollback, savepoints, restore, heartbeats of the living."""

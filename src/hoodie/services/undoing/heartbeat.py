@@ -1,0 +1,139 @@
+"""Signs of life of a running write, for tables whose failed writes are rolled back lazily.
+
+1. With failed-write policy LAZY nobody knows at once whether a pending write is alive. So its writer renews an empty
+   file `.hoodie/.heartbeat/<instant>`; what counts is when that file was last written.
+2. A write is taken for dead when its file is older than the interval times (tolerable misses + 1), or is not there.
+3. A writer that may have been taken for dead must not commit: it asks itself before it does (`Heartbeat.ensure_alive`).
+4. The thread that renews the file ends with the `with` block, whatever happens in it; the file goes last.
+5. Under the other policies there is no heartbeat and nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hoodie.config import Config
+from hoodie.env import Env
+from hoodie.errors import Fenced, HudiError, Missing
+from hoodie.handle import TableHandle
+from hoodie.spec import InstantTime, keys
+from hoodie.storage import Storage
+
+log = logging.getLogger(__name__)
+
+POLICY = "hoodie.clean.failed.writes.policy"
+INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
+MISSES = "hoodie.client.heartbeat.tolerable.misses"
+
+_THREAD = "hoodie-heartbeat"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRule:
+    """How often a write says that it lives, and how many times it may miss that. `interval_ms` is in milliseconds."""
+
+    interval_ms: int = 60_000
+    tolerable_misses: int = 2
+
+    @property
+    def limit_ms(self) -> int:
+        """Silence of more than this many milliseconds means death."""
+        return self.interval_ms * (self.tolerable_misses + 1)
+
+
+class Heartbeat:
+    """One write's own sign of life."""
+
+    def __init__(self, storage: Storage, env: Env, instant: InstantTime, rule: HeartbeatRule) -> None:
+        self._storage = storage
+        self._env = env
+        self._instant = instant
+        self._rule = rule
+        self._last_s = env.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=_THREAD, daemon=True)
+
+    def ensure_alive(self) -> None:
+        """Nothing, when no other writer can have taken this one for dead.
+
+        Raises:
+            Fenced: the last sign of life is too old.
+        """
+        silent_ms = (self._env.monotonic() - self._last_s) * 1000
+        if silent_ms > self._rule.limit_ms:
+            raise Fenced(
+                f"The write {self._instant} gave no sign of life for {silent_ms:.0f} ms: it may have been rolled back",
+                remedy=f"Repeat the write; raise {INTERVAL} if the machine or the storage stalls that long",
+                instant=self._instant,
+            )
+
+    def start(self) -> None:
+        self._beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, then remove the file. A file that stays is removed by whoever rolls back or cleans."""
+        self._stop.set()
+        self._thread.join()
+        try:
+            self._storage.delete(heartbeat_path(self._instant))
+        except HudiError as error:
+            log.warning("could not remove the heartbeat of %s: %s", self._instant, error)
+
+    def _beat(self) -> None:
+        began_s = self._env.monotonic()
+        self._storage.put(heartbeat_path(self._instant), b"")
+        self._last_s = began_s
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._rule.interval_ms / 1000):
+            try:
+                self._beat()
+            except HudiError as error:
+                log.warning("could not renew the heartbeat of %s: %s", self._instant, error)
+
+
+@contextmanager
+def holding_heartbeat(handle: TableHandle, instant: InstantTime, config: Config) -> Iterator[Heartbeat | None]:
+    """The heartbeat of the write `instant`, renewed while the block runs; None under the policies that need none."""
+    if config.text(POLICY) != "LAZY":
+        yield None
+        return
+    beat = Heartbeat(handle.storage, handle.env, instant, heartbeat_rule(config))
+    beat.start()
+    try:
+        yield beat
+    finally:
+        beat.stop()
+
+
+def heartbeat_rule(config: Config) -> HeartbeatRule:
+    """The rule the options ask for."""
+    return HeartbeatRule(config.integer(INTERVAL), config.integer(MISSES))
+
+
+def heartbeat_path(instant: InstantTime) -> str:
+    """Where the heartbeat of a write stands."""
+    return f"{keys.HEARTBEAT_DIR}/{instant}"
+
+
+def has_heartbeat(storage: Storage, instant: InstantTime) -> bool:
+    """Whether a write left a heartbeat, alive or not: it ran under policy LAZY."""
+    return _beaten_ms(storage, instant) is not None
+
+
+def is_expired(storage: Storage, instant: InstantTime, rule: HeartbeatRule, env: Env) -> bool:
+    """Whether the write must be taken for dead: no sign of life within the limit, or none at all."""
+    beaten_ms = _beaten_ms(storage, instant)
+    return beaten_ms is None or env.now().timestamp() * 1000 - beaten_ms > rule.limit_ms
+
+
+def _beaten_ms(storage: Storage, instant: InstantTime) -> int | None:
+    try:
+        return storage.head(heartbeat_path(instant)).modified_ms
+    except Missing:
+        return None

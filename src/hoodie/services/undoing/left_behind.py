@@ -1,0 +1,106 @@
+"""What writers leave: a writer that fails and lives takes its own write back; what dead ones left is swept.
+
+1. Nobody has seen a write that did not complete, so taking it back needs no record: files, log files, its part of the
+   metadata table, instants and markers go, in this order. Who dies in between leaves a pending write to roll back.
+2. Sweeping is for the folder of temporary files only, and spares what a pending write or a running one may need.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from hoodie.engine import Engine, TaskId
+from hoodie.errors import HudiError
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata_writer import undo_update
+from hoodie.spec import (
+    Instant,
+    InstantTime,
+    is_partition_metafile,
+    keys,
+    marker_dir,
+    parse_base_file_name,
+    parse_log_file_name,
+    parse_partition_metafile,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, delete_instant_files, load_markers
+from hoodie.view import list_partitions
+
+log = logging.getLogger(__name__)
+
+_LEFTOVERS = (".spool", keys.OVERWRITE_SUFFIX)
+
+
+def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
+    """Remove all traces of this process's own pending write `requested`: files, log files, instants, markers.
+
+    The caller still holds the writer exclusion. A completed or vanished instant is left alone. When this fails
+    half-way, what is left is a pending write that the next `heal` rolls back.
+    """
+    instant = timeline_of(handle).find(requested)
+    if instant is None or instant.is_completed:
+        return
+    if handle.config.has_metadata_table:
+        undo_update(handle, instant, None, engine)
+    files = _files_of(handle, instant)
+    engine.run(_delete, [_Delete(handle.storage, path) for path in files], "take back")
+    for partition in sorted({path.rpartition("/")[0] for path in files}):
+        _forget_partition(handle.storage, partition, requested)
+    delete_instant_files(handle.storage, handle.profile, instant)
+    handle.storage.delete_dir(marker_dir(requested))
+
+
+def sweep(storage: Storage, timeline: Timeline) -> None:
+    """Remove what writers that died left in the folder for temporary files: all but the markers of pending writes,
+    and of those that may have begun since `timeline` was loaded.
+    """
+    found = storage.list_dir(keys.TEMP_DIR)
+    pending = {one.requested for one in timeline.pending()}
+    newest = timeline.last_time() or ""
+    try:
+        for folder in found.dirs:
+            name = folder.rpartition("/")[2]
+            if name.endswith(_LEFTOVERS) or (name.isdigit() and name <= newest and name not in pending):
+                storage.delete_dir(folder)
+        for file in found.files:
+            if file.path.endswith(_LEFTOVERS):
+                storage.delete(file.path)
+    except HudiError as error:
+        log.warning("could not remove left-over temporary files: %s", error)
+
+
+def _files_of(handle: TableHandle, failed: Instant) -> list[str]:
+    """Files of a pending write of this process, log files included."""
+    markers = load_markers(handle.storage, failed.requested)
+    if markers is not None:
+        return [marker.data_path for marker in markers]
+    found = []
+    for partition in list_partitions(handle.storage):
+        for file in handle.storage.list_dir(partition).files:
+            file_name = file.path.rpartition("/")[2]
+            name = parse_base_file_name(file_name) or parse_log_file_name(file_name)
+            if name is not None and name.instant == failed.requested:
+                found.append(file.path)
+    return found
+
+
+def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
+    """Remove the metafile that made an otherwise empty folder a partition for the write `requested`."""
+    files = storage.list_dir(partition).files
+    if len(files) != 1 or not is_partition_metafile(files[0].path.rpartition("/")[2]):
+        return
+    path = files[0].path
+    if parse_partition_metafile(storage.read(path), path).commit_time == requested:
+        storage.delete(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Delete:
+    storage: Storage
+    path: str
+
+
+def _delete(_: TaskId, task: _Delete) -> None:
+    task.storage.delete(task.path)

@@ -1,0 +1,281 @@
+"""Take a table back to what it was at a commit: undo everything that came after it, newest first.
+
+1. The plan (which instants, in which order) is stored first; from then on no other action may begin, and whoever
+   restores next goes on with this plan.
+2. Each instant is taken back as by a rollback, but by what its metadata and the folders say, and without an instant of
+   its own on the timeline. Before anything of it goes, its plan is stored in the folder for temporary files; when it is
+   done, what was done is stored beside. So a restore that dies goes on in the middle of an instant, and says in the end
+   what all attempts did together.
+3. "After" a commit goes by completion times, where the timeline has them: a write that was requested earlier and
+   completed later was not in the table then. A compaction on a merge-on-read table counts from its request: its slices
+   hold the log files of delta commits that came meanwhile. Version 6 goes by requested times, as Hudi 0.15 does.
+4. Rollbacks after the commit leave the timeline: what they took back is gone twice.
+5. Commits under a savepoint are not undone, and nothing is restored that a clean may have removed.
+
+The caller holds the table's writer exclusion. Bytes and order: `docs/format/savepoint-restore.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.errors import Invalid, Missing
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata_writer import restore_metadata
+from hoodie.notebook import html_table
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.undoing.rollback import finish_interrupted, forget_traces, rollback_metadata
+from hoodie.services.undoing.rollback_checks import ensure_not_saved, ensure_older_files, is_clustering
+from hoodie.services.undoing.rollback_preview import undo_steps
+from hoodie.services.undoing.savepoint import ensure_not_cleaned, saved_instants
+from hoodie.services.undoing.undo import delete_states, ensure_own_files, undo_files, unpublish
+from hoodie.services.undoing.undo_plan import load_undo_plan
+from hoodie.spec import (
+    COMMIT,
+    COMPACTION,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    InstantInfo,
+    InstantTime,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+    State,
+    encode_restore_metadata,
+    encode_restore_plan,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+    marker_dir,
+    parse_restore_plan,
+    parse_rollback_metadata,
+    parse_rollback_plan,
+)
+from hoodie.timeline import (
+    Timeline,
+    complete,
+    create_requested,
+    delete_instant_files,
+    instant_path,
+    load_requested,
+    new_instant_time,
+    to_inflight,
+)
+
+log = logging.getLogger(__name__)
+
+_BY_REQUEST = (COMMIT, COMPACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a finished restore did. `instant` is its own, `to` the commit the table is at now, `undone` the writes that
+    were taken back, in that order.
+    """
+
+    instant: InstantTime
+    to: InstantTime
+    undone: tuple[InstantTime, ...]
+    files_deleted: int
+    duration_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "instant": self.instant,
+            "to": self.to,
+            "undone": list(self.undone),
+            "files_deleted": self.files_deleted,
+            "duration_ms": self.duration_ms,
+        }
+
+    def _repr_html_(self) -> str:
+        facts = {**self.as_json(), "undone": len(self.undone)}
+        return html_table(f"Restored to {self.to}", (), list(facts.items()))
+
+
+def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime) -> Restored:
+    """What taking the table back to the commit `to` did. A restore to it that died is finished.
+
+    Raises:
+        Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, or a restore to another
+            commit is pending.
+    """
+    del config  # nothing about a restore is optional
+    clock = handle.env.monotonic()
+    timeline = timeline_of(handle)
+    pending = _pending_restore(handle, timeline, to)
+    if pending is None:
+        timeline = finish_interrupted(handle, engine, timeline)
+        plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
+        requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+        instant = create_requested(handle.storage, handle.profile, requested, RESTORE, encode_restore_plan(plan))
+    else:
+        instant, plan = pending
+    log.info("restoring to %s as %s: %d instants to undo", to, instant.requested, len(plan.instants))
+    if instant.state is State.REQUESTED:
+        instant = to_inflight(handle.storage, handle.profile, instant)
+    done = [_undo(handle, engine, instant, target) for target in plan.instants]
+    _forget_rollbacks(handle, to)
+    if handle.config.has_metadata_table:
+        handle = restore_metadata(handle, to, instant.requested, engine)
+    metadata = RestoreMetadata(
+        start_time=instant.requested,
+        time_taken_ms=int((handle.env.monotonic() - clock) * 1000),
+        rollbacks={target.commit_time: (one,) for target, one in zip(plan.instants, done, strict=True)},
+        instants=plan.instants,
+    )
+    payload = encode_restore_metadata(metadata)
+    complete(handle.storage, handle.profile, instant, payload, handle.env, handle.config.timezone)
+    forget_traces(handle.storage, *(target.commit_time for target in plan.instants), instant.requested)
+    return Restored(
+        instant.requested,
+        to,
+        tuple(target.commit_time for target in plan.instants),
+        sum(one.total_files_deleted for one in done),
+        metadata.time_taken_ms,
+    )
+
+
+def preview_restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime) -> ServicePreview:
+    """What `restore` would do. Raises as that. Log blocks of several writes in one slice are one step each."""
+    del config
+    timeline = timeline_of(handle)
+    pending = _pending_restore(handle, timeline, to)
+    plan = pending[1] if pending else plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
+    steps: list[PreviewStep] = []
+    seen: set[str] = set()
+    for info in plan.instants:
+        target = timeline.find(info.commit_time, info.action)
+        if target is not None:
+            undo = load_undo_plan(handle, timeline, target, engine, by_markers=False, whole_slices=True)
+            fresh = [step for step in undo_steps(handle.storage, undo) if not step.paths or not seen & set(step.paths)]
+            seen.update(path for step in fresh for path in step.paths)
+            steps.extend(fresh)
+    notes = tuple(f"the {info.action} {info.commit_time} will be gone from the timeline" for info in plan.instants)
+    if to not in saved_instants(timeline):
+        notes = (*notes, f"{to} has no savepoint: a clean may remove its files while nobody looks")
+    return ServicePreview("restore", tuple(steps), notes)
+
+
+def ensure_can_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -> Instant:
+    """The completed commit `to`, when the table can go back to it.
+
+    Raises:
+        Invalid: see `restore`.
+    """
+    commit = next((one for one in timeline.completed_writes() if one.requested == to), None)
+    if commit is None:
+        raise Invalid(
+            f"{to} is no completed commit of the active timeline",
+            remedy="`hoodie timeline` lists what a table can be restored to",
+            instant=to,
+        )
+    if to not in saved_instants(timeline):
+        ensure_not_cleaned(handle, timeline, commit)
+    undone = _after(handle, timeline, commit)
+    ensure_not_saved(timeline, undone)
+    ensure_older_files(handle, undone, lambda instant: instant <= to)
+    return commit
+
+
+def plan_restore(handle: TableHandle, timeline: Timeline, to: Instant) -> RestorePlan:
+    """The instants to undo: pending clusterings first, then all writes after `to`, the newest first. Reads the plans of
+    pending replacecommits.
+    """
+    found = _after(handle, timeline, to)
+    clusterings = [
+        one for one in found if not one.is_completed and one.requested > to.requested and is_clustering(handle, one)
+    ]
+    clusterings.sort(key=lambda one: one.requested, reverse=True)
+    others = [one for one in found if one not in clusterings]
+    return RestorePlan(tuple(InstantInfo(one.requested, one.action) for one in (*clusterings, *others)), to.requested)
+
+
+def is_after(one: Instant, to: Instant, *, by_completion: bool, merge_on_read: bool) -> bool:
+    """Whether a write has to be undone to get back to the completed commit `to`. A pending one has not completed yet,
+    so it is after everything.
+    """
+    if not by_completion or (merge_on_read and (one.action in _BY_REQUEST or to.action in _BY_REQUEST)):
+        return one.requested > to.requested
+    return one.completed is None or one.completed > (to.completed or to.requested)
+
+
+def _after(handle: TableHandle, timeline: Timeline, to: Instant) -> Sequence[Instant]:
+    """Writes after `to`: pending ones first, then by completion (version 6: by request), newest first."""
+    by_completion = handle.profile.stores_completion_time
+    merge_on_read = handle.config.table_type == "MERGE_ON_READ"
+    found = [
+        one
+        for one in timeline.writes()
+        if one.logical != to.logical and is_after(one, to, by_completion=by_completion, merge_on_read=merge_on_read)
+    ]
+
+    def order(one: Instant) -> tuple[bool, str, str]:
+        return one.completed is None, one.completed or "" if by_completion else "", one.requested
+
+    return sorted(found, key=order if by_completion else lambda one: (False, "", one.requested), reverse=True)
+
+
+def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -> tuple[Instant, RestorePlan] | None:
+    for one in timeline.pending():
+        if one.action != RESTORE:
+            continue
+        path = instant_path(handle.profile, one)
+        data = load_requested(handle.storage, handle.profile, one)
+        if not data:  # nothing was decided
+            delete_instant_files(handle.storage, handle.profile, one)
+            continue
+        plan = parse_restore_plan(data, path)
+        if plan.to is not None and plan.to != to:
+            raise Invalid(
+                f"The restore {one.requested} to {plan.to} was begun and is not finished",
+                remedy=f"Restore to {plan.to} first",
+                instant=one.requested,
+                to=plan.to,
+            )
+        return one, plan
+    return None
+
+
+def _undo(handle: TableHandle, engine: Engine, restoring: Instant, target: InstantInfo) -> RollbackMetadata:
+    """What taking back one instant did, by this attempt or an earlier one."""
+    folder = marker_dir(restoring.requested)
+    done_path = f"{folder}/{target.commit_time}.{target.action}.done"
+    try:
+        return parse_rollback_metadata(handle.storage.read(done_path), done_path)
+    except Missing:
+        pass
+    clock = handle.env.monotonic()
+    plan = _undo_plan(handle, engine, f"{folder}/{target.commit_time}.{target.action}.plan", target)
+    unpublish(handle, target)
+    files = undo_files(handle, engine, plan, restoring.requested)
+    delete_states(handle, target, keep_plan=False)
+    metadata = rollback_metadata(restoring.requested, target, files, handle.env.monotonic() - clock)
+    handle.storage.put(done_path, encode_rollback_metadata(metadata))
+    return metadata
+
+
+def _undo_plan(handle: TableHandle, engine: Engine, path: str, target: InstantInfo) -> RollbackPlan:
+    try:
+        plan = parse_rollback_plan(handle.storage.read(path), path)
+    except Missing:
+        timeline = timeline_of(handle)
+        instant = timeline.find(target.commit_time, target.action)
+        if instant is None:  # another writer finished this part, or took it back
+            return RollbackPlan(target)
+        plan = load_undo_plan(handle, timeline, instant, engine, by_markers=False, whole_slices=True)
+        ensure_own_files(plan)
+        handle.storage.put(path, encode_rollback_plan(plan))
+    return plan
+
+
+def _forget_rollbacks(handle: TableHandle, to: InstantTime) -> None:
+    for one in timeline_of(handle).instants:
+        if one.action == ROLLBACK and one.requested > to:
+            delete_instant_files(handle.storage, handle.profile, one)

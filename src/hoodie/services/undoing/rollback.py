@@ -1,0 +1,284 @@
+"""Undo a write: take its files away, then its instants, and record both.
+
+1. A rollback is itself an action: its plan is stored first, so a rollback that dies is run again from the same plan.
+2. Order: plan, inflight, a completed write is unpublished, files are deleted and command blocks appended, the metadata
+   table learns of it, the write's own instant goes, the rollback completes, the markers go. Whoever dies in between
+   leaves a pending rollback that finds less to do.
+3. Deleting what is already gone is success.
+4. What happens to failed writes is a policy: EAGER, the next write rolls them back; LAZY, a clean does, once their
+   heartbeat has stopped; NEVER, nobody does. Rollbacks that died are finished under every policy but NEVER.
+
+A writer that fails and lives takes its own write back (`left_behind`). What to undo is decided in `undo_plan`, whether
+in `rollback_checks`; it is done in `undo`. Bytes and order: `docs/format/rollback.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata_writer import TableUpdate, record_update, undo_update
+from hoodie.notebook import html_table
+from hoodie.services.compaction.executor import executor_lock
+from hoodie.services.undoing.heartbeat import POLICY, heartbeat_path, heartbeat_rule, is_expired
+from hoodie.services.undoing.left_behind import sweep
+from hoodie.services.undoing.rollback_checks import ensure_can_roll_back, ensure_no_restore, is_clustering
+from hoodie.services.undoing.undo import (
+    PLANNED_ACTIONS,
+    UndoneFiles,
+    delete_states,
+    ensure_own_files,
+    undo_files,
+    unpublish,
+)
+from hoodie.services.undoing.undo_plan import BY_MARKERS, load_undo_plan
+from hoodie.spec import (
+    COMPACTION,
+    LOG_COMPACTION,
+    ROLLBACK,
+    SAVEPOINT,
+    Instant,
+    InstantInfo,
+    InstantTime,
+    RollbackMetadata,
+    RollbackPlan,
+    State,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+    keys,
+    marker_dir,
+    parse_rollback_plan,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import (
+    Timeline,
+    complete,
+    create_requested,
+    delete_instant_files,
+    instant_path,
+    list_instants,
+    load_instant,
+    load_requested,
+    new_instant_time,
+    to_inflight,
+)
+
+log = logging.getLogger(__name__)
+
+BACKUP = "hoodie.rollback.instant.backup.enabled"
+BACKUP_DIR = "hoodie.rollback.instant.backup.dir"
+
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+_DEFAULTS = Config()
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a finished rollback did. `instant` is the rollback's own, `target` the write that was undone.
+
+    `command_logs` counts log files that were appended to take log blocks back (version 6).
+    """
+
+    instant: InstantTime
+    target: InstantTime
+    action: str
+    files_deleted: int
+    command_logs: int
+    duration_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "instant": self.instant,
+            "target": self.target,
+            "action": self.action,
+            "files_deleted": self.files_deleted,
+            "command_logs": self.command_logs,
+            "duration_ms": self.duration_ms,
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{self.action} {self.target} rolled back", (), list(self.as_json().items()))
+
+
+def heal(handle: TableHandle, engine: Engine, timeline: Timeline | None = None, config: Config = _DEFAULTS) -> Timeline:
+    """The timeline on which a new action may begin: with policy EAGER (the default) all failed writes were rolled back,
+    newest first; rollbacks and savepoints that died were finished or removed.
+
+    Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer
+    exclusion, and may pass the timeline it has loaded under it.
+
+    Raises:
+        Unavailable: a restore is pending.
+    """
+    timeline = timeline or timeline_of(handle)
+    ensure_no_restore(timeline)
+    policy = config.text(POLICY)
+    if policy == "NEVER":
+        return timeline
+    timeline = finish_interrupted(handle, engine, timeline)
+    if policy == "EAGER":
+        for instant in failed_writes(handle, timeline):
+            timeline = roll_back(handle, engine, timeline, instant, config)
+    sweep(handle.storage, timeline)
+    return timeline
+
+
+def heal_expired(handle: TableHandle, engine: Engine, config: Config) -> Timeline:
+    """The timeline after the writes whose heartbeat has stopped were rolled back, newest first (policy LAZY).
+
+    What a cleaner calls before it cleans. Under the other policies nothing happens. A write is looked at once more
+    after its heartbeat was found dead: it may have completed meanwhile.
+    """
+    timeline = timeline_of(handle)
+    ensure_no_restore(timeline)
+    if config.text(POLICY) != "LAZY":
+        return timeline
+    rule = heartbeat_rule(config)
+    dead = [
+        one.logical
+        for one in failed_writes(handle, timeline)
+        if is_expired(handle.storage, one.requested, rule, handle.env)
+    ]
+    timeline = finish_interrupted(handle, engine, timeline_of(handle))
+    for instant in failed_writes(handle, timeline):
+        if instant.logical in dead:
+            timeline = roll_back(handle, engine, timeline, instant, config)
+    return timeline
+
+
+def failed_writes(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
+    """Pending writes that are no plans, newest first: running or dead, which the timeline does not tell."""
+    failed = [one for one in timeline.pending() if one.action in _WRITES and not is_clustering(handle, one)]
+    return tuple(sorted(failed, key=lambda one: one.requested, reverse=True))
+
+
+def roll_back(
+    handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config = _DEFAULTS
+) -> Timeline:
+    """The timeline after the write `target` was undone. Of a pending compaction, log compaction or clustering the plan
+    stays, ready to be tried again.
+
+    Nothing is checked here: see `roll_back_instant`.
+    """
+    _roll_back(handle, engine, timeline, target, config)
+    return timeline_of(handle)
+
+
+def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, instant: InstantTime) -> RolledBack:
+    """What the rollback of the write `instant` did, which may be completed. Only the newest write can be undone.
+
+    Raises:
+        Invalid: no such write, it has a savepoint, or a later write or plan rests on it.
+        Conflict: it is a compaction that is being carried out. Unavailable: a restore is pending.
+    """
+    timeline = timeline_of(handle)
+    ensure_no_restore(timeline)
+    finished: dict[InstantTime, RolledBack] = {}
+    timeline = finish_interrupted(handle, engine, timeline, finished)
+    if instant in finished and timeline.find(instant) is None:
+        return finished[instant]
+    target = ensure_can_roll_back(handle, timeline, instant)
+    if target.action not in (COMPACTION, LOG_COMPACTION):
+        return _roll_back(handle, engine, timeline, target, config)
+    with executor_lock(handle.storage, instant):
+        return _roll_back(handle, engine, timeline, target, config)
+
+
+def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config) -> RolledBack:
+    plan = load_undo_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
+    if config.flag(BACKUP):
+        _back_up(handle, target, config.text(BACKUP_DIR))
+    requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    rollback = create_requested(handle.storage, handle.profile, requested, ROLLBACK, encode_rollback_plan(plan))
+    log.info("rolling back %s %s as %s", target.action, target.requested, requested)
+    return _run(handle, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
+
+
+def finish_interrupted(
+    handle: TableHandle, engine: Engine, timeline: Timeline, finished: dict[InstantTime, RolledBack] | None = None
+) -> Timeline:
+    """The timeline without rollbacks that died (they are run again) and savepoints that died (they keep nothing)."""
+    interrupted = [one for one in timeline.pending() if one.action in (ROLLBACK, SAVEPOINT)]
+    for one in interrupted:
+        if one.action == SAVEPOINT:
+            delete_instant_files(handle.storage, handle.profile, one)
+        elif (done := _resume(handle, engine, one)) is not None and finished is not None:
+            finished[done.target] = done
+    return timeline_of(handle) if interrupted else timeline
+
+
+def _resume(handle: TableHandle, engine: Engine, rollback: Instant) -> RolledBack | None:
+    data = load_requested(handle.storage, handle.profile, rollback)
+    if not data:
+        # The request itself was not written: nothing was decided, the failed write is still pending and comes next.
+        delete_instant_files(handle.storage, handle.profile, rollback)
+        return None
+    plan = parse_rollback_plan(data, handle.profile.instant_names.file_name(rollback))
+    ensure_own_files(plan)
+    if rollback.state is State.REQUESTED:
+        rollback = to_inflight(handle.storage, handle.profile, rollback)
+    return _run(handle, engine, rollback, plan)
+
+
+def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RolledBack:
+    clock = handle.env.monotonic()
+    target = plan.instant_to_rollback
+    pending = Instant(target.commit_time, target.action, State.INFLIGHT)
+    was_completed = unpublish(handle, target)
+    keep_plan = target.action in PLANNED_ACTIONS or (is_clustering(handle, pending) and not was_completed)
+    files = undo_files(handle, engine, plan, rollback.requested)
+    _tell_metadata(handle, engine, rollback, pending, files)
+    delete_states(handle, target, keep_plan=keep_plan)
+    metadata = rollback_metadata(rollback.requested, target, files, handle.env.monotonic() - clock)
+    payload = encode_rollback_metadata(metadata)
+    complete(handle.storage, handle.profile, rollback, payload, handle.env, handle.config.timezone)
+    forget_traces(handle.storage, target.commit_time, rollback.requested)
+    return RolledBack(
+        rollback.requested,
+        target.commit_time,
+        target.action,
+        files.deleted,
+        len(files.command_logs),
+        metadata.time_taken_ms,
+    )
+
+
+def rollback_metadata(start: InstantTime, target: InstantInfo, files: UndoneFiles, seconds: float) -> RollbackMetadata:
+    """What a rollback that began at `start` says it did."""
+    return RollbackMetadata(
+        start_time=start,
+        time_taken_ms=int(seconds * 1000),
+        total_files_deleted=files.deleted,
+        commits=(target.commit_time,),
+        partitions=files.partitions,
+        instants=(target,),
+    )
+
+
+def forget_traces(storage: Storage, *instants: InstantTime) -> None:
+    """Remove markers and heartbeats of writes that are no more."""
+    for instant in instants:
+        storage.delete_dir(marker_dir(instant))
+        storage.delete(heartbeat_path(instant))
+
+
+def _tell_metadata(handle: TableHandle, engine: Engine, rollback: Instant, target: Instant, files: UndoneFiles) -> None:
+    """The metadata table forgets the write; log files that stay, or hold command blocks, are in it afterwards."""
+    if not handle.config.has_metadata_table:
+        return
+    handle = load_handle(handle.storage, handle.env)  # an earlier rollback may have had to drop the metadata table
+    handle = undo_update(handle, target, rollback.requested, engine)
+    if files.logs:
+        record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=files.logs), engine)
+
+
+def _back_up(handle: TableHandle, target: Instant, folder: str) -> None:
+    for one in list_instants(handle.storage, handle.profile, handle.config.timezone):
+        if one.logical == target.logical:
+            path = instant_path(handle.profile, one)
+            copy = f"{keys.HOODIE_DIR}/{folder}/{path.rpartition('/')[2]}"
+            handle.storage.put(copy, load_instant(handle.storage, handle.profile, one))

@@ -1,0 +1,142 @@
+"""Whether a write may be undone: what rests on it, what keeps it, and what has to be finished first.
+
+1. Only the newest write can be undone. What is planned for later matters where the plan may name the write's files.
+2. A commit under a savepoint stays.
+3. Nothing is undone whose earlier files a clean has removed: the rows would be gone.
+4. While a restore is pending no other action may begin: the table is half-way between two states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hoodie.errors import Invalid, Unavailable
+from hoodie.handle import TableHandle
+from hoodie.services.undoing.savepoint import saved_instants
+from hoodie.spec import (
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    NULL_COMMIT,
+    REPLACE_COMMIT,
+    RESTORE,
+    Instant,
+    InstantTime,
+    parse_requested_replace,
+)
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
+from hoodie.view import GroupId, list_files
+
+
+def ensure_no_restore(timeline: Timeline) -> None:
+    """Nothing, when no restore is pending.
+
+    Raises:
+        Unavailable: one is.
+    """
+    for one in timeline.pending():
+        if one.action == RESTORE:
+            raise Unavailable(
+                f"The restore {one.requested} was begun and is not finished",
+                remedy="Run the restore again: it goes on where it stopped. Until then nothing else may be done",
+                instant=one.requested,
+            )
+
+
+def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: InstantTime) -> Instant:
+    """The write `instant`, when undoing it harms nothing else.
+
+    Raises:
+        Invalid: see `roll_back_instant`.
+    """
+    target = next((one for one in timeline.writes() if one.requested == instant), None)
+    if target is None:
+        raise Invalid(
+            f"{instant} is no write of the active timeline",
+            remedy="`hoodie timeline` lists what can be rolled back",
+            instant=instant,
+        )
+    ensure_not_saved(timeline, (target,))
+    if target.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle, target):
+        return target
+    later = [one for one in timeline.writes() if one.requested > instant and _rests_on(handle, one, target)]
+    if later:
+        raise Invalid(
+            f"The {later[-1].action} {later[-1].requested} came after {instant}",
+            remedy="Roll back later writes first (unschedule later compactions), or restore the table to an instant",
+            instant=instant,
+            later=tuple(one.requested for one in later),
+        )
+    ensure_older_files(handle, [target], lambda instant: instant < target.requested)
+    return target
+
+
+def ensure_older_files(handle: TableHandle, undone: Iterable[Instant], is_older: Callable[[InstantTime], bool]) -> None:
+    """Nothing, when every file group that the completed writes `undone` rewrote or replaced has files of before: those
+    for whose instant `is_older` holds. Reads the metadata of the writes and lists the partitions they touched.
+
+    Raises:
+        Invalid: the earlier files of a group were cleaned.
+    """
+    needed: set[GroupId] = set()
+    created: set[GroupId] = set()
+    for one in undone:
+        if not one.is_completed:
+            continue
+        metadata = load_commit_metadata(handle.storage, handle.profile, one)
+        needed |= metadata.replaced_file_groups()
+        for partition, stat in metadata.write_stats():
+            if stat.prev_commit in (None, NULL_COMMIT):
+                created.add((partition, stat.file_id))
+            elif not stat.is_log:
+                needed.add((partition, stat.file_id))
+    needed -= created
+    listed = list_files(handle.storage, {partition for partition, _ in needed}) if needed else ()
+    there = {
+        (found.partition, file.name.file_id)
+        for found in listed
+        for file in found.everything
+        if is_older(file.name.instant)
+    }
+    missing = sorted(needed - there)
+    if missing:
+        partition, file_id = missing[0]
+        raise Invalid(
+            f"{len(missing)} file groups have no files of before, for example {file_id} in partition {partition!r}: a "
+            "clean removed them",
+            remedy="What is there now cannot be taken back; let cleaning retain more, or keep commits by savepoints",
+            groups=len(missing),
+        )
+
+
+def ensure_not_saved(timeline: Timeline, targets: Iterable[Instant]) -> None:
+    """Nothing, when no savepoint keeps what is to be undone.
+
+    Raises:
+        Invalid: one does.
+    """
+    saved = saved_instants(timeline)
+    for target in targets:
+        if target.requested in saved:
+            raise Invalid(
+                f"The {target.action} {target.requested} has a savepoint",
+                remedy="Delete the savepoint first",
+                instant=target.requested,
+            )
+
+
+def is_clustering(handle: TableHandle, instant: Instant) -> bool:
+    """Whether a pending instant is a clustering: version 6 names that a replacecommit."""
+    if instant.is_completed or instant.action != REPLACE_COMMIT:
+        return instant.action == CLUSTERING
+    data = load_requested(handle.storage, handle.profile, instant)
+    return parse_requested_replace(data, instant_path(handle.profile, instant)).is_clustering
+
+
+def _rests_on(handle: TableHandle, later: Instant, target: Instant) -> bool:
+    """Whether a later write must go before `target` can. A plan may name the files of a completed write."""
+    if later.is_completed:
+        return True
+    if later.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle, later):
+        return target.is_completed
+    return True

@@ -1,0 +1,1 @@
+"""A table goes to another version, upwards or downwards."""

@@ -1,0 +1,281 @@
+"""Take a table to another version, 6 ↔ 8 ↔ 9, as steps of which each may be done again.
+
+1. Order: what died is rolled back; merge-on-read tables are compacted until no latest slice has log files; the metadata
+   table goes; (to version 6) log files get names of version 6; the timeline and the history are written in the new form
+   beside the old one; **the properties name the new version**; the old timeline goes; the metadata table is made anew.
+2. The properties are the point of no return, replaced in one step with a backup. Before it the table has its old
+   version and all of its old timeline; after it the new ones. Whoever dies in between is continued by the next call,
+   which begins anew: nothing of an earlier attempt is trusted but that it may be overwritten.
+3. Readers of the old version fail after the switch, as with every Hudi upgrade; while it runs they can read on.
+4. What stands in the way is found before anything changes.
+
+The caller holds the table's writer exclusion. What becomes of each file: `docs/design/0010-versions.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.config import Config, resolve
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import Invalid
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import FILES
+from hoodie.metadata_writer import drop_partitions, rebuild_partitions
+from hoodie.notebook import html_table
+from hoodie.records import read_footer
+from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
+from hoodie.services.compaction.log_compact import run_log_compaction
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.undoing.rollback import failed_writes, heal
+from hoodie.services.undoing.rollback_checks import ensure_no_restore
+from hoodie.services.upgrading.logs import RENAMES_FILE, load_renames, plan_renames, run_renames, store_renames
+from hoodie.services.upgrading.properties import plan_properties, property_blockers
+from hoodie.services.upgrading.timeline import (
+    Renames,
+    keeps_times,
+    plan_moves,
+    sweep_schema_history,
+    write_history,
+    write_schema_history,
+    write_timeline,
+)
+from hoodie.spec import FormatProfile, TableConfig, keys, profile_for, profile_of
+from hoodie.timeline import instant_path, list_instants, recover_table_config, store_table_config
+from hoodie.view import FileSlice, load_view
+
+log = logging.getLogger(__name__)
+
+AUTO = "hoodie.write.auto.upgrade"
+VERSION = "hoodie.write.table.version"
+
+_UNBOUNDED = {
+    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
+}
+_IN_VERSION_6 = ("files", "column_stats", "bloom_filters", "record_index")
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What it took to bring a table from one version to another. `steps` are sentences, in order."""
+
+    before: int
+    after: int
+    steps: tuple[str, ...]
+    duration_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "before": self.before,
+            "after": self.after,
+            "steps": list(self.steps),
+            "duration_ms": self.duration_ms,
+        }
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Version {self.before} to {self.after}", ("step",), [(step,) for step in self.steps])
+
+
+def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -> Upgraded | None:
+    """What bringing the table to `version` took; None when it has that version. Then what an attempt to or from there
+    left is removed: of one that died before the switch nothing remains, of one that died after it the new version.
+
+    Raises:
+        Invalid: the version cannot hold this table; names what stands in the way.
+        Unsupported: another version than 6, 8 and 9. Unavailable: a restore is pending.
+        Conflict: a compaction is being carried out elsewhere.
+    """
+    target = profile_for(version)
+    before = handle.config.table_version
+    if before == version:
+        recover_table_config(handle.storage)
+        if handle.profile.slicing == "completion":  # a downgrade died before the switch, and is not wanted any more
+            run_renames(handle.storage, engine, {new: old for old, new in load_renames(handle.storage).items()})
+        _sweep_other_timeline(handle)
+        return None
+    clock = handle.env.monotonic()
+    ensure_no_restore(timeline_of(handle))
+    _ensure_possible(handle, config, target)
+    heal(handle, LocalEngine(), config=resolve({}))
+    steps = ["failed writes were rolled back"]
+    handle = load_handle(handle.storage, handle.env)
+    wanted = handle.config.metadata_partitions
+    if handle.config.table_type == "MERGE_ON_READ":
+        steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
+    if handle.config.has_metadata_table:
+        handle = drop_partitions(handle, (FILES,))
+        steps.append("the metadata table was dropped")
+    new = plan_properties(handle.config, target, config)
+    if profile_of(new).layout_version != handle.profile.layout_version:
+        steps.extend(_convert(handle, engine, profile_of(new)))
+    stored = store_table_config(handle.storage, handle.config, new, handle.env)
+    steps.append(f"the properties say version {version}")
+    handle = TableHandle(handle.storage, stored, profile_of(stored), handle.env)
+    _sweep_other_timeline(handle)
+    kept = tuple(name for name in wanted if version > 6 or name in _IN_VERSION_6)
+    if kept:
+        handle = rebuild_partitions(handle, kept, engine)
+        made = handle.config.metadata_partitions
+        steps.append(f"the metadata table was made anew: {', '.join(made) or 'by the next write'}")
+    took_ms = int((handle.env.monotonic() - clock) * 1000)
+    return Upgraded(before, version, tuple(steps), took_ms)
+
+
+def upgrade_if_asked(handle: TableHandle, config: Config, engine: Engine) -> TableHandle:
+    """The handle of a table that has the version the options ask writes for, where they allow writes to change it
+    (`hoodie.write.auto.upgrade`). Never downwards.
+    """
+    if not config.flag(AUTO) or handle.config.table_version >= config.integer(VERSION):
+        return handle
+    upgrade(handle, config, engine, config.integer(VERSION))
+    return load_handle(handle.storage, handle.env)
+
+
+def preview_upgrade(handle: TableHandle, config: Config, version: int) -> ServicePreview:
+    """What `upgrade` would do, and what stands in its way. Writes nothing."""
+    target = profile_for(version)
+    if handle.config.table_version == version:
+        return ServicePreview("upgrade", (), (f"the table has version {version}",))
+    timeline = timeline_of(handle)
+    ensure_no_restore(timeline)
+    steps: list[PreviewStep] = []
+    notes = [f"blocked: {reason}" for reason in _blockers(handle, config, target)]
+    for one in failed_writes(handle, timeline):
+        steps.append(PreviewStep("delete", "", None, (), 0, f"{one.action} {one.requested} is rolled back first"))
+    if handle.config.table_type == "MERGE_ON_READ":
+        steps.extend(preview_compaction(handle, _compact_config(config), when_due=False).steps)
+    if handle.config.has_metadata_table:
+        names = ", ".join(handle.config.metadata_partitions)
+        steps.append(PreviewStep("rewrite", "", None, (), 0, f"the metadata table is made anew: {names}"))
+    new = plan_properties(handle.config, target, config)
+    if profile_of(new).layout_version != handle.profile.layout_version:
+        steps.extend(_timeline_steps(handle, profile_of(new)))
+    notes.extend(_changes(handle.config, new))
+    return ServicePreview("upgrade", tuple(steps), tuple(notes))
+
+
+def _ensure_possible(handle: TableHandle, config: Config, target: FormatProfile) -> None:
+    blockers = _blockers(handle, config, target)
+    if blockers:
+        raise Invalid(
+            f"The table cannot have version {target.table_version}: {'; '.join(blockers)}",
+            remedy="`hoodie upgrade --dry-run` shows everything that would change",
+            version=target.table_version,
+        )
+
+
+def _blockers(handle: TableHandle, config: Config, target: FormatProfile) -> tuple[str, ...]:
+    asks_keys = target.capabilities.complex_single_key_settled and handle.config.keygen_type == "COMPLEX"
+    return property_blockers(handle.config, target, config, _stored_key(handle) if asks_keys else None)
+
+
+def _stored_key(handle: TableHandle) -> str | None:
+    """A record key the table holds; None when no base file says one."""
+    slices = load_view(handle.storage, handle.config, timeline_of(handle)).slices_at()
+    footers = (read_footer(handle.storage, one.base.path) for one in slices if one.base is not None)
+    return next((footer.min_key for footer in footers if footer.min_key is not None), None)
+
+
+def _compact_all(handle: TableHandle, config: Config, engine: Engine) -> int:
+    """The number of compactions it took until no plan is pending and nothing is left to compact."""
+    chosen = _compact_config(config)
+    count = 0
+    while True:
+        while run_log_compaction(handle, chosen, engine, held=True) is not None:
+            count += 1
+        while run_compaction(handle, chosen, engine, held=True) is not None:
+            count += 1
+        if schedule_compaction(handle, chosen, engine, when_due=False) is None:
+            break
+    return count
+
+
+def _compact_config(config: Config) -> Config:
+    return config.overridden(resolve(_UNBOUNDED))
+
+
+def _convert(handle: TableHandle, engine: Engine, target: FormatProfile) -> list[str]:
+    """Log names, timeline and history in the form of the target version, beside what is there. What was done."""
+    steps = []
+    renames: Renames = {}
+    if target.slicing == "base_instant":
+        renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
+        _ensure_placed(handle, renames)
+        store_renames(handle.storage, renames)
+        run_renames(handle.storage, engine, renames)
+        steps.append(f"{len(renames)} log files got names of version {target.table_version}")
+    _clear_target(handle, target)
+    moves = plan_moves(handle, target)
+    write_timeline(handle, target, moves, renames)
+    write_schema_history(handle.storage, target, moves)
+    steps.append(f"{len(moves)} files of the timeline were written in the new form")
+    steps.append(f"{write_history(handle, target)} archived writes were carried over")
+    return steps
+
+
+def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
+    """Nothing, when log files of older slices will be found where they belong, by Hudi 1.x too: it goes by the times of
+    change of instants, which object stores do not let anybody set.
+
+    Raises:
+        Invalid: there are such files on such a storage.
+    """
+    if renames and not keeps_times(handle.storage) and handle.storage.scheme != "memory":
+        raise Invalid(
+            f"{len(renames)} log files belong to older file slices, and {handle.storage.scheme} cannot keep the times "
+            "by which Hudi 1.x would tell",
+            remedy="Clean with hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS and "
+            "hoodie.clean.fileversions.retained=1, then try again",
+            files=len(renames),
+        )
+
+
+def _all_slices(handle: TableHandle) -> tuple[FileSlice, ...]:
+    return load_view(handle.storage, handle.config, timeline_of(handle)).all_slices()
+
+
+def _clear_target(handle: TableHandle, target: FormatProfile) -> None:
+    """Remove what an earlier attempt, or an earlier stay in that version, left where the new timeline will be."""
+    handle.storage.delete_dir(target.history_dir)
+    if target.timeline_dir != keys.HOODIE_DIR:
+        handle.storage.delete_dir(target.timeline_dir)
+    else:
+        for one in list_instants(handle.storage, target, handle.config.timezone):
+            handle.storage.delete(instant_path(target, one))
+
+
+def _sweep_other_timeline(handle: TableHandle) -> None:
+    """Remove the timeline of the layout this table has no more. The archive of version 6 stays, in nobody's way."""
+    handle.storage.delete(RENAMES_FILE)
+    sweep_schema_history(handle.storage, handle.profile)
+    if handle.profile.timeline_dir == keys.HOODIE_DIR:
+        handle.storage.delete_dir(f"{keys.HOODIE_DIR}/{handle.config.raw.get(keys.TIMELINE_PATH) or 'timeline'}")
+        return
+    old = profile_for(6)
+    for one in list_instants(handle.storage, old, handle.config.timezone):
+        handle.storage.delete(instant_path(old, one))
+
+
+def _timeline_steps(handle: TableHandle, target: FormatProfile) -> Iterable[PreviewStep]:
+    if target.slicing == "base_instant":
+        for one in _all_slices(handle):
+            renames = plan_renames((one,))
+            sizes = sum(log.size_bytes for log in one.logs if log.path in renames)
+            if renames:
+                why = f"log files are named as in version {target.table_version}"
+                yield PreviewStep("move", one.partition, one.file_id, tuple(renames), sizes, why)
+    files = handle.storage.list_dir(handle.profile.timeline_dir).files
+    known = [file for file in files if handle.profile.instant_names.parse(file.path.rpartition("/")[2]) is not None]
+    paths = tuple(file.path for file in known)
+    size = sum(file.size_bytes for file in known)
+    yield PreviewStep("move", "", None, paths, size, f"the timeline goes to {target.timeline_dir}")
+
+
+def _changes(old: TableConfig, new: TableConfig) -> Iterable[str]:
+    for key in sorted({*old.raw, *new.raw}):
+        before, after = old.raw.get(key), new.raw.get(key)
+        if before != after and key != keys.CHECKSUM:
+            yield f"{key}: {'(none)' if before is None else before} → {'(none)' if after is None else after}"

@@ -1,0 +1,105 @@
+"""A table's health, and the page about it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.config import resolve
+from hoodie.handle import load_handle
+from hoodie.services.health import TableHealth, examine
+from hoodie.services.report import html_report
+from hoodie.storage import LocalStorage
+from hoodie.testing.env import FakeEnv
+from hoodie.timeline import create_requested, to_inflight
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.metadata.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+
+
+def rows(*ids: int, city: str = "<b>rome") -> pa.Table:
+    return pa.table({"id": list(ids), "city": [city] * len(ids)})
+
+
+def made(folder: Path, env: FakeEnv, commits: int = 2) -> str:
+    path = str(folder / "trips")
+    table = hoodie.Table.create(path, options=OPTIONS, env=env)
+    for number in range(commits):
+        table.upsert(rows(1, 2, number))
+    return path
+
+
+def health_of(path: str, env: FakeEnv, **options: object) -> TableHealth:
+    return examine(load_handle(LocalStorage(path), env), resolve(options))
+
+
+def test_a_table_in_order_has_no_concerns_and_sizes_of_live_and_old_files(tmp_path: Path) -> None:
+    env = FakeEnv()
+    health = health_of(made(tmp_path, env), env)
+    assert health.is_healthy
+    assert health.concerns == ()
+    (city,) = health.partitions
+    assert (city.file_groups, city.base_files, city.old_files, city.log_files) == (1, 1, 1, 0)
+    assert health.base_sizes == (city.base_bytes,)
+
+
+def test_an_instant_that_hangs_for_hours_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env)
+    handle = load_handle(LocalStorage(path), env)
+    env.advance(timedelta(seconds=1))
+    instant = create_requested(handle.storage, handle.profile, "20260102040000000", "commit")
+    to_inflight(handle.storage, handle.profile, instant)
+    assert "stuck" not in {one.kind for one in health_of(path, env).concerns}
+    env.advance(timedelta(days=1))
+    (stuck,) = (one for one in health_of(path, env).concerns if one.kind == "stuck")
+    assert stuck.subject == "20260102040000000.commit"
+    assert stuck.remedy == f"hoodie rollback {path}"
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env)
+    newest = hoodie.Table.open(path).files()[0].base
+    assert newest is not None
+    Path(path, newest.path).unlink()
+    health = health_of(path, env)
+    assert not health.is_healthy
+    assert health.concerns[0].severity == "error"
+
+
+def test_a_timeline_twice_as_long_as_archiving_allows_is_a_concern(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env, commits=5)
+    concerns = health_of(path, env, **{"hoodie.keep.min.commits": 1, "hoodie.keep.max.commits": 2}).concerns
+    assert "long timeline" in {one.kind for one in concerns}
+    assert "old versions" in {one.kind for one in concerns}
+
+
+def test_the_page_stands_alone_and_escapes_what_the_table_says(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    env = FakeEnv()
+    page = html_report(health_of(made(tmp_path, env), env))
+    assert "<b>rome" not in page
+    assert "&lt;b&gt;rome" in page
+    assert page.count("<svg") == 2
+    assert "<script" not in page
+
+
+def test_the_json_of_a_health_says_what_its_fields_say(tmp_path: Path) -> None:
+    env = FakeEnv()
+    health = health_of(made(tmp_path, env), env)
+    said = health.as_json()
+    assert said["healthy"] is True
+    assert said["partitions"][0]["base_bytes"] == health.partitions[0].base_bytes
+    assert "healthy" in health._repr_html_()

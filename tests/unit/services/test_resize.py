@@ -1,0 +1,224 @@
+"""Splitting and merging buckets: rows stay, rings and file groups change together, dead runs are carried on."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
+from hoodie.errors import Conflict, Invalid
+from hoodie.handle import load_handle
+from hoodie.index import first_ring, load_ring
+from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
+from hoodie.index.resize import ResizeLimits, plan_resizes
+from hoodie.services import resize_plan
+from hoodie.services.resizing.resize import preview_resize, resize_buckets
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Awake, Lake, row
+
+RINGS = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.compact.inline": "false",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+}
+SPLIT = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
+JOIN = {"hoodie.bucket.index.min.num.buckets": "1"}
+KEYS = [f"k{n}" for n in range(60)]
+CHANGES = ("create", "put", "delete", "delete_dir", "open_output", "close", "release")
+"""Storage calls that may leave something else behind than the call before."""
+
+
+def rows(keys, v="a", ts=1, part="p"):
+    return [row(key, v, ts, part) for key in keys]
+
+
+def made(version, **options):
+    lake = Lake(version, {**RINGS, **options})
+    lake.upsert(*rows(KEYS))
+    lake.upsert(*rows(KEYS[:20], "b", 2))
+    lake.upsert(*rows(KEYS, part="q"))
+    return lake
+
+
+def resized(lake, storage=None, **options):
+    handle = load_handle(storage or lake.storage, Awake())
+    config = resolve({**lake.options, **options})
+    with handle.storage.exclusive("resize"):
+        return resize_buckets(handle, config, LocalEngine(1))
+
+
+def full_rows(lake):
+    columns = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path", "v"]
+    return lake.rows(columns)
+
+
+def test_split_and_merge_keep_rows_and_later_writes_find_them(version):
+    lake = made(version)
+    before = full_rows(lake)
+    done = resized(lake, **SPLIT)
+    assert (done.splits, done.merges, done.files, done.rows) == (4, 0, 8, 120)
+    assert full_rows(lake) == before
+    assert len(lake.live()) == 8
+    assert not [path for path in lake.files() if path.startswith(".hoodie/.temp/")]
+    lake.upsert(*rows(KEYS, "c", 3))
+    assert len(lake.live()) == 8
+    assert {v for _, v in lake.rows(filter="part = 'p'")} == {"c"}
+    assert len(lake.rows()) == 120
+    merged = resized(lake, **JOIN)
+    assert (merged.splits, merged.merges, merged.files) == (0, 8, 2)
+    lake.upsert(*rows([*KEYS, "new"], "d", 4))
+    assert len(lake.rows()) == 121
+    assert len(lake.live()) == 2
+    assert lake.table.validate() == []
+
+
+def test_nothing_is_done_where_buckets_are_of_a_good_size(version):
+    lake = made(version)
+    assert resized(lake) is None
+    handle = load_handle(lake.storage, Awake())
+    assert preview_resize(handle, resolve(lake.options)).is_empty
+    seen = lake.files()
+    preview = preview_resize(handle, resolve({**lake.options, **SPLIT}))
+    assert [(step.action, step.partition) for step in preview.steps] == [("rewrite", part) for part in "ppqq"]
+    assert lake.files() == seen
+    with pytest.raises(Invalid, match="do not speak of a consistent"):
+        resized(lake, **{"hoodie.index.bucket.engine": "SIMPLE"})
+
+
+def test_completed_ring_counts_without_its_marker(version):
+    lake = made(version)
+    done = resized(lake, **SPLIT)
+    lake.storage.delete(f"{CONSISTENT_DIR}/p/{done.instant}.commit")
+    lake.upsert(*rows(KEYS, "c", 3))
+    assert len(lake.live()) == 8
+    assert len(lake.rows()) == 120
+
+
+def test_look_ups_by_key_follow_the_ring(version):
+    lake = made(version)
+    resized(lake, **SPLIT)
+    assert lake.table.lookup("k7", columns=["id", "part"]).read_all().num_rows == 2
+
+
+def copied(lake, files):
+    """Another lake with the same files."""
+    copy = Lake(lake.version, lake.options)
+    for path, data in files.items():
+        copy.storage.put(path, data)
+    return copy
+
+
+def test_resize_that_dies_at_any_storage_call_is_carried_out_by_the_next(version):
+    original = made(version, **{"hoodie.metadata.enable": "false"})
+    files, before = original.files(), full_rows(original)
+    counted = CountingStorage(copied(original, files).storage)
+    resized(original, counted, **SPLIT)
+    for call in [call for call in counted.calls if call.op in CHANGES][::3]:
+        lake = copied(original, files)
+        with pytest.raises(Crash):
+            resized(lake, CountingStorage(lake.storage, crash_at=call.n), **SPLIT)
+        assert full_rows(lake) == before, call
+        left = lake.files()
+        resized(lake, **SPLIT)
+        assert full_rows(lake) == before, call
+        assert len(lake.live()) == 8, call
+        lake.upsert(*rows(KEYS, "c", 3))
+        assert len(lake.rows()) == 120, call
+        assert len(lake.live()) == 8, call
+        # A writer that comes first drops what was not completed.
+        lake = copied(original, left)
+        lake.upsert(*rows(KEYS, "c", 3))
+        assert len(lake.rows()) == 120, call
+        assert len(lake.live()) in (4, 8), call
+        assert not lake.table.timeline().pending(), call
+
+
+def test_groups_of_hudis_pending_resize_are_refused_to_writers_until_it_is_carried_out(version, monkeypatch):
+    monkeypatch.setattr(resize_plan, "OURS", "somebody.else")
+    lake = made(version)
+    begun = next(
+        call
+        for call in dead_calls(lake)
+        if call.op == "create" and call.path.endswith(".inflight") and "/metadata/" not in call.path
+    )
+    with pytest.raises(Crash):
+        resized(lake, CountingStorage(lake.storage, crash_at=begun.n), **SPLIT)
+    monkeypatch.undo()
+    with pytest.raises(Conflict, match="pending clustering"):
+        lake.upsert(*rows(KEYS, "c", 3))
+    assert resized(lake).splits == 4
+    lake.upsert(*rows(KEYS, "c", 3))
+    assert len(lake.rows()) == 120
+
+
+def dead_calls(lake):
+    counted = CountingStorage(copied(lake, lake.files()).storage)
+    resized(lake, counted, **SPLIT)
+    return counted.calls
+
+
+def test_buckets_are_as_before_when_a_resize_is_rolled_back_or_restored_over(version):
+    for undo in ("rollback", "restore"):
+        lake = made(version)
+        before, last = full_rows(lake), lake.table.timeline().completed_writes()[-1].requested
+        done = resized(lake, **SPLIT)
+        if undo == "restore":
+            lake.table.restore(last)
+        else:
+            lake.table.rollback(done.instant)
+        assert full_rows(lake) == before
+        lake.upsert(*rows(KEYS, "c", 3))
+        assert len(lake.live()) == 4
+        assert len(lake.rows()) == 120
+
+
+def limits(fewest=1, most=8):
+    return ResizeLimits(split_bytes=100, merge_bytes=20, fewest=fewest, most=most)
+
+
+def planned(sizes, chosen):
+    numbers = itertools.count()
+    ring = first_ring("p", len(sizes))
+    return ring, plan_resizes(ring, sizes, chosen, lambda: f"n{next(numbers)}")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen", "expected"),
+    [
+        ([50, 50], limits(), []),
+        ([101, 50], limits(), [("split", (0,))]),
+        ([101, 101], limits(most=3), [("split", (0,))]),
+        ([101], limits(most=1), []),
+        ([5, 5, 50, 5], limits(), [("merge", (0, 1))]),
+        ([5, 5, 5], limits(fewest=2), [("merge", (0, 1))]),
+        ([15, 15, 15], limits(), [("merge", (0, 1))]),
+        ([5, None, 5], limits(), []),
+        ([5, 5], limits(fewest=2), []),
+        ([101, 5, 5], limits(fewest=3), [("split", (0,)), ("merge", (1, 2))]),
+    ],
+)
+def test_sizes_decide_what_is_split_and_merged(sizes, chosen, expected):
+    _, found = planned(sizes, chosen)
+    assert [(one.action, one.numbers) for one in found] == expected
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_halves_of_a_range_are_equally_wide(count):
+    ring, found = planned([200] * count, limits(most=99))
+    whole = ring.with_children([child for one in found for child in one.children], "1")
+    ends = [node.value for node in whole.nodes]
+    assert len(ends) == 2 * count
+    widths = [(end - start) % (LAST_HASH + 1) for start, end in zip([ends[-1], *ends], ends, strict=False)]
+    assert max(widths) - min(widths) <= 2 * count
+
+
+def test_stored_ring_says_what_became_of_it(version):
+    lake = made(version)
+    resized(lake, **SPLIT)
+    ring = load_ring(lake.storage, "p", lambda *_: False)
+    assert (ring.count, ring.first_count, ring.sequence) == (4, 2, 1)
+    assert {node.tag for node in ring.nodes} == {"NORMAL"}

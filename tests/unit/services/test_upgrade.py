@@ -1,0 +1,306 @@
+"""Tables in another version: rows of every query, names, history; dying in the middle; what stands in the way."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
+from hoodie.env import SystemEnv
+from hoodie.errors import Invalid, Unsupported
+from hoodie.handle import load_handle
+from hoodie.services.upgrading.timeline import plan_completions
+from hoodie.services.upgrading.upgrade import Upgraded, preview_upgrade, upgrade
+from hoodie.spec import CLEAN, COMMIT, Instant, State, keys, parse_log_file_name
+from hoodie.storage import Storage
+from hoodie.table import Table
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.hand_table import at
+from hoodie.testing.lake import Lake, row, table_of
+from hoodie.timeline import has_history, instant_path, load_history, store_table_config
+
+PAIRS = list(itertools.permutations((6, 8, 9), 2))
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+CONFIG = resolve({})
+ENGINE = LocalEngine(1)
+
+
+def lake_of(version: int, kind: str, **options: Any) -> Lake:
+    """Three commits, a savepoint of the second; on merge-on-read tables log files in several slices."""
+    lake = Lake(version, {"hoodie.datasource.write.table.type": kind, "hoodie.metadata.enable": "false", **options})
+    lake.upsert(row("a"), row("b"), row("c", part="q"))
+    lake.upsert(row("a", "a2", 2), row("d"))
+    lake.table.savepoint(user="u")
+    if kind == "MERGE_ON_READ":
+        lake.table.compact()
+    lake.upsert(row("b", "b3", 3), row("a", "a3", 3))
+    lake.write("delete", [row("c", part="q")])
+    return lake
+
+
+ROWS = {"a": "a3", "b": "b3", "d": "a"}
+
+
+def change(lake: Lake, to: int, storage: Storage | None = None, **options: Any) -> Upgraded | None:
+    handle = load_handle(storage or lake.storage, SystemEnv())
+    return upgrade(handle, resolve(options), ENGINE, to)
+
+
+def reopened(lake: Lake, to: int) -> Lake:
+    again = Lake(to, {**lake.options, "hoodie.write.table.version": to}, lake.uri)
+    assert again.table.config.table_version == to
+    return again
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: int, kind: str) -> None:
+    lake = lake_of(before, kind)
+    times = [one.requested for one in lake.table.timeline().completed_writes()]
+    seen = {time: lake.values(as_of=time) for time in times}
+    assert lake.values() == ROWS
+    (savepoint,) = lake.table.savepoints()
+    done = change(lake, after)
+    assert done is not None
+    assert (done.before, done.after) == (before, after)
+    assert done.as_json()["steps"]
+    assert str(after) in done._repr_html_()
+    lake = reopened(lake, after)
+    assert lake.values() == ROWS
+    assert {time: lake.values(as_of=time) for time in times} == seen
+    lake.ensure_sound()
+    (again,) = lake.table.savepoints()
+    assert again.instant == savepoint.instant
+    assert again.paths <= set(lake.files())
+    timeline = lake.table.timeline()
+    assert timeline.pending() == ()
+    requested = [one.requested for one in timeline.completed_writes()]
+    assert requested[: len(times)] == times
+    lake.upsert(row("a", "a9", 9), row("z"))
+    assert lake.values() == {**ROWS, "a": "a9", "z": "a"}
+    assert lake.table.restore(savepoint.instant).to == savepoint.instant
+    assert lake.values() == seen[savepoint.instant]
+    lake.ensure_sound()
+    assert change(lake, after) is None
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_old_timeline_is_gone_and_there_is_one_name_for_each_file(kind: str) -> None:
+    lake = lake_of(9, kind)
+    change(lake, 6)
+    assert not [path for path in lake.files() if path.startswith(".hoodie/timeline/")]
+    for path in lake.files():
+        log = parse_log_file_name(path.rpartition("/")[2])
+        if log is not None:  # of the slice it belongs to
+            assert any(base.endswith(f"_{log.instant}.parquet") and log.file_id in base for base in lake.base_files())
+    change(lake, 9)
+    stays = (".hoodie/hoodie.properties", ".hoodie/archived", ".hoodie/.", ".hoodie/timeline/", ".hoodie/history")
+    assert [path for path in lake.files() if path.startswith(".hoodie/") and not path.startswith(stays)] == []
+
+
+def test_there_and_back_changes_no_property_that_matters() -> None:
+    lake = lake_of(9, "MERGE_ON_READ")
+    before = dict(lake.table.config.raw)
+    change(lake, 6)
+    change(lake, 9)
+    after = dict(lake.table.config.raw)
+    kept = {key: value for key, value in after.items() if key in before and key != keys.CHECKSUM}
+    assert kept == {key: before[key] for key in kept}
+    assert set(before) - set(after) == set()
+    assert set(after) - set(before) <= {keys.KEYGEN_CLASS, keys.LEGACY_PAYLOAD_CLASS}
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_ordering_and_merging_stay_what_they_were(before: int, after: int) -> None:
+    for fields, rule in ((None, "latest"), ("ts", "event")):
+        lake = Lake(before, {"hoodie.table.ordering.fields": fields})
+        lake.upsert(row("a", "first", 5))
+        change(lake, after)
+        lake = Lake(after, {**lake.options, "hoodie.write.table.version": after}, lake.uri)
+        lake.upsert(row("a", "older", 1))
+        assert lake.values() == {"a": "older" if rule == "latest" else "first"}
+
+
+@pytest.mark.parametrize(("before", "after"), [(6, 9), (9, 6), (6, 8), (8, 6)])
+def test_archived_writes_are_carried_over(before: int, after: int) -> None:
+    few = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1}
+    lake = Lake(before, {"hoodie.metadata.enable": "false", **few})
+    for turn in range(6):
+        lake.upsert(row("a", f"a{turn}", turn))
+    lake.table.clean()
+    lake.table.archive()
+    profile = lake.table.timeline().profile
+    assert has_history(lake.storage, profile)
+    old = [(one.requested, one.action) for one in load_history(lake.storage, profile) if one.action == COMMIT]
+    assert old
+    change(lake, after)
+    lake = reopened(lake, after)
+    profile = lake.table.timeline().profile
+    assert [(one.requested, one.action) for one in load_history(lake.storage, profile)] == old
+    assert lake.values() == {"a": "a5"}
+    assert len(lake.table.scan(query="incremental", begin="000", columns=["v"]).read_all()) == 1
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("before", "after"), [(6, 9), (9, 6), (9, 8), (8, 9)])
+def test_upgrade_that_dies_at_any_call_leaves_one_of_the_two_versions(before: int, after: int, kind: str) -> None:
+    lake = lake_of(before, kind)
+    counted = CountingStorage(lake.storage)
+    change(lake, after, counted)
+    firsts = {(call.op, call.path if call.op in ("write", "read_range") else call.n): call.n for call in counted.calls}
+    seen = set()
+    for n in sorted(firsts.values())[:: 3 if kind == "MERGE_ON_READ" else 2]:
+        lake = lake_of(before, kind)
+        with pytest.raises(Crash):
+            change(lake, after, CountingStorage(lake.storage, crash_at=n))
+        version = Table.open(lake.uri).config.table_version
+        seen.add(version)
+        assert version in (before, after), f"call {n}"
+        assert reopened(lake, version).values() == ROWS, f"call {n}"
+        change(lake, after)
+        again = reopened(lake, after)
+        assert again.values() == ROWS, f"call {n}"
+        again.upsert(row("z"))
+        assert again.values() == {**ROWS, "z": "a"}, f"call {n}"
+        again.ensure_sound()
+    assert seen == {before, after}
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_metadata_table_is_made_anew(before: int, after: int) -> None:
+    lake = lake_of(before, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "true"})
+    assert "files" in lake.table.config.metadata_partitions
+    change(lake, after)
+    lake = reopened(lake, after)
+    lake.upsert(row("z"))
+    assert "files" in lake.table.config.metadata_partitions
+    assert lake.values() == {**ROWS, "z": "a"}
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_preview_says_what_will_change_and_writes_nothing(before: int, after: int) -> None:
+    lake = lake_of(before, "MERGE_ON_READ")
+    files = lake.files()
+    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, after)
+    assert lake.files() == files
+    assert any(note.startswith(f"hoodie.table.version: {before} → {after}") for note in shown.notes)
+    assert "merge" in {step.action for step in shown.steps}
+    assert ("move" in {step.action for step in shown.steps}) is (6 in (before, after))
+    same = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, before)
+    assert same.is_empty
+    with pytest.raises(Unsupported):
+        preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, 7)
+
+
+def test_failed_writes_and_pending_plans_are_dealt_with_first() -> None:
+    lake = lake_of(9, "MERGE_ON_READ")
+    lake.upsert(row("a", "a5", 5))
+    lake.table.schedule_compaction() if hasattr(lake.table, "schedule_compaction") else None
+    dead = Instant("29990101000000000", "deltacommit", State.REQUESTED)
+    profile = lake.table.timeline().profile
+    lake.storage.create(instant_path(profile, dead), b"")
+    change(lake, 6)
+    timeline = reopened(lake, 6).table.timeline()
+    assert timeline.pending() == ()
+    assert dead.requested not in [one.requested for one in timeline.instants]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes", "reason"),
+    [
+        (8, 6, {keys.ORDERING_FIELDS: "ts,v"}, "one ordering field only"),
+        (6, 8, {keys.KEYGEN_CLASS: "org.apache.hudi.keygen.CustomKeyGenerator"}, "types of the partition fields"),
+        (8, 9, {keys.KEYGEN_TYPE: "COMPLEX"}, "spells them 'id:"),
+    ],
+)
+def test_what_stands_in_the_way_is_said_before_anything_changes(
+    before: int, after: int, changes: dict[str, str], reason: str
+) -> None:
+    lake = Lake(before)
+    lake.upsert(row("a"))
+    handle = load_handle(lake.storage, SystemEnv())
+    store_table_config(lake.storage, handle.config, handle.config.with_changes(changes), handle.env)
+    files = lake.files()
+    with pytest.raises(Invalid, match=reason):
+        change(lake, after)
+    assert lake.files() == files
+    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, after)
+    assert any(note.startswith("blocked: ") and reason in note for note in shown.notes)
+
+
+def test_types_of_partition_fields_may_be_said_with_the_upgrade() -> None:
+    lake = Lake(6)
+    lake.upsert(row("a"))
+    handle = load_handle(lake.storage, SystemEnv())
+    custom = {keys.KEYGEN_CLASS: "org.apache.hudi.keygen.CustomKeyGenerator"}
+    store_table_config(lake.storage, handle.config, handle.config.with_changes(custom), handle.env)
+    change(lake, 9, **{"hoodie.datasource.write.partitionpath.field": "part:simple"})
+    assert Table.open(lake.uri).config.raw[keys.PARTITION_FIELDS] == "part:SIMPLE"
+
+
+def done_at(requested: int, completed: int, action: str = COMMIT) -> Instant:
+    return Instant(at(requested), action, State.COMPLETED, at(completed))
+
+
+def test_completion_times_of_a_copied_table_are_those_of_the_order_of_its_writes() -> None:
+    """Every file was changed when the table was copied, long after the last write."""
+    found = plan_completions([done_at(1, 900), done_at(2, 900, CLEAN), done_at(3, 900), done_at(4, 5)])
+    times = {requested: time for ((requested, _), _), time in found.items()}
+    assert at(1) <= times[at(1)] < at(3) <= times[at(3)] < at(4)
+    assert times[at(2)] == at(900)
+    assert times[at(4)] == at(5)
+
+
+@pytest.mark.parametrize(("before", "asked", "after"), [(6, None, 9), (6, 8, 8), (8, None, 9), (9, 6, 9)])
+def test_write_may_upgrade_a_table_when_it_is_allowed_to_and_never_downgrades(
+    before: int, asked: int | None, after: int
+) -> None:
+    lake = lake_of(before, "MERGE_ON_READ")
+    options = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": asked}
+    table = Table.open(lake.uri, options={key: value for key, value in options.items() if value is not None})
+    if asked == 6:
+        with pytest.raises(Unsupported, match="hoodie upgrade"):
+            table.upsert(table_of([row("z")]))
+    else:
+        table.upsert(table_of([row("z")]))
+        assert reopened(lake, after).values() == {**ROWS, "z": "a"}
+    assert Table.open(lake.uri).config.table_version == after
+
+
+def test_write_leaves_the_version_alone_by_default() -> None:
+    lake = lake_of(6, "COPY_ON_WRITE")
+    Table.open(lake.uri).upsert(table_of([row("z")]))
+    assert Table.open(lake.uri).config.table_version == 6
+
+
+def test_downgrade_that_died_can_be_given_up() -> None:
+    lake = lake_of(9, "MERGE_ON_READ")
+    counted = CountingStorage(lake.storage)
+    change(lake, 6, counted)
+    renamed = [call.n for call in counted.calls if call.op == "delete" and ".log." in call.path]
+    lake = lake_of(9, "MERGE_ON_READ")
+    logs = {path for path in lake.files() if ".log." in path}
+    with pytest.raises(Crash):
+        change(lake, 6, CountingStorage(lake.storage, crash_at=renamed[-1]))
+    assert {path for path in lake.files() if ".log." in path} != logs
+    assert change(lake, 9) is None
+    assert {path for path in lake.files() if ".log." in path} == logs
+    assert lake.values() == ROWS
+    lake.ensure_sound()
+
+
+def test_files_of_version_6_were_changed_when_their_instants_completed(tmp_path: Path) -> None:
+    """Hudi 1.x takes that time to place log files."""
+    lake = Lake(9, {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, str(tmp_path / "table"))
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("a", "a2", 2))
+    before = {one.requested: one.completed for one in lake.table.timeline().completed()}
+    lake.table.upgrade(6)
+    after = {one.requested: one.completed for one in lake.table.timeline().completed()}
+    assert {time: after[time] for time in before} == before
+    assert lake.values() == {"a": "a2", "b": "a"}
