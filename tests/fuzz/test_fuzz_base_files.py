@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ from pyarrow import orc
 
 from hoodie.errors import Corrupt, HudiError, Invalid, Unsupported
 from hoodie.records import BloomFilter, iter_batches, read_columns, read_footer
+from hoodie.records.condition import Comparison
 from hoodie.spec import PartitionMetafile, encode_partition_metafile_parquet, parse_partition_metafile
 from hoodie.storage import MemoryStorage
 from hoodie.testing.fuzzing import damaged_bytes, fuzz_seeds
@@ -130,6 +132,49 @@ def test_damaged_base_files() -> None:
     for seed in chain(FOUND, fuzz_seeds(SAMPLE)):
         name, data = files[seed // 3 % len(files)]
         ensure_handled(name, damaged_file(data, seed), seed)
+    assert pa.default_memory_pool().max_memory() <= max(before, MOST_BYTES)
+
+
+@cache
+def paged_files() -> list[bytes]:
+    """Files of many small pages with an index, which are read page by page."""
+    count = 12_000
+    rows = pa.table({"key": [f"key{at:08d}" for at in range(count)], "number": range(count), "text": ["a", "b"] * 6000})
+    found = []
+    for options in ({"compression": "gzip"}, {"use_dictionary": False}, {"data_page_version": "2.0"}):
+        buffer = io.BytesIO()
+        pq.write_table(rows, buffer, write_page_index=True, max_rows_per_page=300, write_batch_size=100, **options)
+        found.append(buffer.getvalue())
+    return found
+
+
+def test_damaged_files_that_are_read_by_pages() -> None:
+    wanted = Comparison("key", "in", pa.array(["key00000500", "key00007777", "nobody"]))
+    schema = pa.schema({"number": pa.int64(), "key": pa.string(), "text": pa.string()})
+    before = pa.default_memory_pool().max_memory()
+    for seed in fuzz_seeds(SAMPLE):
+        data = paged_files()[seed // 3 % 3]
+        storage = MemoryStorage(uuid.uuid4().hex)
+        # The indexes lie before the footer: damage there and in the footer steers reading.
+        cut = len(data) - 30_000 if seed % 3 else 0
+        storage.put("p/f.parquet", data[:cut] + damaged_bytes(data[cut:], seed))
+        try:
+            for batch in iter_batches(
+                storage,
+                "p/f.parquet",
+                schema=schema,
+                filter=pc.field("key").isin(wanted.values),
+                filter_columns=("key",),
+                condition=wanted,
+            ):
+                batch.validate(full=True)
+                assert batch.schema.equals(schema)
+        except (Corrupt, Unsupported, Invalid) as error:
+            assert error.facts.get("path") == "p/f.parquet", f"seed {seed}: {error!r} {error.facts}"
+        except HudiError as error:
+            raise AssertionError(f"seed {seed}") from error
+        finally:
+            storage.forget()
     assert pa.default_memory_pool().max_memory() <= max(before, MOST_BYTES)
 
 

@@ -66,8 +66,8 @@ class Scan:
         for text in filters:
             rows = rows.filter(parse_row_filter(text, ROWS.schema, timezone=ZONE).expression)
         rows = rows.select(list(columns or ("a",))).combine_chunks()
-        told = with_longs(spark_schema(rows.schema))
-        made = arrow_schema(told)
+        told = spark_schema(rows.schema)
+        made = arrow_schema(with_longs(told))
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:

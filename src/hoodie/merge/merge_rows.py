@@ -2,8 +2,8 @@
 
 1. Rows of the base come in their order, those with a version in the log replaced or left out; then come the rows that
    are in the log only, in the order their keys appeared there. A log on disk does this part by part.
-2. A batch no key of which is in the log passes as the same object. Keys of several batches are looked up together, so
-   that the hash of the log's keys is built once for many.
+2. A batch no key of which is in the log passes as it is. Keys of several batches are looked up together, so that the
+   hash of the log's keys is built once for many. Columns nobody wants behind the merge are not put together.
 3. A key that the base holds twice meets the log twice.
 4. Rows of the base are never tested for deletion: whoever wrote them dropped deletes.
 5. Positions that blocks of version 8 and later carry are not used: they tell the same as the keys (Hudi itself falls
@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -46,22 +46,41 @@ class Changes:
     after: pa.RecordBatch | None
 
 
-def merge_rows(base: BaseRows, log: LogMap) -> Iterator[pa.RecordBatch]:
-    """The rows of the slice, in the schema of the log map.
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Some rows of a slice, and how the log has changed them: `updated` of the rows, and `deleted` ones that are gone.
+
+    `of_base`: what became of rows of the base; else rows that are in the log only. A piece may have no rows.
+    """
+
+    rows: pa.RecordBatch
+    of_base: bool
+    updated: int = 0
+    deleted: int = 0
+
+
+def merge_rows(base: BaseRows, log: LogMap, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of the slice in `columns` of the log map's schema, which are all when it is None.
 
     `base` is called once, or once for each part of a log on disk.
     """
+    return (piece.rows for piece in merge_pieces(base, log, columns) if piece.rows.num_rows)
+
+
+def merge_pieces(base: BaseRows, log: LogMap, columns: Sequence[str] | None = None) -> Iterator[Piece]:
+    """The rows of the slice as `merge_rows` gives them, with what the log did to them."""
+    names = log.layout.schema.names if columns is None else columns
     for part in log.parts():
         met = np.zeros(len(part.keys), dtype=np.bool_)
         for batch, places, at in _matched(base(), part):
             if not len(places):
-                yield batch
+                yield Piece(_selected(batch, names), of_base=True)
                 continue
             met[at] = True
-            merged = _applied(batch, _meet(batch, places, at, part))
-            if merged.num_rows:
-                yield merged
-        yield from _batches(part, ~met & ~part.is_deleted)
+            meeting = _meet(batch, places, at, part, names)
+            yield Piece(_applied(_selected(batch, names), meeting), True, len(meeting.changed), len(meeting.removed))
+        for rows in _batches(part, ~met & ~part.is_deleted):
+            yield Piece(_selected(rows, names), of_base=False)
 
 
 def merge_changes(base: BaseRows, log: LogMap) -> Iterator[Changes]:
@@ -73,7 +92,7 @@ def merge_changes(base: BaseRows, log: LogMap) -> Iterator[Changes]:
         met = np.zeros(len(part.keys), dtype=np.bool_)
         for batch, places, at in _matched(base(), part):
             met[at] = True
-            meeting = _meet(batch, places, at, part)
+            meeting = _meet(batch, places, at, part, batch.schema.names)
             if len(meeting.changed):
                 yield Changes("update", batch.take(pa.array(meeting.changed)), meeting.after)
             if len(meeting.removed):
@@ -127,8 +146,8 @@ def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.Re
         yield group
 
 
-def _meet(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart) -> _Meeting:
-    """What becomes of the rows of `batch` at `places`, whose versions in the log are at `at`."""
+def _meet(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart, names: Sequence[str]) -> _Meeting:
+    """What becomes of the rows of `batch` at `places`, whose versions in the log are at `at`. Rows have `names`."""
     layout = part.versions.layout
     rules = layout.rules
     wins = _log_wins(batch, places, at, part)
@@ -136,17 +155,15 @@ def _meet(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart
     by_pair = rules.custom is not None or rules.against_base.fill is not None or part.versions.has_partial_rows
     changes = ~deletes if by_pair else ~deletes & wins
     removed, changed, source = places[deletes & wins], places[changes], at[changes]
-    newer = part.rows.take(pa.array(source))
     if not by_pair or not len(changed):
-        return _Meeting(removed, changed, newer)
-    older = batch.take(pa.array(changed))
+        return _Meeting(removed, changed, _selected(part.rows, names).take(pa.array(source)))
+    newer, older = part.rows.take(pa.array(source)), batch.take(pa.array(changed))
     if rules.custom is None:
-        return _Meeting(removed, changed, _filled(older, newer, wins[changes], source, part))
+        return _Meeting(removed, changed, _selected(_filled(older, newer, wins[changes], source, part), names))
     merged = merged_by(rules.custom, pa.Table.from_batches([older]), pa.Table.from_batches([newer]), layout.key)
     gone = layout.marked_deleted(merged)
-    return _Meeting(
-        np.union1d(removed, changed[gone]), changed[~gone], _one_batch(merged.filter(pa.array(~gone)), batch.schema)
-    )
+    kept = _one_batch(merged.filter(pa.array(~gone)), batch.schema)
+    return _Meeting(np.union1d(removed, changed[gone]), changed[~gone], _selected(kept, names))
 
 
 def _log_wins(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart) -> Mask:
@@ -196,6 +213,10 @@ def _applied(batch: pa.RecordBatch, meeting: _Meeting) -> pa.RecordBatch:
     pairs = zip(batch.columns, meeting.after.columns, strict=True)
     columns = [pa.concat_arrays([stored, merged]).take(kept) for stored, merged in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _selected(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    return batch if batch.schema.names == list(names) else batch.select(names)
 
 
 def _batches(part: LogPart, chosen: Mask) -> Iterator[pa.RecordBatch]:

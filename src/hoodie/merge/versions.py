@@ -177,6 +177,18 @@ class Versions:
         return tuple(self.table.column(f"{_ORDERING}{at}").combine_chunks() for at, _, _ in self.layout.ordering)
 
     @property
+    def is_listed(self) -> Mask:
+        """Which versions are entries of a delete block."""
+        listed: Mask = np.not_equal(self.flags & LISTED, 0)
+        return listed
+
+    @property
+    def goes_by_time(self) -> Mask:
+        """Which versions are deletes without ordering value."""
+        by_time: Mask = np.not_equal(self.flags & BY_TIME, 0)
+        return by_time
+
+    @property
     def has_partial_rows(self) -> bool:
         return len(self.column_sets) > 1
 

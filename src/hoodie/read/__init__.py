@@ -4,8 +4,9 @@ Conditions as SQL text go into `ReadOptions.filter`; their parser, `filter_sql`,
 """
 
 from hoodie.read.incremental import CommitTimes, Window
-from hoodie.read.lookup import load_lookup_plan
-from hoodie.read.merge_plan import MergePlan
+from hoodie.read.lookup import BucketHint, load_lookup_plan
+from hoodie.read.merge_plan import MergePlan, plan_merge
+from hoodie.read.merged_rows import MergedSlices, OpenSlice
 from hoodie.read.narrow import narrowed
 from hoodie.read.read_facts import ReadFacts, load_read_facts
 from hoodie.read.read_options import ReadOptions, parse_read_options
@@ -20,12 +21,15 @@ from hoodie.read.table_schema import TableSchema, load_newest_schema, load_schem
 from hoodie.read.validate import Finding, validate_table
 
 __all__ = [
+    "BucketHint",
     "ChangeKind",
     "ChangeRead",
     "CommitTimes",
     "FileRead",
     "Finding",
     "MergePlan",
+    "MergedSlices",
+    "OpenSlice",
     "Progress",
     "ReadFacts",
     "ReadOptions",
@@ -46,6 +50,7 @@ __all__ = [
     "load_table_schema",
     "narrowed",
     "parse_read_options",
+    "plan_merge",
     "plan_read",
     "read_rows",
     "result_schema",

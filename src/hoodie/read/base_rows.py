@@ -91,6 +91,7 @@ def _filtered(
         schema=schema,
         filter=condition.expression,
         filter_columns=condition.columns,
+        condition=condition.condition,
         batch_rows=batch_rows,
     )
 

@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index.buckets import bucket_of_file, load_hash_ranges, simple_buckets
+from hoodie.index.buckets import Buckets, SimpleBuckets
+from hoodie.index.hash_ring import HashRing, load_ring
+from hoodie.index.hash_values import KeyParts
 from hoodie.read.read_options import ReadOptions
 from hoodie.read.read_plan import ReadPlan, load_read_plan
 from hoodie.read.row_filter import Conjunct, RowFilter
@@ -36,6 +38,16 @@ RECORD_INDEX = "record_index"
 FOOTER_THREADS = 16
 
 
+@dataclass(frozen=True, slots=True)
+class BucketHint:
+    """What a caller knows of a table's bucket index: the number of buckets of a simple one, and which fields are
+    hashed when they are not all fields of the key.
+    """
+
+    count: int | None = None
+    hash_fields: tuple[str, ...] = ()
+
+
 def load_lookup_plan(
     storage: Storage,
     config: TableConfig,
@@ -43,11 +55,11 @@ def load_lookup_plan(
     keys: Any,
     options: ReadOptions,
     *,
-    buckets: int | None = None,
+    buckets: BucketHint | None = None,
     engine: Engine | None = None,
 ) -> ReadPlan:
-    """The plan that reads the rows with one of `keys` (texts, or values of a single key field). `buckets`: how many the
-    table has, where it has a simple bucket index.
+    """The plan that reads the rows with one of `keys` (texts, or values of a single key field). `buckets`: what is
+    known of the table's bucket index, which does not say it itself.
 
     Raises:
         Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
@@ -61,7 +73,7 @@ def load_lookup_plan(
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
     if is_indexed or not config.populate_meta_fields:
         return plan
-    kept = _by_bucket(storage, plan.files, wanted, buckets)
+    kept = _by_bucket(storage, config, timeline, plan.files, wanted, buckets or BucketHint())
     kept = _by_footer(storage, kept, wanted, engine or LocalEngine(FOOTER_THREADS))
     return replace(plan, files=kept, skipped_files=plan.skipped_files + len(plan.files) - len(kept))
 
@@ -100,21 +112,36 @@ def _key_filter(config: TableConfig, timeline: Timeline, keys: pa.StringArray) -
     return RowFilter((Conjunct(expression, frozenset({column}), condition),), f"{column} IN ({len(keys)} keys)")
 
 
-def _by_bucket(
-    storage: Storage, files: Sequence[FileRead], keys: pa.StringArray, buckets: int | None
+def _by_bucket(  # noqa: PLR0917
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    files: Sequence[FileRead],
+    keys: pa.StringArray,
+    asked: BucketHint,
 ) -> tuple[FileRead, ...]:
-    """The slices whose bucket one of the keys has."""
+    """The slices whose bucket one of the keys has, and those that have none."""
     slices = [file for file in files if isinstance(file, SliceRead)]
-    if buckets:
-        numbers = frozenset(simple_buckets(keys, buckets).tolist())
-        return tuple(part for part in slices if bucket_of_file(part.file_id) in (None, *numbers))
+    parts = KeyParts(config.record_key_fields, asked.hash_fields or config.record_key_fields)
+    if asked.count:
+        return _of_buckets(slices, SimpleBuckets(asked.count, parts), keys)
+    completed = frozenset(one.requested for one in timeline.completed())
     kept: list[FileRead] = []
     for partition in sorted({part.partition for part in slices}):
         inside = [part for part in slices if part.partition == partition]
-        ranges = load_hash_ranges(storage, partition) if len(inside) > 1 else None
-        prefixes = None if ranges is None else ranges.prefixes_of(keys)
-        kept += [part for part in inside if prefixes is None or part.file_id.rpartition("-")[0] in prefixes]
+        live = frozenset(part.file_id for part in inside)
+
+        def counts(instant: str, ring: HashRing, live: frozenset[str] = live) -> bool:
+            return instant in completed or any(ring.file_id(n) in live for n in range(ring.count))
+
+        ring = load_ring(storage, partition, counts, parts) if len(inside) > 1 else None
+        kept += inside if ring is None else _of_buckets(inside, ring, keys)
     return tuple(kept)
+
+
+def _of_buckets(slices: Sequence[SliceRead], buckets: Buckets, keys: pa.StringArray) -> tuple[SliceRead, ...]:
+    numbers = frozenset(buckets.numbers(keys).tolist())
+    return tuple(part for part in slices if buckets.number_of(part.file_id) in (None, *numbers))
 
 
 def _by_footer(

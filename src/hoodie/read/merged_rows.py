@@ -14,12 +14,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.logs import BlockKind, LogBlock, blocks_to_merge, read_block_rows, read_blocks, read_deletes
-from hoodie.merge import Changes, LogEntry, LogMap, LogRows, collect_log, merge_changes, merge_rows
+from hoodie.merge import Changes, LogEntry, LogMap, LogRows, Piece, collect_log, merge_changes, merge_pieces, merge_rows
 from hoodie.read.base_rows import iter_base
 from hoodie.read.merge_plan import MergePlan
 from hoodie.read.row_filter import Conjunct, both, matching
@@ -38,6 +39,31 @@ class EarlyConditions:
     on_keys: Conjunct | None = None
     on_times: Conjunct | None = None
     on_rows: Conjunct | None = None
+
+
+@dataclass(slots=True)
+class LogCounts:
+    """What was seen in the log files of a slice. `blocks` are those that count, `rows` their rows without deletes."""
+
+    blocks: int = 0
+    corrupt_blocks: int = 0
+    rollback_blocks: int = 0
+    rows: int = 0
+    instants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenSlice:
+    """A slice with its log in memory (or spilled): who writes its rows anew wants to know how they came about."""
+
+    slices: MergedSlices
+    part: SliceRead
+    log: LogMap
+    counts: LogCounts
+
+    def pieces(self) -> Iterator[Piece]:
+        """The merged rows, base rows first, in the columns of the slices' schema."""
+        yield from merge_pieces(lambda: self.slices.base_rows(self.part), self.log, self.slices.schema.names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +92,28 @@ class MergedSlices:
             blocks = self._blocks(part.logs)
         with self._log(blocks, early.on_keys) as log:
             condition = early.on_rows if log.ignores_base else condition
-            for batch in merge_rows(lambda: self._base(part, condition), log):
+            # Without columns the batches only count, and are counted by those of the merge.
+            for batch in merge_rows(lambda: self._base(part, condition), log, self.schema.names or None):
                 for at in range(0, batch.num_rows, self.batch_rows):
                     yield batch.slice(at, self.batch_rows).select(self.schema.names)
+
+    @contextmanager
+    def opened(self, part: SliceRead) -> Iterator[OpenSlice]:
+        """The slice, for somebody who keeps accounts of the merge; its log is let go of at the end.
+
+        Raises:
+            Corrupt: a log file is damaged. Missing: one is gone.
+        """
+        counts = LogCounts()
+        blocks = self._blocks(part.logs, counts)
+        counts.blocks = len(blocks)
+        counts.instants = tuple(dict.fromkeys(block.instant for block in blocks))
+        with self._log(blocks, None, counts) as log:
+            yield OpenSlice(self, part, log, counts)
+
+    def base_rows(self, part: SliceRead) -> Iterator[pa.RecordBatch]:
+        """The rows of the slice's base file in the columns of the merge."""
+        return self._base(part, None)
 
     def changes(self, before: SliceRead | None, logs: Iterable[LogFile]) -> Iterator[Changes]:
         """What log files do to the rows of a slice, which may have log files itself."""
@@ -86,14 +131,21 @@ class MergedSlices:
         with self._log(blocks, None) as log:
             yield from merge_rows(lambda: self._base(part, None), log)
 
-    def _blocks(self, logs: Iterable[LogFile]) -> tuple[LogBlock, ...]:
+    def _blocks(self, logs: Iterable[LogFile], counts: LogCounts | None = None) -> tuple[LogBlock, ...]:
+        found: Iterable[LogBlock]
         found = (block for log in logs for block in read_blocks(self.storage, log.path, log.size_bytes))
+        if counts is not None:
+            found = tuple(found)
+            counts.corrupt_blocks = sum(block.kind is BlockKind.CORRUPT for block in found)
+            counts.rollback_blocks = sum(block.kind is BlockKind.COMMAND for block in found)
         choice = self.plan.blocks
         return blocks_to_merge(found, counts=choice.counts, until=choice.until)
 
-    def _log(self, blocks: Iterable[LogBlock], condition: Conjunct | None) -> LogMap:
+    def _log(self, blocks: Iterable[LogBlock], condition: Conjunct | None, counts: LogCounts | None = None) -> LogMap:
         plan = self.plan
-        entries = (self._entry(block, condition) for block in blocks)
+        entries: Iterator[LogEntry] = (self._entry(block, condition) for block in blocks)
+        if counts is not None:
+            entries = _counted(entries, counts)
         limit, folder = plan.memory_bytes, plan.spill_dir
         return collect_log(entries, plan.rules, self._columns(), limit_bytes=limit, spill_dir=folder)
 
@@ -151,3 +203,10 @@ class MergedSlices:
         stored = self._stored()
         made = pa.schema([pa.field(KEY_FIELD, pa.string())]) if self.plan.keys.fields else pa.schema([])
         return pa.schema([*stored, *made])
+
+
+def _counted(entries: Iterable[LogEntry], counts: LogCounts) -> Iterator[LogEntry]:
+    for entry in entries:
+        if isinstance(entry, LogRows):
+            counts.rows += entry.rows.num_rows
+        yield entry

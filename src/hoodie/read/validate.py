@@ -163,8 +163,11 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
     named = {stat.path for metadata in picture.commits.values() for _, stat in metadata.write_stats()}
     pending = {instant.requested for instant in picture.timeline.pending()}
     for found in picture.view.files:
+        slices = {(base.name.file_id, base.name.instant) for base in found.bases}
         for one in found.everything:
             instant = one.name.instant
+            if not isinstance(one, BaseFile) and (one.name.file_id, instant) in slices:
+                continue  # named by its slice, as in version 6: the name does not say who wrote it
             if isinstance(one, BaseFile) or picture.timeline.profile.slicing == "completion":
                 if instant in pending:
                     yield Finding("uncommitted", one.path, f"was written by {instant}, which is not complete")
@@ -209,10 +212,11 @@ def _must_exist(
     replaced = picture.view.replaced.get(group)
     if not picture.was_cleaned:
         return True
-    if replaced is not None:
-        return picture.earliest_retained is not None and replaced >= picture.earliest_retained
     is_last = requested >= newest.get(group, requested)
-    return is_last or (picture.earliest_retained is not None and requested >= picture.earliest_retained)
+    earliest = picture.earliest_retained
+    if earliest is None:
+        return is_last and replaced is None
+    return requested >= earliest or (is_last and (replaced is None or replaced >= earliest))
 
 
 def _not_listed(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -25,8 +26,10 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.records.align import align
+from hoodie.records.condition import ANYTHING, AllOf, Condition
 from hoodie.records.failures import reading
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
+from hoodie.records.page_rows import PagedFile, PageFilter, open_pages
 from hoodie.records.predicate import Predicate, column_stats, matching_rows
 from hoodie.records.schema import is_list
 
@@ -60,7 +63,9 @@ def read_footer(storage: InputStorage, path: str) -> BaseFooter:
     if _is_orc(path):
         with _orc(storage, path) as (source, file):
             return _orc_footer(path, int(source.size()), file)
-    with _parquet(storage, path, None) as (source, file):
+    with reading(path), storage.open_input(path) as source:
+        _ensure_not_empty(source, path)
+        file = _parquet_file(source, path, None, is_local=_is_local(storage))
         return _parquet_footer(path, int(source.size()), file)
 
 
@@ -90,6 +95,7 @@ def iter_batches(
     schema: pa.Schema | None = None,
     footer: BaseFooter | None = None,
     filter_columns: Collection[str] = (),
+    condition: Condition = ANYTHING,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the file in file order, at most `batch_rows` at a time, fewer where rows are long.
 
@@ -97,7 +103,8 @@ def iter_batches(
     these, give only the named ones. `filter`: drop rows for which it is not true, and skip row groups that have no such
     row; it may use any column of `schema`. An expression does not tell which columns it uses: unless `columns` has them
     all, every column is read. Who knows them says so in `filter_columns`: where they are few, they are read first, and
-    the rest of a row group only when one of its rows is wanted.
+    the rest of a row group only when one of its rows is wanted. `condition` is what bounds of values can tell of an
+    expression: where the file has bounds for its pages, only pages are read that may have a wanted row.
 
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
@@ -106,14 +113,20 @@ def iter_batches(
     with _opened(storage, path, footer) as file:
         full = file.schema if schema is None else schema
         wanted = _selected(full, columns, path)
-        read = wanted if filter is None else _read_for(filter, wanted, full, path)
-        present = [name for name in read.names if name in file.schema.names]
-        first = _probe(filter, filter_columns, read, file.schema)
-        for at in range(file.group_count):
+        read = wanted if filter is None else _read_for(filter, filter_columns, wanted, full, path)
+        pages = file.paged(filter, filter_columns, condition)
+        for at in range(file.group_count if pages is None else pages.group_count):
+            found = None if pages is None else pages.matching(at, read)
+            if found is not None:
+                rest = found if read is wanted else found.select(wanted.names)
+                yield from (one for one in rest.to_batches(max_chunksize=batch_rows) if one.num_rows)
+                continue
             if filter is not None and not file.may_match(at, filter, full):
                 continue
+            first = _probe(filter, filter_columns, read, file.names)
             if first is not None and filter is not None and not _matches(file, at, first, filter, path):
                 continue
+            present = [name for name in read.names if name in file.names]
             for batch in file.stream(present, [at], batch_rows):
                 rows = _aligned(batch, read, path)
                 if filter is not None:
@@ -123,14 +136,29 @@ def iter_batches(
 
 
 class _ParquetRows:
-    """An open parquet file as the functions above use it."""
+    """An open parquet file as the functions above use it. Arrow opens it when it is first needed."""
 
-    def __init__(self, source: Any, file: Any, path: str) -> None:
+    def __init__(self, source: Any, path: str, footer: BaseFooter | None, *, is_local: bool) -> None:
         self._source = source
-        self._file = file
         self._path = path
-        self.schema: pa.Schema = file_schema(file.schema_arrow, _int96_leaves(file))
-        self.group_count: int = file.num_row_groups
+        self._footer = footer
+        self._is_local = is_local
+
+    @cached_property
+    def _file(self) -> Any:
+        return _parquet_file(self._source, self._path, self._footer, is_local=self._is_local)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return file_schema(self._file.schema_arrow, _int96_leaves(self._file))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._file.schema_arrow.names)
+
+    @property
+    def group_count(self) -> int:
+        return int(self._file.num_row_groups)
 
     def read(self, names: list[str]) -> pa.Table:
         rows = self._file.read(columns=names, use_threads=False)
@@ -147,6 +175,14 @@ class _ParquetRows:
                 seen += batch.num_rows
                 yield batch
             _ensure_all_rows(seen, meta.num_rows, self._path)
+
+    def paged(self, filter: RowFilter | None, columns: Collection[str], condition: Condition) -> PagedFile | None:
+        """The file as one that is read page by page for this question; None where that has no use."""
+        is_open = isinstance(condition, AllOf) and not condition.parts
+        if is_open or not columns or not isinstance(filter, pc.Expression):
+            return None
+        asked = PageFilter(filter, frozenset(columns), condition)
+        return open_pages(self._source, asked, is_local=self._is_local)
 
     def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
         """False when the group's statistics rule the condition out. Only columns of the target's own type are asked."""
@@ -177,6 +213,7 @@ class _OrcRows:
         self._path = path
         self._seen: dict[int, int] = {}
         self.schema: pa.Schema = file_schema(file.schema)
+        self.names: list[str] = self.schema.names
         self.group_count: int = file.nstripes
 
     def read(self, names: list[str]) -> pa.Table:
@@ -193,6 +230,9 @@ class _OrcRows:
             for at in range(0, stripe.num_rows, batch_rows):
                 yield stripe.slice(at, batch_rows)
 
+    def paged(self, filter: RowFilter | None, columns: Collection[str], condition: Condition) -> None:
+        del filter, columns, condition
+
     def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
         del group, condition, schema
         return True
@@ -204,26 +244,24 @@ def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iter
         with _orc(storage, path) as (_, file):
             yield _OrcRows(file, path)
         return
-    with _parquet(storage, path, footer) as (source, parquet):
-        yield _ParquetRows(source, parquet, path)
-
-
-@contextmanager
-def _parquet(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[tuple[Any, Any]]:
-    local = storage.scheme in ("file", "memory")
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
-        file = pq.ParquetFile(
-            source,
-            metadata=None if footer is None else footer.native,
-            coerce_int96_timestamp_unit="us",
-            pre_buffer=not local,
-            buffer_size=_LOCAL_BUFFER_BYTES if local else 0,
-            arrow_extensions_enabled=False,
-        )
-        meta = file.metadata
-        _ensure_all_rows(sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups)), meta.num_rows, path)
-        yield source, file
+        yield _ParquetRows(source, path, footer, is_local=_is_local(storage))
+
+
+def _parquet_file(source: Any, path: str, footer: BaseFooter | None, *, is_local: bool) -> Any:
+    """The file as Arrow opens it, and only if its row groups have all rows."""
+    file = pq.ParquetFile(
+        source,
+        metadata=None if footer is None else footer.native,
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=not is_local,
+        buffer_size=_LOCAL_BUFFER_BYTES if is_local else 0,
+        arrow_extensions_enabled=False,
+    )
+    meta = file.metadata
+    _ensure_all_rows(sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups)), meta.num_rows, path)
+    return file
 
 
 @contextmanager
@@ -286,6 +324,10 @@ def _aligned(batch: pa.RecordBatch, to: pa.Schema, path: str) -> pa.RecordBatch:
         ) from error
 
 
+def _is_local(storage: InputStorage) -> bool:
+    return storage.scheme in ("file", "memory")
+
+
 def _is_orc(path: str) -> bool:
     return path.endswith(".orc")
 
@@ -334,9 +376,15 @@ def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
     return True
 
 
-def _read_for(condition: RowFilter, wanted: pa.Schema, full: pa.Schema, path: str) -> pa.Schema:
-    """The columns to read so that the filter can be asked: `wanted` itself when that is enough."""
+def _read_for(
+    condition: RowFilter, columns: Collection[str], wanted: pa.Schema, full: pa.Schema, path: str
+) -> pa.Schema:
+    """The columns to read so that the filter can be asked: `wanted` itself when that is enough. `columns`: those an
+    expression looks at, where they are known.
+    """
     if isinstance(condition, pc.Expression):
+        if columns and set(columns) <= set(wanted.names):
+            return wanted
         return wanted if _binds(condition, wanted) else full
     _selected(full, [one.column for one in condition], path)
     extra = dict.fromkeys(one.column for one in condition if one.column not in wanted.names)
@@ -344,19 +392,19 @@ def _read_for(condition: RowFilter, wanted: pa.Schema, full: pa.Schema, path: st
 
 
 def _probe(
-    condition: RowFilter | None, columns: Collection[str], read: pa.Schema, stored: pa.Schema
+    condition: RowFilter | None, columns: Collection[str], read: pa.Schema, stored: Collection[str]
 ) -> pa.Schema | None:
     """The columns a condition looks at, where reading them first can save more than it costs."""
     if condition is None or not columns or PROBE_SHARE * len(columns) > len(read):
         return None
-    if not any(name in stored.names for name in columns):
+    if not any(name in stored for name in columns):
         return None
     return pa.schema([field for field in read if field.name in columns])
 
 
 def _matches(file: _ParquetRows | _OrcRows, group: int, schema: pa.Schema, condition: RowFilter, path: str) -> bool:
     """Whether a row of the group meets the condition. Reads up to the first one."""
-    present = [name for name in schema.names if name in file.schema.names]
+    present = [name for name in schema.names if name in file.names]
     batches = file.stream(present, [group], _PROBE_ROWS)
     return any(_filtered(_aligned(batch, schema, path), condition, path).num_rows for batch in batches)
 

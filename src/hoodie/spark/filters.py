@@ -131,8 +131,6 @@ def _path(one: Any) -> list[str]:
             return [str(one.name())]
         case "GetStructField":
             return [*_path(one.child()), str(one.childSchema().fieldNames()[one.ordinal()])]
-        case "MakeDecimal":  # see `worker_scan`: a decimal that travels as a long
-            return _path(one.child())
     raise _NoText
 
 

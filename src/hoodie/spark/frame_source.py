@@ -23,6 +23,7 @@ from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import described, is_classic, pickled
 from hoodie.spark.failures import translated
+from hoodie.spark.sent_decimals import with_unscaled
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class FrameSource:
         consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema)
         spark = self._frame.sparkSession
         with translated(label), _large_batches(spark), described(spark, label):
-            table = self._frame.mapInArrow(consumer, OUTCOME_DDL).toArrow()
+            table = with_unscaled(self._frame).mapInArrow(consumer, OUTCOME_DDL).toArrow()
         return outcomes(table)
 
     def _applied(self) -> DataFrame:
@@ -100,7 +101,8 @@ class FrameSource:
         if not self._maps:
             return self._frame
         told = spark_schema(self._schema)
-        return self._frame.mapInArrow(_mapper(pickled(self._maps), self._frame_schema, arrow_schema(told)), told)
+        mapper = _mapper(pickled(self._maps), self._frame_schema, arrow_schema(told))
+        return with_unscaled(self._frame).mapInArrow(mapper, told)
 
     @staticmethod
     def _copy(frame: DataFrame, frame_schema: pa.Schema, maps: tuple[BatchMap, ...], schema: pa.Schema) -> FrameSource:

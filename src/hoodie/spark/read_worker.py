@@ -8,24 +8,32 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from hoodie.errors import HudiError
-from hoodie.read import read_rows
+from hoodie.read import FileRead, RowPlan, read_rows
 from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.partial_aggregate import aggregated
 from hoodie.spark.worker import start, with_schema
+from hoodie.storage import Storage
 
 
 def read_tasks(shared: bytes, made: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of the tasks in the first column of `batches`, in the types of `made`. `shared` is what all have in common:
-    storage and row plan.
+    storage, row plan, and the aggregation of which partial rows are wanted, or None.
     """
     start()
-    storage, rows = pickle.loads(shared)
+    storage, rows, aggregation = pickle.loads(shared)
     try:
         for batch in batches:
             for task in batch.column(0):
-                for file in pickle.loads(task.as_buffer()):
-                    yield from with_schema(read_rows(storage, rows, file), made)
+                read = _rows_of(storage, rows, pickle.loads(task.as_buffer()))
+                found = read if aggregation is None else aggregated(read, aggregation, rows.schema)
+                yield from with_schema(found, made)
     except HudiError as error:
         raise_through_jvm(error)
+
+
+def _rows_of(storage: Storage, rows: RowPlan, files: Iterable[FileRead]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from read_rows(storage, rows, file)
 
 
 def read_pack(pack: bytes, made: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,9 @@ Spark may run a batch again after a crash. Each commit carries the number of its
 own words (key `_hudi_streaming_sink_checkpoint`, a JSON map from the stream's identifier to the batch), so that a batch
 which was committed is recognised, by Hudi as well.
 
+A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
+beside them. `hoodie.compact.inline=false` leaves it to others.
+
 Hudi compares numbers only, and so loses rows when a stream starts over with an empty checkpoint folder. We also note
 the id Spark keeps in that folder, and skip a batch only if the last one committed came from the same folder (or from
 Hudi).
@@ -40,6 +43,7 @@ _RETRIES = "hoodie.datasource.write.streaming.retry.count"
 _RETRY_MS = "hoodie.datasource.write.streaming.retry.interval.ms"
 _IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
 _OPERATION = "hoodie.datasource.write.operation"
+_INLINE_COMPACTION = "hoodie.compact.inline"
 _QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 
@@ -69,6 +73,7 @@ class BatchSink:
         self._path = path_of(path, options)
         named = {name: value for name, value in options.items() if name.lower() != _CHECKPOINT_LOCATION.lower()}
         self._options = with_partitioning(without_path(named), partition_by)
+        self._options = {_INLINE_COMPACTION: "true", **self._options}
         self._config = resolve(self._options)
         self._mode = "overwrite" if output_mode.lower() == "complete" else "append"
         self._env = env or SystemEnv()

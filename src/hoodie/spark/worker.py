@@ -105,7 +105,7 @@ def outcomes(table: pa.Table) -> list[Any]:
 
 def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """`batches` with exactly the names, types and metadata of `schema`; columns go by position. A decimal for which
-    `schema` has a long gives its digits.
+    `schema` has a long gives its digits, and a long for which it has a decimal is taken for them.
     """
     for batch in batches:
         columns = [_in_type(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -117,6 +117,8 @@ def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         return column
     if pa.types.is_decimal128(column.type) and pa.types.is_int64(wanted):
         return _digits(column)
+    if pa.types.is_int64(column.type) and pa.types.is_decimal128(wanted):
+        return _decimals(column, wanted)
     return column.cast(wanted)
 
 
@@ -125,6 +127,16 @@ def _digits(column: pa.Array) -> pa.Array:
     start, end = 2 * column.offset, 2 * (column.offset + len(column))
     halves = np.frombuffer(column.buffers()[1], np.int64)[start:end:2]
     return pa.array(halves, mask=None if column.null_count == 0 else column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _decimals(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Decimals with these unscaled values: each long with its sign above it."""
+    longs = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
+    both = np.empty((len(column), 2), np.int64)
+    both[:, 0] = longs
+    np.right_shift(longs, 63, out=both[:, 1])
+    present = None if column.null_count == 0 else pa.concat_arrays([column.is_valid()]).buffers()[1]
+    return pa.Array.from_buffers(wanted, len(column), [present, pa.py_buffer(both)])
 
 
 def _mapped(task_id: TaskId, steps: Iterable[BatchMap], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,8 @@
 
 1. Where this session has a JVM at hand, Catalyst tells which columns are needed and which rows (see `worker_scan`);
    elsewhere every column of the plan is read, by `mapInArrow`.
-2. A file is never split: merging needs it whole. Tasks are packed to about equal size, at least one for each core.
+2. A query that only aggregates all rows gets partial aggregates of them, where these are exact.
+3. A file is never split: merging needs it whole. Tasks are packed to about equal size, at least one for each core.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +21,8 @@ from hoodie.errors import HudiError
 from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import Runner, SparkEngine, numbered, pickled
-from hoodie.spark.worker_scan import Work, is_worker_scan_possible, with_longs, worker_scan
+from hoodie.spark.partial_aggregate import Aggregation, aggregated_schema
+from hoodie.spark.worker_scan import Aggregates, Work, is_worker_scan_possible, with_longs, worker_scan
 from hoodie.storage import Storage
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LEAST_TASK_BYTES = 4 << 20
+_AGGREGATED_ROWS = 128 * 1024
+"""Rows that are aggregated together."""
+_ROW_BYTES = 1024
 
 
 Prune = Callable[[ReadPlan], ReadPlan]
@@ -53,15 +59,34 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
         kept, share = spark_schema(less.schema), len(less.schema) / len(plan.schema)
         condition = "" if less.rows.filter is None else f", where {less.rows.filter.text}"
         return Work(
-            with_longs(kept),
+            kept,
             reader_of(storage, less.rows, with_longs(kept)),
             plan_tasks(less, cores, most_bytes),
             int(less.size_bytes * share),
             f"slices: {len(less.files)} of {len(plan.files)}{condition}",
         )
 
+    def aggregate(aggregation: Aggregation) -> Work:
+        less = narrowed(plan, aggregation.columns or (_narrowest(plan.schema),))
+        made = spark_schema(aggregated_schema(aggregation, less.schema))
+        rows = replace(less.rows, batch_rows=max(less.rows.batch_rows, _AGGREGATED_ROWS))
+        return Work(
+            made,
+            reader_of(storage, rows, with_longs(made), aggregation),
+            plan_tasks(less, cores, most_bytes),
+            _ROW_BYTES * len(less.files),
+            f"slices: {len(less.files)}, aggregated",
+        )
+
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    return worker_scan(spark, told, narrow, name=f"hudi {storage.uri}", identity=lambda: _identity(storage, plan))
+    return worker_scan(
+        spark,
+        told,
+        narrow,
+        name=f"hudi {storage.uri}",
+        identity=lambda: _identity(storage, plan),
+        aggregates=Aggregates(plan.schema, aggregate),
+    )
 
 
 def plan_tasks(plan: ReadPlan, cores: int, most_bytes: int) -> tuple[bytes, ...]:
@@ -69,11 +94,11 @@ def plan_tasks(plan: ReadPlan, cores: int, most_bytes: int) -> tuple[bytes, ...]
     return tuple(pickled(pack) for pack in packed(plan.files, cores, most_bytes))
 
 
-def reader_of(storage: Storage, rows: RowPlan, told: StructType) -> Runner:
+def reader_of(storage: Storage, rows: RowPlan, told: StructType, aggregation: Aggregation | None = None) -> Runner:
     """What reads such tasks in a worker, in the types of `told`. A nested function, so that workers import
     `read_worker` and not this module.
     """
-    shared, made = pickled((storage, rows)), arrow_schema(told)
+    shared, made = pickled((storage, rows, aggregation)), arrow_schema(told)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         from hoodie.spark.read_worker import read_tasks  # noqa: PLC0415

@@ -10,8 +10,10 @@ V2 interfaces is asked instead, and these are interfaces, so Python objects can 
    gets its own task bytes and nothing of the others.
 4. Two tables, and two scans, are equal when their texts are. Spark compares them to reuse cached data and exchanges.
 5. A proxy inherits nothing: every method of an interface is here, also those with a default in Java.
-6. Decimals of up to 18 digits cross as longs, and Catalyst makes decimals of them: Spark reads a decimal out of an
-   Arrow batch by way of a `BigDecimal`, which costs more than everything else about the value.
+6. Decimals of up to 18 digits cross as longs: Spark reads a decimal out of an Arrow batch by way of a `BigDecimal`,
+   which costs more than everything else about the value. Only the reader is told that they are longs. Its rows are
+   unsafe rows, in which such a decimal is its digits as a long, so the plan above may read them as what they are.
+7. Aggregates are taken where the caller can compute them exactly, and then in parts: Spark aggregates the parts.
 
 The reader and its partitions are private classes of Spark and used in this module alone; `is_worker_scan_possible` says
 where they are missing, and the caller then takes `mapInArrow`.
@@ -29,6 +31,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hoodie.errors import HudiError
 from hoodie.spark.failures import raise_through_jvm
 from hoodie.spark.filters import texts_of_catalyst
+from hoodie.spark.partial_aggregate import LONG_DIGITS, Aggregation
+from hoodie.spark.pushed_aggregate import has_inexact_mean, understood_aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,17 +41,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONG_DIGITS = 18
-
 _CONNECTOR = "org.apache.spark.sql.connector"
 _READ = f"{_CONNECTOR}.read"
 _V2 = "org.apache.spark.sql.execution.datasources.v2"
 _CATALYST_FILTERS = "org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters"
-_MAKE_DECIMAL = "org.apache.spark.sql.catalyst.expressions.MakeDecimal"
-_COLUMNS = "org.apache.spark.sql.classic.ExpressionUtils"
 _NEEDED = (
-    _MAKE_DECIMAL,
-    f"{_COLUMNS}$",
     f"{_V2}.python.PythonPartitionReaderFactory",
     f"{_V2}.python.PythonInputPartition",
     f"{_V2}.python.UserDefinedPythonDataSource",
@@ -60,9 +58,9 @@ _NEEDED = (
 class Work:
     """What workers do for one scan.
 
-    `read` gets, in a worker, batches of one binary column that hold one task, and yields rows of `schema`, which has
-    longs for short decimals (`with_longs`). `size_bytes` is what will be read, for the planning of joins. `text` says
-    in a plan what is left of the table.
+    `read` gets, in a worker, batches of one binary column that hold one task, and yields rows of `schema` with longs
+    for short decimals (`with_longs`). `size_bytes` is what will be read, for the planning of joins. `text` says in a
+    plan what is left of the table.
     """
 
     schema: StructType
@@ -76,6 +74,16 @@ Narrow = Callable[[tuple[str, ...], tuple[str, ...]], Work]
 """The work for some columns and for rows that satisfy all filters (SQL text). It may return more of both."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregates:
+    """Aggregates that the caller can compute. `schema` are the columns it has, `work` gives partial rows (see
+    `partial_aggregate`) of an aggregation that is exact over them.
+    """
+
+    schema: pa.Schema
+    work: Callable[[Aggregation], Work]
+
+
 def is_worker_scan_possible(spark: SparkSession) -> bool:
     """Whether this session has a JVM at hand, with the classes that this module needs."""
     try:
@@ -86,11 +94,18 @@ def is_worker_scan_possible(spark: SparkSession) -> bool:
 
 
 def worker_scan(
-    spark: SparkSession, schema: StructType, narrow: Narrow, *, name: str, identity: Callable[[], str]
+    spark: SparkSession,
+    schema: StructType,
+    narrow: Narrow,
+    *,
+    name: str,
+    identity: Callable[[], str],
+    aggregates: Aggregates | None = None,
 ) -> DataFrame:
     """The rows `narrow` describes, as a DataFrame with the columns of `schema`.
 
     `name` is what plans show. `identity` is equal for equal rows, and for no others; it is asked for at most once.
+    With `aggregates`, queries that only aggregate get no rows but parts of the aggregates.
     """
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415
@@ -99,10 +114,10 @@ def worker_scan(
     jvm = gateway.jvm
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     none = jvm.scala.Option.apply(None)
-    table = _Table(_Origin(spark, with_longs(schema), narrow, name, identity))
+    table = _Table(_Origin(spark, schema, narrow, name=name, identity=identity, aggregates=aggregates))
     relation = getattr(jvm, f"{_V2}.DataSourceV2Relation").create(table, none, none)
     frame = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, relation)
-    return _with_decimals(jvm, ClassicDataFrame(frame, spark), schema)
+    return ClassicDataFrame(frame, spark)
 
 
 def with_longs(schema: StructType) -> StructType:
@@ -115,23 +130,6 @@ def with_longs(schema: StructType) -> StructType:
 
 def _is_short(kind: Any) -> bool:
     return bool(kind.typeName() == "decimal" and kind.precision <= LONG_DIGITS)
-
-
-def _with_decimals(jvm: Any, frame: DataFrame, schema: StructType) -> DataFrame:
-    from pyspark.sql.classic.column import Column  # noqa: PLC0415
-
-    short: dict[str, Any] = {field.name: field for field in schema.fields if _is_short(field.dataType)}
-    if not short:
-        return frame
-    make, columns = _java_class(jvm, _MAKE_DECIMAL), _java_class(jvm, _COLUMNS)
-    made = []
-    for name in frame.columns:
-        column: Any = frame[f"`{name.replace('`', '``')}`"]
-        if field := short.get(name):
-            decimal = make(columns.expression(column._jc), field.dataType.precision, field.dataType.scale)
-            column = Column(columns.column(decimal)).alias(name, metadata=field.metadata)
-        made.append(column)
-    return frame.select(*made)
 
 
 def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,7 +149,14 @@ class _Origin:
     """What a table and its scans share."""
 
     def __init__(
-        self, spark: SparkSession, schema: StructType, narrow: Narrow, name: str, identity: Callable[[], str]
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        narrow: Narrow,
+        *,
+        name: str,
+        identity: Callable[[], str],
+        aggregates: Aggregates | None,
     ) -> None:
         self.gateway: Any = spark.sparkContext._gateway
         self.jvm: Any = spark._jvm
@@ -160,6 +165,7 @@ class _Origin:
         self.java_schema = self.java_type(schema)
         self.narrow = narrow
         self.name = name
+        self.aggregates = aggregates
         self._identity = identity
 
     @functools.cached_property
@@ -242,33 +248,56 @@ class _Table(_Same):
 
 
 class _ScanBuilder(_Same):
-    """Takes what Catalyst pushes down, in its order: filters, then columns."""
+    """Takes what Catalyst pushes down, in its order: filters, then an aggregate or columns."""
 
     def __init__(self, origin: _Origin) -> None:
         self._origin = origin
+        self._is_filtered = False
         self._filters: tuple[str, ...] = ()
         self._columns = tuple(origin.schema.names)
+        self._has_inexact_mean = False
+        self._aggregation: Aggregation | None = None
 
     def pushFilters(self, filters: Any) -> Any:
+        self._is_filtered = True
         self._filters = texts_of_catalyst(filters.apply(at) for at in range(filters.size()))
         return filters
 
     def pushedFilters(self) -> Any:
         return self._origin.array(f"{_CONNECTOR}.expressions.filter.Predicate")
 
+    def supportCompletePushDown(self, offered: Any) -> bool:
+        """Never: each task knows its own rows. Asked first for averages, which are offered as sum and count later."""
+        aggregates = self._origin.aggregates
+        if aggregates is not None and not self._is_filtered:
+            self._has_inexact_mean = self._has_inexact_mean or has_inexact_mean(offered, aggregates.schema)
+        return False
+
+    def pushAggregation(self, offered: Any) -> bool:
+        aggregates = self._origin.aggregates
+        if aggregates is None or self._is_filtered or self._has_inexact_mean:
+            return False  # Spark applies every filter again, to rows
+        self._aggregation = understood_aggregate(offered, aggregates.schema)
+        return self._aggregation is not None
+
     def pruneColumns(self, schema: Any) -> None:
         self._columns = tuple(str(name) for name in schema.fieldNames())
 
     @_translated
     def build(self) -> _Scan:
-        return _Scan(self._origin, self._columns, self._filters)
+        if self._aggregation is not None and self._origin.aggregates is not None:
+            return _Scan(self._origin, self._origin.aggregates.work(self._aggregation), repr(self._aggregation))
+        work = self._origin.narrow(self._columns, self._filters)
+        return _Scan(self._origin, work, repr((self._columns, self._filters)))
 
     def toString(self) -> str:
-        return f"WorkerScanBuilder({self._origin.identity}, {self._columns}, {self._filters})"
+        asked = (self._columns, self._filters, self._aggregation)
+        return f"WorkerScanBuilder({self._origin.identity}, {asked})"
 
     class Java:
         implements = (
             f"{_READ}.SupportsPushDownRequiredColumns",
+            f"{_READ}.SupportsPushDownAggregates",
             _CATALYST_FILTERS,
         )
 
@@ -276,15 +305,14 @@ class _ScanBuilder(_Same):
 class _Scan(_Same):
     """`Scan` with its statistics, and the `Batch` of it."""
 
-    def __init__(self, origin: _Origin, columns: tuple[str, ...], filters: tuple[str, ...]) -> None:
+    def __init__(self, origin: _Origin, work: Work, asked: str) -> None:
         self._origin = origin
-        self._asked = (columns, filters)
-        self._work = origin.narrow(columns, filters)
-        self._schema = origin.java_type(self._work.schema)
+        self._asked = asked
+        self._work = work
         self._source = _reader_source(origin)
 
     def readSchema(self) -> Any:
-        return self._schema
+        return self._origin.java_type(self._work.schema)
 
     def description(self) -> str:
         return self._work.text
@@ -327,8 +355,9 @@ class _Scan(_Same):
         none = jvm.scala.Option.apply(None)  # artifacts and sessions of Spark Connect
         from pyspark import cloudpickle  # noqa: PLC0415
 
-        command = bytes(cloudpickle.dumps((self._work.read, self._work.schema)))  # type: ignore[no-untyped-call]
-        return _java_class(jvm, factory)(self._source, command, self._schema, *[none] * (taken - 3))
+        sent = with_longs(self._work.schema)
+        command = bytes(cloudpickle.dumps((self._work.read, sent)))  # type: ignore[no-untyped-call]
+        return _java_class(jvm, factory)(self._source, command, self._origin.java_type(sent), *[none] * (taken - 3))
 
     def toString(self) -> str:
         return f"WorkerScan({self._origin.identity}, {self._asked})"

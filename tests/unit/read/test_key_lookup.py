@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.read import ReadOptions, load_lookup_plan, run_read
+from hoodie.read import BucketHint, ReadOptions, load_lookup_plan, run_read
 from hoodie.spec import V9
 from hoodie.testing.hand_logs import HandLogTable, at
 from hoodie.testing.lake import Lake
@@ -59,7 +59,7 @@ def test_buckets_leave_other_file_groups_alone(profile):
     made = HandLogTable(profile)
     groups = {("p0", f"{bucket:08d}-0daf-438b-9a72-0f7a6e5b1f10-0"): [] for bucket in range(4)}
     made.commit(at(1), {group: [row(f"x{n}", n)] for n, group in enumerate(groups)})
-    plan = planned(made, "nowhere", buckets=4)
+    plan = planned(made, "nowhere", buckets=BucketHint(4))
     assert len(planned(made, "nowhere").files) == 4  # these files have neither key range nor bloom filter
     assert len(plan.files) == 1
     assert plan.skipped_files == 3
@@ -84,3 +84,35 @@ def test_keys_of_tables_without_meta_columns_are_the_key_column() -> None:
     several.config = several.config.with_changes({"hoodie.table.recordkey.fields": "id,qty"})
     with pytest.raises(Unsupported, match="several fields"):
         planned(several, ["id:k1,qty:1"])
+
+
+def test_rings_and_chosen_hash_fields_leave_other_buckets_alone() -> None:
+    ring = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "8",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    lake = Lake(options=ring)
+    lake.upsert(*({"id": f"k{n}", "part": "p", "v": str(n), "ts": 1} for n in range(40)))
+    lake.upsert({"id": "k7", "part": "p", "v": "newer", "ts": 2})
+    handle = lake.table._handle
+    plan = load_lookup_plan(lake.storage, handle.config, lake.table.timeline(), ["k7"], ReadOptions())
+    assert len(plan.files) == 1
+    assert lake.table.lookup("k7", columns=["v"]).read_all().to_pylist() == [{"v": "newer"}]
+
+    fields = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "8",
+        "hoodie.bucket.index.hash.field": "v",
+        "hoodie.datasource.write.recordkey.field": "id,v",
+    }
+    lake = Lake(options=fields)
+    lake.upsert(*({"id": f"k{n}", "part": "p", "v": str(n), "ts": 1} for n in range(40)))
+    found = lake.table.lookup("id:k7,v:7", columns=["id"]).read_all()
+    assert found.to_pylist() == [{"id": "k7"}]
+    handle = lake.table._handle
+    hint = BucketHint(8, ("v",))
+    options = ReadOptions(use_metadata=False)
+    plan = load_lookup_plan(lake.storage, handle.config, lake.table.timeline(), ["id:k7,v:7"], options, buckets=hint)
+    assert len(plan.files) == 1
