@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat crash fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all crash fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -73,15 +73,19 @@ test-spark: setup  ## the tests on this environment's own Spark, one after the o
 test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.15.0, hudi-rs and an S3 server
 	$(PYTEST) -m compat
 
+compat-all: setup compat-setup  ## every case of those tests (make test-compat takes a sample of the long ones)
+	HOODIE_COMPAT_EVERY=1 $(PYTEST) -m compat
+
 crash: setup  ## a writer killed after every single storage call (make test takes a sample)
-	HOODIE_CRASH_EVERY=1 $(PYTEST) -n 2 tests/state/test_crash_writes.py
+	HOODIE_CRASH_EVERY=1 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
 
 fuzz: setup  ## damaged bytes into every parser, FUZZ_SECONDS=1200 for each test; 200 random sequences of writes
 	HOODIE_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 tests/fuzz
 	HOODIE_FUZZ_WALKS=200 $(PYTEST) -n 2 tests/state/test_random_walks.py
 
-soak: setup  ## one long sequence of writes against a model: 400 commits
+soak: setup  ## one long sequence of writes against a model: 400 commits; a stream of 1 000 small commits
 	HOODIE_FUZZ_WALKS=1 HOODIE_SOAK_COMMITS=400 $(PYTEST) tests/state/test_random_walks.py
+	HOODIE_SOAK_STREAM_COMMITS=1000 $(PYTEST) -s tests/spark/test_spark_soak.py
 
 check: setup  ## lint and types
 	$(BIN)/ruff check .
@@ -99,7 +103,7 @@ bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.lock
-	$(COMPILE) pyproject.toml --extra spark requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra spark --extra plot requirements/dev.in --output-file requirements/dev.lock
 	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
 	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
 

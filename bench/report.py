@@ -33,6 +33,15 @@ STEPS = {
     "read_optimized": "read-optimized query of that table",
     "read_optimized_plain": "the same by plain Spark parquet over the same files",
     "lookup_100": "look-up of 100 keys by the record index",
+    "log_load": "bulk insert of all rows into a merge-on-read table",
+    "log_upsert_1pct": "merge-on-read upsert of 1 % spread over all files",
+    "log_upsert_10pct": "merge-on-read upsert of 10 %",
+    "log_upsert_100": "merge-on-read upsert of 100 rows spread over all files",
+    "compact_10pct": "compaction of the 10 % upsert, plan included",
+    "clean_archive": "cleaning and archiving of a table of 2 000 commits",
+    "clean_2000": "cleaning alone",
+    "archive_2000": "archiving alone",
+    "index_keys": "record index for a table of 10 M keys",
     "list_100k": "opening a table of 100 000 files and listing them by its metadata table",
 }
 # (step, peer, at least this many times faster than the peer)
@@ -49,6 +58,12 @@ TARGETS = (
     ("merged_parquet_cold", "hudi", 3.0),
     ("merged_parquet_warm", "hudi", 3.0),
     ("lookup_100", "hudi", 10.0),
+    ("log_upsert_1pct", "hudi", 6.0),
+    ("log_upsert_10pct", "hudi", 6.0),
+    ("log_upsert_100", "hudi", 6.0),
+    ("compact_10pct", "hudi", 5.0),
+    ("clean_archive", "hudi", 3.0),
+    ("index_keys", "hudi", 3.0),
 )
 FIXED_COST_SECONDS = 0.6
 SCAN_RATIO = 1.1

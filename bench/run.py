@@ -25,6 +25,7 @@ from typing import Any
 
 import psutil
 from inputs import prepare_inputs, prepare_wide
+from many_commits import make_many_commits
 from memory import MemoryWatch
 from metadata import make_listing
 from report import console_report
@@ -132,10 +133,12 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
         ("small_upserts", {"step": "small_upserts", "repeat": repeat}),
         ("empty_job", {"step": "empty_job", "repeat": repeat}),
     ]
-    if run.options.part == "reads":
+    part = run.options.part
+    if part not in {"all", "writes"}:
         steps = []
     if run.tables is not None and kind.reads_shared_tables:
-        steps += shared_steps(run.tables, kind)
+        steps += shared_steps(run.tables, kind) if part in {"all", "reads"} else []
+        steps += service_steps(run.tables) if part in {"all", "services"} else []
     return [("warm_up", {"step": "warm_up"}), *steps]
 
 
@@ -157,6 +160,21 @@ def shared_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any]
     if kind.name == "ours":
         steps += [("list_100k", {"step": "list_files", "folder": str(tables / "many_files"), "repeat": 3})]
     return steps
+
+
+def service_steps(tables: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Merge-on-read writes and table services, by those who write the same format."""
+    return [
+        ("log_load", {"step": "log_load"}),
+        ("log_upsert_10pct", {"step": "log_upsert", "change": "change_10pct"}),
+        ("compact_10pct", {"step": "compact"}),
+        ("log_upsert_1pct", {"step": "log_upsert", "change": "change_1pct"}),
+        ("log_upsert_100", {"step": "log_upsert", "change": "change_100"}),
+        ("clean_archive", {"step": "clean_and_archive", "folder": str(tables / "many_commits")}),
+        ("clean_2000", {"step": "part", "name": "clean_2000"}),
+        ("archive_2000", {"step": "part", "name": "archive_2000"}),
+        ("index_keys", {"step": "index_keys", "folder": str(tables / "many_keys")}),
+    ]
 
 
 def run_round(number: int, run: Run, names: list[str]) -> None:
@@ -203,6 +221,8 @@ def make_shared_tables(run: Run) -> Path:
             sys.exit(f"the shared tables could not be made: {failed[0]}")
         make_listing(LocalStorage(str(tables / "many_files")))
         made.touch()
+    if not (tables / "many_commits").exists():
+        make_many_commits(tables / "many_commits")
     return tables
 
 
@@ -264,7 +284,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--part", choices=["all", "writes", "reads"], default="all")
+    parser.add_argument("--part", choices=["all", "writes", "reads", "services"], default="all")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)
@@ -290,7 +310,7 @@ def main() -> int:
     started = time.time()
     for number in range(options.rounds):
         run_round(number, run, names)
-    if options.part != "reads" and options.memory_gb and "ours" in names:
+    if options.part in {"all", "writes"} and options.memory_gb and "ours" in names:
         prepare_wide(_data(run), options.memory_gb)
         run_memory_test(run)
     results = {

@@ -33,6 +33,21 @@ class Hudi(HudiFormat):
             .getCompletionTime()
         )
 
+    def run_compaction(self, table: str) -> None:
+        for operation in ("schedule", "run"):
+            self._call(f"run_compaction(op => '{operation}', path => '{table}')")
+
+    def run_clean(self, table: str) -> None:
+        self._register(table)
+        self._call("run_clean(table => 'called', options => 'hoodie.metadata.enable=false')")
+
+    def run_archive(self, table: str) -> None:
+        self._register(table)
+        self._call("archive_commits(table => 'called', min_commits => 20, max_commits => 30, retain_commits => 10)")
+
+    def make_record_index(self, table: str) -> None:
+        self._register(table)
+        self.spark.sql("CREATE INDEX record_index ON called (id)").collect()
 
     def make_merge_on_read(self, folder: str, blocks: str) -> dict[str, Any]:
         """Lineitem as a merge-on-read table with the 10 % change in log files of Avro or Parquet blocks."""
@@ -64,6 +79,13 @@ class Hudi(HudiFormat):
         frame = self.spark.read.format("hudi").options(**options).load(folder)
         wanted = ", ".join(f"'{key}'" for key in keys)
         return sorted(row[0] for row in frame.where(f"id IN ({wanted})").select("number").collect())
+
+    def _register(self, table: str) -> None:
+        self.spark.sql("DROP TABLE IF EXISTS called")
+        self.spark.sql(f"CREATE TABLE called USING hudi LOCATION '{table}'")
+
+    def _call(self, procedure: str) -> None:
+        self.spark.sql(f"CALL {procedure}").collect()
 
 
 def make(inputs: Inputs) -> Hudi:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
 
 from protocol import timed
 from spark_peer import KEYS, ORDERING, PARTITION, SparkPeer
 
 WRITE = "hoodie.datasource.write."
+LOGGED = {
+    WRITE + "table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "false",
+    "hoodie.datasource.compaction.async.enable": "true",
+}
 MANY_KEYS_STEP = 99_991
 MANY_KEY_SQL = "concat('key-', lpad(hex(id * 2654435761), 16, '0'))"
 
@@ -19,6 +26,8 @@ def many_key(number: int) -> str:
 
 class HudiFormat(SparkPeer):
     """Writes and reads through the data source; no option that a user would not set."""
+
+    parts: ClassVar[dict[str, list[float]]] = {}
 
     def bulk_load(self, source: Any, table: str) -> None:
         self._write(source, table, "bulk_insert", "overwrite")
@@ -56,9 +65,78 @@ class HudiFormat(SparkPeer):
         """Sorted numbers of the rows with these keys."""
         raise NotImplementedError
 
-    def _write(
-        self, source: Any, table: str, operation: str, mode: str, extra: dict[str, str] | None = None
-    ) -> None:
+    def log_load(self) -> dict[str, Any]:
+        """All rows into a merge-on-read table."""
+        seconds, _ = timed(
+            lambda: self._write(self._input("base"), self.inputs.table("logged"), "bulk_insert", "overwrite", LOGGED)
+        )
+        return {"seconds": seconds}
+
+    def log_upsert(self, change: str) -> dict[str, Any]:
+        """A change of it, with no table service after it."""
+        table = self.inputs.table("logged")
+        seconds, _ = timed(lambda: self._write(self._input(change), table, "upsert", "append", LOGGED))
+        check = [[str(value) for value in row] for row in self._aggregate(self.frame(table))]
+        return {"seconds": seconds, "check": {"aggregate": check}, **self._disk_bytes(table)}
+
+    def compact(self) -> dict[str, Any]:
+        """Compaction of what was changed since the last, plan included."""
+        table = self.inputs.table("logged")
+        seconds, _ = timed(lambda: self.run_compaction(table))
+        check = [[str(value) for value in row] for row in self._aggregate(self.frame(table))]
+        return {"seconds": seconds, "check": {"aggregate": check}}
+
+    def clean_and_archive(self, folder: str) -> dict[str, Any]:
+        """Cleaning, then archiving, of a copy of a table with many commits."""
+        table = self.inputs.table("many_commits")
+        shutil.copytree(folder, table)
+        before = self.frame(table).count()
+        cleaned, _ = timed(lambda: self.run_clean(table))
+        archived, _ = timed(lambda: self.run_archive(table))
+        self.parts = {"clean_2000": cleaned, "archive_2000": archived}
+        left = len(list(Path(table).rglob("*.parquet")))
+        return {
+            "seconds": [cleaned[0] + archived[0]],
+            "check": {"rows": [before, self.frame(table).count()]},
+            "left": left,
+        }
+
+    def part(self, name: str) -> dict[str, Any]:
+        """Seconds of one half of `clean_and_archive`."""
+        return {"seconds": self.parts[name]}
+
+    def index_keys(self, folder: str) -> dict[str, Any]:
+        """A record index for a copy of a table that has none."""
+        table = self.inputs.table("indexed")
+        shutil.copytree(folder, table, ignore=shutil.ignore_patterns("metadata", ".index_defs"))
+        properties = Path(table, ".hoodie", "hoodie.properties")
+        text = properties.read_text()
+        kept = [line for line in text.splitlines() if "metadata.partitions" not in line and "index.defs" not in line]
+        properties.write_text("\n".join(kept) + "\n")
+        seconds, _ = timed(lambda: self.make_record_index(table))
+        found = self.look_up(table, [many_key(number * MANY_KEYS_STEP) for number in range(10)])
+        return {"seconds": seconds, "check": {"found": found}}
+
+    def run_compaction(self, table: str) -> None:
+        """Plans a compaction and runs it."""
+        raise NotImplementedError
+
+    def run_clean(self, table: str) -> None:
+        """Cleans with the defaults."""
+        raise NotImplementedError
+
+    def run_archive(self, table: str) -> None:
+        """Archives with the defaults."""
+        raise NotImplementedError
+
+    def make_record_index(self, table: str) -> None:
+        """Makes the global record index."""
+        raise NotImplementedError
+
+    def _disk_bytes(self, table: str) -> dict[str, Any]:
+        return {"bytes": sum(file.stat().st_size for file in Path(table).rglob("*") if file.is_file())}
+
+    def _write(self, source: Any, table: str, operation: str, mode: str, extra: dict[str, str] | None = None) -> None:
         options = (extra or {}) | {
             "hoodie.table.name": table.rsplit("/", 1)[-1],
             WRITE + "recordkey.field": ",".join(KEYS),

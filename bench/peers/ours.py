@@ -30,6 +30,18 @@ class Ours(HudiFormat):
         found = hoodie.Table.open(folder).lookup(keys, columns=["number"]).read_all()
         return sorted(found.column("number").to_pylist())
 
+    def run_compaction(self, table: str) -> None:
+        hoodie.Table.open(table, spark=self.spark).compact()
+
+    def run_clean(self, table: str) -> None:
+        hoodie.Table.open(table, spark=self.spark).clean()
+
+    def run_archive(self, table: str) -> None:
+        hoodie.Table.open(table, spark=self.spark).archive()
+
+    def make_record_index(self, table: str) -> None:
+        hoodie.Table.open(table, spark=self.spark).create_index("record_index")
+
     def list_files(self, folder: str, repeat: int) -> dict[str, Any]:
         """A new process that opens the table and lists its latest base files; imports included, no Spark."""
         answers = [metadata.run(metadata.LISTING, folder).split() for _ in range(repeat)]

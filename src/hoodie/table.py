@@ -20,6 +20,7 @@ from hoodie.errors import Invalid
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.notebook import html_table
 from hoodie.read import (
+    BucketHint,
     Progress,
     ReadOptions,
     ReadPlan,
@@ -35,15 +36,17 @@ from hoodie.records import storable, without_meta
 from hoodie.services import Request, SaveMode, chosen_operation, save_rows, write_table
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
+from hoodie.table_services import TableServices
 from hoodie.timeline import Timeline, load_table_config, parse_as_of
 from hoodie.view import FileSlice
 from hoodie.write import Committed, Operation, create_table, parse_operation
 
 _LOCAL = LocalEngine()
 _BUCKETS = "hoodie.bucket.index.num.buckets"
+_HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
 
-class Table:
+class Table(TableServices):
     """A Hudi table at a base path.
 
     `Table.open(path)` opens one, `Table.create(path, ...)` makes one. Options given here are defaults of every call and
@@ -171,7 +174,8 @@ class Table:
         handle = self._reload()
         options = self._read_options(columns=columns, **query)
         config = resolve(self._options, purpose="read")
-        buckets = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
+        count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
+        buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
         timeline = timeline_of(handle)
         plan = load_lookup_plan(handle.storage, handle.config, timeline, keys, options, buckets=buckets)
         return Rows(run_read(plan, handle.storage, _LOCAL))
@@ -179,6 +183,15 @@ class Table:
     def upsert(self, data: Any, **options: object) -> Committed:
         """Insert new keys, update known ones. `data`: Arrow table or reader, pandas or Spark DataFrame."""
         return self.write("upsert", data, options)
+
+    def update(self, data: Any, **options: object) -> Committed:
+        """Update some columns: rows of `data` have key and partition columns and new values for the columns that change
+        (with the ordering columns, if the table has any). Rows with unknown keys are left out.
+
+        Raises:
+            Unsupported: only log files can store such rows, in merge-on-read tables of version 8 and later.
+        """
+        return self._write("upsert", data, options, partial=True)
 
     def insert(self, data: Any, **options: object) -> Committed:
         """Insert rows without looking for their keys."""
@@ -255,11 +268,17 @@ class Table:
         return self._handle
 
     def _write(
-        self, operation: Operation, data: Any, options: Mapping[str, object], partitions: tuple[str, ...] | None = None
+        self,
+        operation: Operation,
+        data: Any,
+        options: Mapping[str, object],
+        partitions: tuple[str, ...] | None = None,
+        *,
+        partial: bool = False,
     ) -> Committed:
         config = resolve(self._options).overridden(resolve(_texts(options)))
         source = None if data is None else as_source(data)
-        request = Request(operation, source, config, self._engine, partitions)
+        request = Request(operation, source, config, self._engine, partitions, partial=partial)
         return write_table(self.storage, request, self._handle.env)
 
 

@@ -19,10 +19,42 @@ from peers import Peer, Readers, hudi_peer, hudi_rs_peer  # noqa: E402 (found th
 COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat" / "bin" / "python"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+EVERY = int(os.environ.get("HOODIE_COMPAT_EVERY", "4"))
+"""Of the cases of a test in `THINNED` one in so many runs; 1 is all of them (`make compat-all`)."""
+THINNED = {
+    "test_bucket_index.py",
+    "test_change_data_in_turns.py",
+    "test_clean_archive.py",
+    "test_compaction_in_turns.py",
+    "test_metadata_indexes.py",
+    "test_metadata_writer.py",
+    "test_mor_writes.py",
+    "test_record_index_in_turns.py",
+    "test_undo.py",
+    "test_upgrades.py",
+}
+"""Tests that take turns with a peer for many steps: each of their cases takes ten seconds and more."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.compat)
+    left_out = {id(item) for item in _left_out(items)}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+        items[:] = [item for item in items if id(item) not in left_out]
+
+
+def _left_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """The cases that a sample leaves out: of each test every `EVERY`-th stays, another one of each test."""
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.path.name in THINNED and HERE in item.path.parents:
+            cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    for (_, name), found in cases.items():
+        first = len(name) % min(EVERY, len(found))
+        yield from (item for place, item in enumerate(found) if place % EVERY != first)
 
 
 @pytest.fixture(scope="session")

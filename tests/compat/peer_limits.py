@@ -97,6 +97,18 @@ LIMITS = (
         "the same",
         "written/ancient_dates",
     ),
+    PeerLimit(
+        "rs_nested_decimals_in_avro_logs",
+        "hudi_rs",
+        "Avro log blocks with a decimal inside a struct",
+        "written/nested_decimals_in_avro_logs",
+    ),
+    PeerLimit(
+        "015_late_deletes",
+        "hudi_015",
+        "deletes in log files that are older than the row in the base file: it deletes all the same",
+        "written/late_deletes",
+    ),
     PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
     PeerLimit(
         "015_timestamp_keys",

@@ -12,6 +12,7 @@ import pytest
 from peer_limits import LIMITS, PeerLimit
 from peers import (
     WRITE,
+    Model,
     Peer,
     PeerFailed,
     Readers,
@@ -25,6 +26,11 @@ from peers import (
 )
 
 NO_UPGRADE = {"hoodie.write.auto.upgrade": "false"}
+LOGGED = {
+    WRITE + "table.type": "MERGE_ON_READ",
+    "hoodie.logfile.data.block.format": "avro",
+    "hoodie.compact.inline": "false",
+}
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
@@ -74,8 +80,34 @@ def _epoch_partitions(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
     return folder / "table", slim_rows(range(3))
 
 
+def _nested_decimals_in_avro_logs(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
+    table = folder / "table"
+    rows, changed = typed_rows(range(4), zoneless=False), typed_rows(range(2, 4), 1, zoneless=False)
+    model = Model(rows.schema)
+    readers.hudi_12.write(table, "insert", rows, table_options(9, "id", "region") | LOGGED, mode="overwrite")
+    readers.hudi_12.write(table, "upsert", changed, LOGGED)
+    model.upsert(rows)
+    model.upsert(changed)
+    return table, model.rows
+
+
+def _late_deletes(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
+    payload = {WRITE + "payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+    options = table_options(6, "id", "region") | LOGGED | payload
+    del options["hoodie.write.table.version"]
+    kept = slim_rows(range(4), turn=2)
+    kept = kept.append_column("_hoodie_is_deleted", pa.array([False] * 4))
+    late = slim_rows(range(2), turn=1)
+    late = late.append_column("_hoodie_is_deleted", pa.array([True] * 2))
+    readers.hudi_015.write(folder / "table", "insert", kept, options, mode="overwrite")
+    readers.hudi_015.write(folder / "table", "upsert", late, LOGGED | payload)
+    return folder / "table", kept
+
+
 WRITTEN: dict[str, Callable[[Readers, Path], tuple[Path, pa.Table]]] = {
     "written/zoneless_timestamps": _zoneless_timestamps,
     "written/ancient_dates": _ancient_dates,
     "written/epoch_partitions": _epoch_partitions,
+    "written/nested_decimals_in_avro_logs": _nested_decimals_in_avro_logs,
+    "written/late_deletes": _late_deletes,
 }

@@ -30,6 +30,17 @@ _COMMANDS = {
     "timeline": "show what happened to a table",
     "files": "show which files make up a table",
     "validate": "check a table's files and timeline",
+    "doctor": "how a table is, with the remedy for each concern",
+    "report": "a table's health as an HTML page with pictures",
+    "compact": "merge log files into base files",
+    "clean": "remove file versions that nothing retains",
+    "archive": "move old instants to the history",
+    "rollback": "undo one instant",
+    "restore": "take a table back to a commit or savepoint",
+    "savepoint": "list, make or delete savepoints",
+    "index": "list, make or drop indexes",
+    "ttl": "delete partitions past their time to live",
+    "upgrade": "take a table to another version, or back",
     "config": "explain configuration keys",
 }
 _WITHOUT_ARROW = ("timeline", "config")

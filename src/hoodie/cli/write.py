@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
 from hoodie.cli.facts import commit_row
 from hoodie.cli.printing import Step, console, print_json, progress
 from hoodie.cli.rows import open_rows
+from hoodie.cli.shown_engine import ShownEngine
 from hoodie.cli.spark import spark_engine, start_spark
-from hoodie.engine import Engine, LocalEngine, Work
+from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
 from hoodie.table import as_source
 from hoodie.table import write as write_rows
 from hoodie.write import Committed, parse_operation
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 _OPERATION = "hoodie.datasource.write.operation"
 
@@ -54,22 +50,6 @@ def run(said: Namespace) -> int:
 
     console().print(commit_grid(committed, time.monotonic() - start))
     return 0
-
-
-@dataclass(frozen=True)
-class ShownEngine:
-    """An engine that says on the terminal what it runs."""
-
-    inner: Engine
-    step: Step
-
-    @property
-    def parallelism(self) -> int:
-        return self.inner.parallelism
-
-    def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
-        self.step.update(f"{label} ({len(tasks)} tasks)" if len(tasks) > 1 else label)
-        return self.inner.run(work, tasks, label)
 
 
 def _write(said: Namespace, operation: str, options: dict[str, str], step: Step) -> Committed:

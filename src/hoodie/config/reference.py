@@ -16,8 +16,8 @@ _INTRODUCTION = """\
 Made by `hoodie config --markdown > docs/config.md` from the registry in `src/hoodie/config/registry.tsv`; a test fails
 when it is out of date. `hoodie config KEY` explains one key.
 
-The keys are Apache Hudi's (1.2.0, and those of 0.15 that scripts still pass), plus a few of `hoodie` under
-`hoodie.engine.`. An unknown `hoodie.*` key is an error that names the nearest known key. The column *here* says
+The keys are Apache Hudi's (1.2.0, and those of 0.15 that scripts still pass), plus a few of `hoodie`'s
+own. An unknown `hoodie.*` key is an error that names the nearest known key. The column *here* says
 
 * **yes**: it does what it says; values listed as *not yet* are refused.
 * **no effect**: it steers the JVM (tasks, memory, servers, Java classes) or is always on; accepted, one log line.

@@ -120,9 +120,10 @@ class CountingStorage:
             return CountedOutput(self, path, self.inner.open_output(path))
 
     @contextmanager
-    def exclusive(self, what: str) -> Iterator[None]:
+    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
         call = self._begin("exclusive", "")
-        with self.inner.exclusive(what):  # whatever strikes below, the lock is let go: a dead process holds nothing
+        # Whatever strikes below, the lock is let go: a dead process holds nothing.
+        with self.inner.exclusive(what, scope):
             self._strike(call, 1)
             try:
                 yield

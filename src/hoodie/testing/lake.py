@@ -123,6 +123,14 @@ class Lake:
         return rows
 
 
+def logged_lake(version: int, schema: pa.Schema = ROWS, **options: Any) -> Lake:
+    """A merge-on-read lake that orders rows by `ts` in every version and fills no small files, so that new rows make
+    new files.
+    """
+    payload = {} if version > 6 else {"hoodie.datasource.write.payload.class": _EVENT_TIME}
+    return Lake(version, {**_LOGGED, **payload, **options}, schema=schema)
+
+
 def _dotted(options: Mapping[str, Any]) -> dict[str, Any]:
     """`hoodie__index__type` as `hoodie.index.type`."""
     return {name.replace("__", "."): value for name, value in options.items()}
@@ -135,3 +143,8 @@ _OPTIONS: dict[str, Any] = {
     "hoodie.table.ordering.fields": "ts",
     "hoodie.index.bloom.num_entries": "50",
 }
+_LOGGED = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.merge.small.file.group.candidates.limit": 0,
+}
+_EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"

@@ -40,7 +40,7 @@ def test_what_is_not_given_has_its_default() -> None:
     assert config.text("hoodie.parquet.compression.codec") == "zstd"
     assert config.text("hoodie.index.type") == "SIMPLE"
     assert config.integer("hoodie.engine.local.max.bytes") == 256 * 1024 * 1024
-    assert config.flag("hoodie.metadata.enable") is False
+    assert config.flag("hoodie.metadata.enable") is True
     assert config.optional("hoodie.table.name") is None
     assert config.text("hoodie.table.name") == ""
     assert config.list(ORDERING) == ()
@@ -123,15 +123,11 @@ def test_two_spellings_with_different_values_contradict() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
         ("hoodie.datasource.hive_sync.enable", "true"),
-        ("hoodie.metadata.enable", True),
-        ("hoodie.metadata.record.index.enable", True),
-        ("hoodie.index.type", "BUCKET"),
+        ("hoodie.metadata.index.async", True),
+        ("hoodie.index.type", "INMEMORY"),
         ("hoodie.clustering.inline", "true"),
-        ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
-        ("hoodie.cleaner.policy.failed.writes", "LAZY"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
         ("hoodie.datasource.write.keygenerator.class", "com.example.MyKeys"),
         ("hoodie.datasource.write.operation", "bootstrap"),
@@ -168,9 +164,9 @@ def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, o
 
 def test_all_refused_options_are_named_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
-        resolve({"hoodie.index.type": "BUCKET", "hoodie.table.cdc.enabled": "true"})
-    assert "hoodie.index.type=BUCKET" in caught.value.cause
-    assert "hoodie.table.cdc.enabled=true" in caught.value.cause
+        resolve({"hoodie.index.type": "INMEMORY", "hoodie.clustering.inline": "true"})
+    assert "hoodie.index.type=INMEMORY" in caught.value.cause
+    assert "hoodie.clustering.inline=true" in caught.value.cause
 
 
 def test_reading_ignores_what_only_steers_writes() -> None:
@@ -183,16 +179,14 @@ def test_upkeep_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.INFO, logger="hoodie"):
         resolve(
             {
-                "hoodie.clean.automatic": "true",
-                "hoodie.cleaner.commits.retained": 2,
-                "hoodie.archive.automatic": True,
+                "hoodie.clean.async.enabled": "true",
+                "hoodie.archive.async": True,
                 "hoodie.compact.inline": True,
             }
         )
     (line,) = caplog.records
     assert line.levelno == logging.WARNING
-    assert "no cleaner" in line.message
-    assert "hoodie.cleaner.commits.retained=2" in line.message
+    assert "hoodie.clean.async.enabled" in line.message
 
 
 def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,14 +17,12 @@ SOURCES = Path(hoodie.__file__).parent
 REFUSAL_ONLY = {
     "hoodie.allow.empty.commit",
     "hoodie.base.file.format",
-    "hoodie.clean.failed.writes.policy",
     "hoodie.merge.allow.duplicate.on.inserts",
-    "hoodie.rollback.using.markers",
-    "hoodie.write.auto.upgrade",
     "hoodie.write.concurrency.mode",
 }
-# Markers are always files of their own, which a timeline server of the JVM would only write in batches.
-ACCEPTED_ONLY = {"hoodie.write.markers.type"}
+# Markers are always files of their own, which a timeline server of the JVM would only write in batches. Commits are all
+# that Hudi counts to start a clean.
+ACCEPTED_ONLY = {"hoodie.write.markers.type", "hoodie.clean.trigger.strategy"}
 # Keys read by their prefix and the rest of their names.
 FAMILIES = ("hoodie.keygen.timebased.",)
 

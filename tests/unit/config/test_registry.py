@@ -86,12 +86,10 @@ def test_a_difference_is_explained_and_really_differs() -> None:
 def test_the_deliberate_differences_are_the_known_ones() -> None:
     assert {entry.key: entry.our_default for entry in differences()} == {
         "hoodie.parquet.compression.codec": "zstd",
-        "hoodie.metadata.enable": "false",
         "hoodie.write.auto.upgrade": "false",
         "hoodie.write.markers.type": "DIRECT",
         "hoodie.write.ignore.failed": "false",
-        "hoodie.clean.automatic": "false",
-        "hoodie.archive.automatic": "false",
+        "hoodie.logfile.data.block.format": "parquet",
     }
 
 

@@ -1,0 +1,58 @@
+"""`hoodie compact`: merge log files into base files; a plan that is pending is carried out first."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import hoodie
+from hoodie.cli.arguments import parse_options
+from hoodie.cli.printing import console, print_json
+from hoodie.cli.service import add_service, run_service
+
+
+def define(parser: ArgumentParser) -> None:
+    add_service(parser)
+    parser.add_argument("--instant", help="carry out this pending plan (default: the oldest, or a new one)")
+    parser.add_argument(
+        "--schedule", action="store_true", help="only plan; writers and `hoodie compact` go on from there"
+    )
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--unschedule", metavar="INSTANT", help="drop the plan of a pending compaction instead")
+    other.add_argument("--validate", action="store_true", help="check the files of pending plans instead")
+    other.add_argument("--repair", action="store_true", help="put back plans that log files name instead (version 6)")
+
+
+def run(said: Namespace) -> int:
+    if said.schedule or said.unschedule or said.validate or said.repair:
+        return _about_plans(said)
+    return run_service(
+        said,
+        "compact",
+        lambda table: table.compact(said.instant),
+        lambda table: table.preview("compact"),
+        "nothing to compact",
+    )
+
+
+def _about_plans(said: Namespace) -> int:
+    table = hoodie.Table.open(said.path, options=parse_options(said.option))
+    answer: Any
+    if said.validate:
+        answer = [one.as_json() for one in table.validate_compaction(said.instant)]
+    elif said.repair:
+        answer = [one.as_json() for one in table.repair_compaction()]
+    elif said.unschedule:
+        answer = table.unschedule_compaction(said.unschedule).as_json()
+    else:
+        planned = table.schedule_compaction()
+        answer = {"instant": None if planned is None else planned.requested}
+    if said.json:
+        print_json(answer)
+        return 0
+    rows = answer if isinstance(answer, list) else [answer]
+    for row in rows:
+        console().print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.items()), markup=False)
+    if not rows:
+        console().print("no pending compaction" if said.validate else "nothing to repair")
+    return 0

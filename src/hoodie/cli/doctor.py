@@ -1,0 +1,41 @@
+"""`hoodie doctor`: how a table is, with the remedy for each concern; exit status 1 for errors and warnings."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+import hoodie
+from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.printing import console, print_json, progress
+
+FOUND = 1
+
+
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    parser.add_argument(
+        "--fix",
+        nargs="?",
+        const="",
+        metavar="PARTITION",
+        help="make this partition of the metadata table anew from the table's files (default: all of them)",
+    )
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    table = hoodie.Table.open(said.path, options=parse_options(said.option))
+    with progress(f"examining {said.path}") as step:
+        if said.fix is not None:
+            step.update("rebuilding the metadata table")
+            table.rebuild_metadata(*filter(None, (said.fix,)))
+        health = table.doctor()
+    if said.json:
+        print_json(health.as_json())
+    elif health.concerns:
+        from hoodie.cli.service_grids import health_grid  # noqa: PLC0415 - loads rich
+
+        console().print(health_grid(health))
+    else:
+        console().print("no concerns, the table is healthy")
+    return 0 if health.is_healthy else FOUND

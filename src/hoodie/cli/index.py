@@ -1,0 +1,56 @@
+"""`hoodie index`: list the indexes of a table, make one, or drop one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import hoodie
+from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.printing import console, print_json, progress
+from hoodie.engine import LocalEngine
+
+
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--create",
+        metavar="NAME",
+        help="record_index, column_stats, partition_stats, bloom_filters, or a name of your own with --column",
+    )
+    what.add_argument("--drop", metavar="NAME", help="drop this index and those that need it")
+    parser.add_argument("--column", action="append", default=[], help="a column to index; may be repeated")
+    parser.add_argument("--function", help="index a function of the column, for example from_unixtime")
+    parser.add_argument(
+        "--using", default="column_stats", choices=("column_stats", "bloom_filters"), help="with --function"
+    )
+    parser.add_argument("--partitioned", action="store_true", help="a record index for each partition of its own")
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    table = hoodie.Table.open(said.path, options=parse_options(said.option), engine=LocalEngine())
+    if said.create:
+        with progress(f"building {said.create}"):
+            built = table.create_index(
+                said.create, *said.column, function=said.function, using=said.using, partitioned=said.partitioned
+            )
+        return _shown(said, built.as_json(), f"index {built.name} is ready, {built.records:,} records")
+    if said.drop:
+        dropped = list(table.drop_index(said.drop))
+        return _shown(said, dropped, f"dropped {', '.join(dropped)}")
+    rows = [
+        {"name": name, "kind": one.kind if one else name, "columns": list(one.source_fields) if one else []}
+        for name, one in table.indexes().items()
+    ]
+    lines = [f"{row['name']}  {', '.join(row['columns'])}".rstrip() for row in rows]
+    return _shown(said, rows, "\n".join(lines) or "the table has no metadata table, so it has no indexes")
+
+
+def _shown(said: Namespace, value: Any, text: str) -> int:
+    if said.json:
+        print_json(value)
+    else:
+        console().print(text, markup=False)
+    return 0

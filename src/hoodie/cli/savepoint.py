@@ -1,0 +1,45 @@
+"""`hoodie savepoint`: list savepoints, make one, or delete one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+import hoodie
+from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.printing import console, print_json
+
+
+def define(parser: ArgumentParser) -> None:
+    add_table(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--create", nargs="?", const="", metavar="INSTANT", help="of this commit (default: the newest)")
+    what.add_argument("--delete", metavar="INSTANT", help="delete the savepoint of this commit")
+    parser.add_argument("--user", default="", help="who made it")
+    parser.add_argument("--comments", default="", help="what it is for")
+    add_json(parser)
+
+
+def run(said: Namespace) -> int:
+    table = hoodie.Table.open(said.path, options=parse_options(said.option))
+    if said.delete:
+        table.delete_savepoint(said.delete)
+        found = []
+    elif said.create is not None:
+        found = [table.savepoint(said.create or None, user=said.user, comments=said.comments)]
+    else:
+        found = list(table.savepoints())
+    rows = [one.as_json() for one in found]
+    if said.json:
+        print_json(rows)
+    elif said.delete:
+        console().print(f"deleted the savepoint of {said.delete}")
+    elif not rows:
+        console().print("no savepoints")
+    else:
+        from rich.table import Table as Grid  # noqa: PLC0415
+
+        grid = Grid(*rows[0], title="Savepoints")
+        for row in rows:
+            grid.add_row(*(str(value) for value in row.values()))
+        console().print(grid)
+    return 0

@@ -1,0 +1,229 @@
+"""Our indexes and theirs: Hudi skips files and finds keys by indexes we keep, goes on keeping them, and makes new ones
+on our tables; and we do the same with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from peers import (
+    WRITE,
+    Model,
+    Peer,
+    PeerFailed,
+    continue_table,
+    ensure_same_rows,
+    slim_rows,
+    table_options,
+    without_meta,
+    write_rows,
+)
+
+from hoodie import Table
+from hoodie.handle import open_handle, timeline_of
+from hoodie.metadata import MetadataTable, open_metadata_table
+from hoodie.metadata_writer import build_index, drop_index, expression_index, secondary_index
+
+ON = {"hoodie.metadata.enable": "true"}
+STATS = {**ON, "hoodie.metadata.index.column.stats.enable": "true"}
+RECORDS = {"hoodie.metadata.record.index.enable": "true"}
+EVERYTHING = {**STATS, **RECORDS, "hoodie.metadata.index.bloom.filter.enable": "true"}
+NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+SKIPPING = {**STATS, "hoodie.enable.data.skipping": "true"}
+SERVER = {"hoodie.embed.timeline.server": "true"}  # without it 1.2.0 fails to update indexes of keys
+WRITERS = [(6, "hudi_015"), (6, "hudi_12"), (8, "hudi_12"), (9, "hudi_12")]
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+QUESTIONS = (
+    ("name = 'name 3 of turn 0 – ü'", pc.field("name") == "name 3 of turn 0 – ü"),
+    ("amount > 25.5", pc.field("amount") > 25.5),
+    ("ts between 5 and 12", (pc.field("ts") >= 5) & (pc.field("ts") <= 12)),
+    (
+        "day = date'2024-01-02' and city = 1",
+        (pc.field("day") == pa.scalar(19724, pa.date32())) & (pc.field("city") == 1),
+    ),
+    ("id in ('id0007', 'id0202')", pc.field("id").isin(["id0007", "id0202"])),
+    ("name is null and seen_ms < 1704300000000", pc.field("name").is_null() & (pc.field("seen_ms") < 1704300000000)),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
+def test_hudi_skips_files_and_finds_keys_by_our_indexes_and_keeps_them(
+    version: int, writer: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    peer: Peer = request.getfixturevalue(writer)
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    options = table_options(version, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING, **NO_SMALL_FILES}
+    for turn in range(3):
+        rows = slim_rows(sorted({*range(40 * turn, 40 * turn + 30), *range(0, 30, 7)}), turn)
+        write_rows(table, "upsert", rows, options)
+        model.upsert(rows)
+    _ensure_answers(table, peer, model)
+    rows = slim_rows([*range(0, 120, 11), *range(200, 206)], 5)
+    peer.write(table, "upsert", rows, _peer_indexes(peer))
+    model.upsert(rows)
+    gone = slim_rows([3, 4, 45, 200], 6)
+    peer.write(table, "delete", gone, _peer_indexes(peer))
+    model.delete(gone)
+    _ensure_answers(table, peer, model)
+    rows = slim_rows([*range(0, 120, 13), *range(300, 304)], 7)
+    continue_table(table, "upsert", rows, ON)
+    model.upsert(rows)
+    _ensure_answers(table, peer, model)
+    rows = slim_rows([3, 301, 500], 8)
+    peer.write(table, "upsert", rows, _peer_indexes(peer))
+    model.upsert(rows)
+    _ensure_answers(table, peer, model)
+
+
+@pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
+def test_hudi_never_opens_a_file_our_column_stats_rule_out(
+    version: int, writer: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    peer: Peer = request.getfixturevalue(writer)
+    table = tmp_path / "table"
+    options = table_options(version, "id", "region") | STATS | NO_SMALL_FILES
+    for turn in range(3):
+        write_rows(table, "insert", slim_rows(range(100 * turn, 100 * turn + 20), turn), options)
+    where = "ts between 1100 and 1110"
+    expected = slim_rows(range(100, 111), 1)
+    assert without_meta(peer.read(table, options=SKIPPING, where=where)).num_rows == expected.num_rows
+    for path in table.glob("*/*.parquet"):
+        rows = pq.read_table(path, columns=["ts"])["ts"]
+        if not 1100 <= rows[0].as_py() < 1200:
+            path.unlink()
+    ensure_same_rows(
+        without_meta(peer.read(table, options=SKIPPING, where=where)), expected, called=("skipped", "rows")
+    )
+    with pytest.raises(PeerFailed):
+        peer.read(table, options={**ON, "hoodie.enable.data.skipping": "false"}, where=where)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_secondary_and_expression_indexes_are_kept_in_turns(
+    first: str, kind: str, hudi_12: Peer, tmp_path: Path
+) -> None:
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    options = table_options(9, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
+    rows = slim_rows(range(30))
+    write_rows(table, "insert", rows, options)
+    model.upsert(rows)
+    if first == "ours":
+        handle = open_handle(str(table), {})
+        build_index(handle, secondary_index("by_name", "name"))
+        build_index(handle, expression_index("by_hour", "seen_ms", "from_unixtime", {"format": "yyyy-MM-dd"}))
+        build_index(handle, expression_index("upper", "seen_text", "upper", using="bloom_filters"))
+    else:
+        lock = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
+        for statement in (
+            "CREATE INDEX by_name ON {t} (name)",
+            "CREATE INDEX by_hour ON {t} USING column_stats(seen_ms) "
+            "OPTIONS(expr='from_unixtime', format='yyyy-MM-dd')",
+            "CREATE INDEX upper ON {t} USING bloom_filters(seen_text) OPTIONS(expr='upper')",
+        ):
+            hudi_12.ask("sql", path=str(table), statement=statement, options=lock)
+    names = {"secondary_index_by_name", "expr_index_by_hour", "expr_index_upper"}
+    assert names <= set(_metadata(table).partitions)
+    _ensure_secondary(table, hudi_12, model)
+    for turn in (1, 2):
+        rows, gone = slim_rows(range(turn, 40, 3), 2 * turn), slim_rows([turn + 6], 2 * turn)
+        continue_table(table, "upsert", rows, ON)
+        continue_table(table, "delete", gone, ON)
+        model.upsert(rows)
+        model.delete(gone)
+        _ensure_secondary(table, hudi_12, model)
+        rows = slim_rows(range(turn, 40, 4), 2 * turn + 1)
+        hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12)})
+        model.upsert(rows)
+        _ensure_secondary(table, hudi_12, model)
+    assert names <= set(_metadata(table).partitions)
+    drop_index(open_handle(str(table), {}), "by_name")
+    rows = slim_rows(range(5, 12), 9)
+    hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12)})
+    model.upsert(rows)
+    ensure_same_rows(without_meta(hudi_12.read(table, options=ON)), model.rows, called=("after the drop", "model"))
+
+
+def test_a_partitioned_record_index_is_kept_in_turns(hudi_12: Peer, tmp_path: Path) -> None:
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    by_partition = {**ON, "hoodie.metadata.record.level.index.enable": "true"}
+    rows = slim_rows(range(30))
+    write_rows(table, "insert", rows, table_options(9, "id", "region") | by_partition)
+    model.upsert(rows)
+    theirs = {**by_partition, **SERVER, "hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    for turn in (1, 2, 3):
+        rows = slim_rows([*range(turn, 30, 4), *range(100 * turn, 100 * turn + 5)], turn)
+        if turn % 2:
+            hudi_12.write(table, "upsert", rows, theirs)
+        else:
+            continue_table(table, "upsert", rows, ON)
+        model.upsert(rows)
+        ensure_same_rows(without_meta(hudi_12.read(table, options=ON)), model.rows, called=("theirs", "model"))
+        _ensure_located(table, model)
+
+
+def _ensure_answers(table: Path, peer: Peer, model: Model) -> None:
+    """Every question has the same answer from both of us, with skipping; the record index knows where each key is."""
+    ensure_same_rows(without_meta(peer.read(table, options=ON)), model.rows, called=(peer.name, "model"))
+    for sql, expression in QUESTIONS:
+        expected = model.rows.filter(expression)
+        theirs = without_meta(peer.read(table, options={**SKIPPING, **RECORDS}, where=sql))
+        ensure_same_rows(theirs, expected, called=(f"{peer.name} where {sql}", "model"))
+        ours = Table.open(str(table)).scan(filter=sql).read_all()
+        ensure_same_rows(without_meta(ours), expected, called=(f"ours where {sql}", "model"))
+    _ensure_located(table, model)
+
+
+def _ensure_located(table: Path, model: Model) -> None:
+    """The record index has every key of the model once, in the group that has its row, and no other."""
+    metadata = _metadata(table)
+    known = metadata.records("record_index")
+    assert sorted(known.column("key").to_pylist()) == sorted(model.rows.column("id").to_pylist())
+    rows = Table.open(str(table)).scan(columns=["_hoodie_record_key", "_hoodie_partition_path"]).read_all()
+    pairs = zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
+    found = metadata.locate(rows.column(0).to_pylist())
+    places = zip(found.column("record_key").to_pylist(), found.column("partition").to_pylist(), strict=True)
+    assert sorted(places) == sorted(pairs)
+
+
+def _ensure_secondary(table: Path, peer: Peer, model: Model) -> None:
+    """Values of the indexed column find their rows, and the index has exactly the rows there are."""
+    for name in ("name 1 of turn 2 – ü", "name 5 of turn 0 – ü", "name 9 of turn 3 – ü"):
+        expected = model.rows.filter(pc.field("name") == name)
+        theirs = without_meta(peer.read(table, options=SKIPPING, where=f"name = '{name}'"))
+        ensure_same_rows(theirs, expected, called=(f"{peer.name} by {name}", "model"))
+    metadata = _metadata(table)
+    names = model.rows.column("name").to_pylist()
+    found = metadata.secondary("secondary_index_by_name", set(names))
+    pairs = zip(found.column("value").to_pylist(), found.column("record_key").to_pylist(), strict=True)
+    wanted = zip(names, model.rows.column("id").to_pylist(), strict=True)
+    assert sorted(pairs, key=str) == sorted(wanted, key=str)
+    assert metadata.records("secondary_index_by_name").num_rows == model.rows.num_rows
+    where = "from_unixtime(seen_ms, 'yyyy-MM-dd') > '1970'"
+    ensure_same_rows(
+        without_meta(peer.read(table, options=SKIPPING, where=where)), model.rows, called=("by day", "all")
+    )
+    upper = "upper(seen_text) = '2024-01-02 06:05:00'"
+    expected = model.rows.filter(pc.field("seen_text") == "2024-01-02 06:05:00")
+    ensure_same_rows(
+        without_meta(peer.read(table, options=SKIPPING, where=upper)), expected, called=("by text", "rows")
+    )
+
+
+def _metadata(table: Path) -> MetadataTable:
+    handle = open_handle(str(table), {})
+    found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
+    assert found is not None
+    return found
+
+
+def _peer_indexes(peer: Peer) -> Mapping[str, Any]:
+    """Options of a peer that keeps and uses every index of the table."""
+    return {**EVERYTHING, **SERVER, "hoodie.index.type": "RECORD_INDEX", **NO_SMALL_FILES}

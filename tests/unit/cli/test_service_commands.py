@@ -1,0 +1,165 @@
+"""Commands for table services: plans, deeds, JSON, exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli import main
+
+WRITE = "hoodie.datasource.write."
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "city",
+    "hoodie.metadata.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+
+
+def rows(value: int) -> pa.Table:
+    return pa.table({"id": [1, 2], "city": ["rome", "rome"], "value": [value, value]})
+
+
+def made(folder: Path, commits: int, **more: str) -> hoodie.Table:
+    table = hoodie.Table.create(str(folder / "trips"), options={**OPTIONS, **more})
+    for number in range(commits):
+        table.upsert(rows(number))
+    return table
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def values(table: hoodie.Table) -> list[int]:
+    return table.scan(columns=["value"]).read_all().column("value").to_pylist()
+
+
+def listing(table: hoodie.Table) -> set[str]:
+    return {str(path) for path in Path(table.uri).rglob("*")}
+
+
+def test_a_dry_run_of_a_clean_names_the_files_and_touches_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 4)
+    before = listing(table)
+    keep_one = ("-o", "hoodie.clean.commits.retained=1")
+    plan = said(capsys, "clean", table.uri, "--dry-run", *keep_one)
+    assert plan["files"] > 0
+    assert listing(table) == before
+    assert main(["clean", table.uri, "--dry-run", *keep_one]) == 0
+    assert "would touch" in capsys.readouterr().out
+    assert said(capsys, "clean", table.uri, *keep_one) is not None
+    gone = {str(Path(table.uri, path)) for step in plan["steps"] for path in step["paths"]}
+    assert gone == {path for path in before if path not in listing(table) and path.endswith(".parquet")}
+    assert values(table) == [3, 3]
+
+
+def test_archive_moves_instants_and_says_when_there_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 6)
+    assert said(capsys, "archive", table.uri) is None
+    assert main(["archive", table.uri]) == 0
+    assert "nothing to archive" in capsys.readouterr().out
+    limits = (
+        "-o",
+        "hoodie.keep.min.commits=2",
+        "-o",
+        "hoodie.keep.max.commits=3",
+        "-o",
+        "hoodie.clean.commits.retained=1",
+    )
+    assert said(capsys, "archive", table.uri, "--dry-run", *limits)["steps"]
+    assert said(capsys, "archive", table.uri, *limits) is not None
+    assert len(table.timeline().completed_writes()) < 6
+    assert values(table) == [5, 5]
+
+
+def test_the_newest_commit_is_rolled_back_after_its_plan_was_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 2)
+    newest = table.timeline().completed_writes()[-1].requested
+    assert said(capsys, "rollback", table.uri, newest, "--dry-run")["files"] == 1
+    assert values(table) == [1, 1]
+    assert said(capsys, "rollback", table.uri, newest)["target"] == newest
+    assert values(table) == [0, 0]
+
+
+def test_a_savepoint_is_made_listed_restored_to_and_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 1)
+    (point,) = said(capsys, "savepoint", table.uri, "--create", "--comments", "before")
+    for number in (5, 6):
+        table.upsert(rows(number))
+    assert [one["comments"] for one in said(capsys, "savepoint", table.uri)] == ["before"]
+    assert said(capsys, "restore", table.uri, point["instant"], "--dry-run")["files"] == 2
+    assert len(said(capsys, "restore", table.uri, point["instant"])["undone"]) == 2
+    assert values(table) == [0, 0]
+    assert main(["savepoint", table.uri, "--delete", point["instant"]]) == 0
+    assert "deleted" in capsys.readouterr().out
+    assert said(capsys, "savepoint", table.uri) == []
+
+
+def test_log_files_are_compacted_by_plan_and_in_one_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 3, **{WRITE + "table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"})
+    assert said(capsys, "compact", table.uri, "--dry-run")["files"] == 3
+    planned = said(capsys, "compact", table.uri, "--schedule")["instant"]
+    assert [check["problem"] for check in said(capsys, "compact", table.uri, "--validate")] == [None]
+    assert said(capsys, "compact", table.uri, "--unschedule", planned)["plan_deleted"] is True
+    assert said(capsys, "compact", table.uri, "--repair") == []
+    done = said(capsys, "compact", table.uri)
+    assert done["log_files"] == 2
+    assert values(table) == [2, 2]
+    assert not any(part.logs for part in table.files())
+    assert said(capsys, "compact", table.uri) is None
+
+
+def test_the_doctor_has_an_exit_status_and_the_report_is_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 1)
+    assert said(capsys, "doctor", table.uri)["healthy"] is True
+    page = tmp_path / "page.html"
+    assert main(["report", table.uri, "-o", str(page)]) == 0
+    assert "trips" in page.read_text()
+    newest = table.files()[0].base
+    assert newest is not None
+    Path(table.uri, newest.path).unlink()
+    assert main(["doctor", table.uri]) == 1
+
+
+def test_indexes_are_made_listed_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true"})
+    assert said(capsys, "index", table.uri, "--create", "record_index")["records"] == 2
+    assert "record_index" in [one["name"] for one in said(capsys, "index", table.uri)]
+    assert table.lookup([1]).read_all().num_rows == 1
+    assert said(capsys, "index", table.uri, "--drop", "record_index") == ["record_index"]
+    assert "record_index" not in [one["name"] for one in said(capsys, "index", table.uri)]
+
+
+def test_an_upgrade_is_planned_done_and_undone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 2, **{"hoodie.write.table.version": "6"})
+    assert said(capsys, "upgrade", table.uri, "--to", "8", "--dry-run")["steps"]
+    assert hoodie.Table.open(table.uri).version == 6
+    assert said(capsys, "upgrade", table.uri, "--to", "9") is not None
+    assert hoodie.Table.open(table.uri).version == 9
+    assert values(hoodie.Table.open(table.uri)) == [1, 1]
+    assert said(capsys, "upgrade", table.uri, "--to", "6") is not None
+    assert values(hoodie.Table.open(table.uri)) == [1, 1]
+    assert said(capsys, "upgrade", table.uri, "--to", "6") is None
+
+
+def test_what_has_no_target_says_so(tmp_path: Path) -> None:
+    table = made(tmp_path, 1)
+    with pytest.raises(hoodie.errors.Invalid, match="needs its target"):
+        table.preview("restore")
