@@ -109,6 +109,12 @@ LIMITS = (
         "deletes in log files that are older than the row in the base file: it deletes all the same",
         "written/late_deletes",
     ),
+    PeerLimit(
+        "12_hfile_log_blocks",
+        "hudi_12",
+        "HFile data blocks in log files, on Spark: Avro records where it expects its own rows",
+        "written/hfile_log_blocks",
+    ),
     PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
     PeerLimit(
         "015_timestamp_keys",

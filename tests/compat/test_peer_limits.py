@@ -91,6 +91,17 @@ def _nested_decimals_in_avro_logs(readers: Readers, folder: Path) -> tuple[Path,
     return table, model.rows
 
 
+def _hfile_log_blocks(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
+    table = folder / "table"
+    logged = LOGGED | {"hoodie.logfile.data.block.format": "hfile"}
+    model = Model(slim_rows(range(0)).schema)
+    readers.hudi_12.write(table, "insert", slim_rows(range(4)), table_options(9, "id") | logged, mode="overwrite")
+    readers.hudi_12.write(table, "upsert", slim_rows(range(2), turn=1), logged)
+    model.upsert(slim_rows(range(4)))
+    model.upsert(slim_rows(range(2), turn=1))
+    return table, model.rows
+
+
 def _late_deletes(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
     payload = {WRITE + "payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
     options = table_options(6, "id", "region") | LOGGED | payload
@@ -110,4 +121,5 @@ WRITTEN: dict[str, Callable[[Readers, Path], tuple[Path, pa.Table]]] = {
     "written/epoch_partitions": _epoch_partitions,
     "written/nested_decimals_in_avro_logs": _nested_decimals_in_avro_logs,
     "written/late_deletes": _late_deletes,
+    "written/hfile_log_blocks": _hfile_log_blocks,
 }

@@ -159,6 +159,10 @@ def test_peers_go_on_after_our_rollback_and_restore(world: World) -> None:
 
 
 def test_we_go_on_after_the_rollback_and_restore_of_a_peer(world: World) -> None:
+    if world.version == 6 and world.peer.name == "Hudi 1.2.0":
+        pytest.skip(
+            "CALL rollback_to_instant of Hudi 1.2.0 does not find instants of version 6, of its own tables either"
+        )
     world.theirs(range(30), 0)
     saved = world.theirs(range(10), 1)
     at_savepoint = world.keep()
@@ -168,8 +172,6 @@ def test_we_go_on_after_the_rollback_and_restore_of_a_peer(world: World) -> None
     world.ours(range(5, 15), 2)
     before = world.keep()
     last = world.ours(range(8, 40), 3)
-    if world.version == 6:  # where Hudi 1.2 looks for pending instants, also in tables it made with version 6 itself
-        (world.table / ".hoodie" / "timeline").mkdir(exist_ok=True)
     world.call(f"CALL rollback_to_instant(table => '{{t}}', instant_time => '{last}')")
     world.model = before
     world.ensure("after the peer's rollback of our write")

@@ -27,6 +27,8 @@ Values: TypeAlias = pa.Array | pa.ChunkedArray
 Function: TypeAlias = Callable[[Values], Values]
 
 IDENTITY: Final = "identity"
+_FAR_MILLIS: Final = 253_402_300_800_000
+"""The first moment of the year 10000, milliseconds since 1970."""
 DEFAULT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
 
 _MILLIS: Final = 1000
@@ -88,7 +90,18 @@ def _printed(millis: Values, pattern: str) -> Values:
     distinct = distinct.combine_chunks() if isinstance(distinct, pa.ChunkedArray) else distinct
     known = np.asarray(distinct.dictionary.to_numpy(zero_copy_only=False), dtype=np.int64)
     numbers, texts = printed(parse_pattern(pattern), known, zone_named("UTC"))
-    return pa.array(texts, pa.string()).take(pa.array(numbers)).take(distinct.indices)
+    made = pa.array(texts, pa.string()).take(pa.array(numbers))
+    if pattern.count("y") == 4 and (known >= _FAR_MILLIS).any():
+        made = pa.array([_with_sign(text, moment) for text, moment in zip(made.to_pylist(), known, strict=True)])
+    return made.take(distinct.indices)
+
+
+def _with_sign(text: str, millis: np.int64) -> str:
+    """`text` as Java spells it: a year of more digits than the pattern's four has a sign."""
+    if millis < _FAR_MILLIS:
+        return text
+    year = str(np.datetime64(int(millis), "ms").astype("datetime64[Y]"))
+    return text.replace(year, f"+{year}", 1)
 
 
 def _from_unixtime(values: Values, options: Mapping[str, str]) -> Values:

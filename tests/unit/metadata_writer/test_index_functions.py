@@ -64,3 +64,9 @@ def test_an_option_that_is_missing_is_asked_for() -> None:
 def test_a_column_of_another_type_is_an_error_of_its_own() -> None:
     with pytest.raises(Invalid, match="year"):
         parse_function("year", {}).of(pa.array([True]))
+
+
+def test_years_of_five_digits_have_a_sign_as_in_java() -> None:
+    function = parse_function("from_unixtime", {"format": "yyyy-MM-dd"})
+    seconds = pa.array([1704088800000, 253402300799, 253402300800, 0, None], pa.int64())
+    assert function.of(seconds).to_pylist() == ["+55970-06-05", "9999-12-31", "+10000-01-01", "1970-01-01", None]

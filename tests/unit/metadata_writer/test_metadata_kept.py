@@ -91,8 +91,9 @@ def test_a_table_without_partitions_is_listed_under_its_root(version: int) -> No
 
 def test_an_existing_table_gets_a_metadata_table_when_a_write_asks_for_it(version: int) -> None:
     lake = Lake(version)
-    lake.upsert(row("a"), row("c", part="q"))
-    lake.write("insert_overwrite", [row("d", part="q")])
+    off = {"hoodie.metadata.enable": "false"}
+    lake.write("upsert", [row("a"), row("c", part="q")], off)
+    lake.write("insert_overwrite", [row("d", part="q")], off)
     assert not handle_of(lake).config.has_metadata_table
     lake.write("upsert", [row("a", "x", 2)], ON)
     ensure_equal(lake)

@@ -13,7 +13,7 @@ from hoodie.handle import load_handle
 from hoodie.index import first_ring, load_ring
 from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
-from hoodie.services import resize_plan
+from hoodie.services.resizing import plan as resize_plan
 from hoodie.services.resizing.resize import preview_resize, resize_buckets
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row

@@ -95,7 +95,7 @@ def test_writer_that_takes_itself_back_leaves_the_metadata_table_as_it_was(versi
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_lazy_writers_leave_a_dead_write_and_the_cleaner_rolls_it_back(version: int, kind: str) -> None:
-    lake = lake_of(version, kind, **{"hoodie.clean.failed.writes.policy": "LAZY"})
+    lake = lake_of(version, kind, **{"hoodie.clean.failed.writes.policy": "LAZY", "hoodie.clean.automatic": "false"})
     dead = die_before_the_commit(lake)
     assert not [path for path in lake.files() if "/.heartbeat/" in path]
     lake.upsert(row("y"))

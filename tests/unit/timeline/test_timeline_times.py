@@ -92,3 +92,9 @@ def test_a_fake_world_is_the_same_for_the_same_seed():
     one.sleep(2)
     assert one.sleeps == [2]
     assert one.monotonic() > two.monotonic()
+
+
+def test_a_table_of_the_far_future_does_not_move_the_times_of_others() -> None:
+    env = FakeEnv()
+    assert new_instant_time(env, "UTC", "29990101000000000") == "29990101000000001"
+    assert new_instant_time(env, "UTC", None) < "20270101000000000"
