@@ -43,7 +43,7 @@ LEFT_TO_SPARK = (
     "select sum(x), min(x), max(x) from {t}",
     "select x, count(*) from {t} group by x",
     "select count(distinct g), sum(distinct i) from {t}",
-    "select sum(i * 2), sum(i + d) from {t}",
+    "select sum(h * 2), sum(h + d) from {t}",
     "select g, count(*) from {t} where i > 0 group by g",
     "select count(*) filter (where i > 0) from {t}",
     "select upper(g), count(*) from {t} group by upper(g)",
