@@ -171,8 +171,8 @@ def service_steps(tables: Path) -> list[tuple[str, dict[str, Any]]]:
         ("log_upsert_1pct", {"step": "log_upsert", "change": "change_1pct"}),
         ("log_upsert_100", {"step": "log_upsert", "change": "change_100"}),
         ("clean_archive", {"step": "clean_and_archive", "folder": str(tables / "many_commits")}),
-        ("clean_2000", {"step": "part", "name": "clean_2000"}),
-        ("archive_2000", {"step": "part", "name": "archive_2000"}),
+        ("clean_2000", {"step": "part", "half": "clean_2000"}),
+        ("archive_2000", {"step": "part", "half": "archive_2000"}),
         ("index_keys", {"step": "index_keys", "folder": str(tables / "many_keys")}),
     ]
 

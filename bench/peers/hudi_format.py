@@ -101,9 +101,9 @@ class HudiFormat(SparkPeer):
             "left": left,
         }
 
-    def part(self, name: str) -> dict[str, Any]:
+    def part(self, half: str) -> dict[str, Any]:
         """Seconds of one half of `clean_and_archive`."""
-        return {"seconds": self.parts[name]}
+        return {"seconds": self.parts[half]}
 
     def index_keys(self, folder: str) -> dict[str, Any]:
         """A record index for a copy of a table that has none."""
