@@ -34,8 +34,8 @@ class Hudi(HudiFormat):
         )
 
     def run_compaction(self, table: str) -> None:
-        for operation in ("schedule", "run"):
-            self._call(f"run_compaction(op => '{operation}', path => '{table}')")
+        options = "hoodie.compact.inline.max.delta.commits=1"
+        self._call(f"run_compaction(op => 'scheduleAndExecute', path => '{table}', options => '{options}')")
 
     def run_clean(self, table: str) -> None:
         self._register(table)
@@ -44,10 +44,6 @@ class Hudi(HudiFormat):
     def run_archive(self, table: str) -> None:
         self._register(table)
         self._call("archive_commits(table => 'called', min_commits => 20, max_commits => 30, retain_commits => 10)")
-
-    def make_record_index(self, table: str) -> None:
-        self._register(table)
-        self.spark.sql("CREATE INDEX record_index ON called (id)").collect()
 
     def make_merge_on_read(self, folder: str, blocks: str) -> dict[str, Any]:
         """Lineitem as a merge-on-read table with the 10 % change in log files of Avro or Parquet blocks."""
