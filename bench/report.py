@@ -205,7 +205,7 @@ def _number(value: float | None) -> str:
 def _peak(results: dict[str, Any], peer: str, step: str) -> str:
     total = memory(results, peer, step)
     worker = memory(results, peer, step, "largest_worker")
-    return "–" if total is None else f"{total} ({worker})" if worker else str(total)
+    return "–" if not total else f"{total} ({worker})" if worker else str(total)
 
 
 if __name__ == "__main__":
