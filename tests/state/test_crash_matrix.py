@@ -1,11 +1,17 @@
-"""Every action of a table, stopped at every storage call, in every version and table type, with a metadata table.
+"""Every action of a table, disturbed at every storage call, in every version and table type, with a metadata table.
 
-1. A world is prepared once per version and kind, then copied to memory for each point. From call k on the storage does
-   nothing any more: the process is as good as dead (`test_crash_writes` kills real processes).
-2. Then: what a reader sees is the table before or after the action, never between. The same action again (or what heals
-   it) and an ordinary write succeed, rows are right, `validate` finds nothing, the metadata table equals the listing.
-3. `HOODIE_CRASH_EVERY` thins the points out: `make test` takes a sample, `make crash` every call. The counts are
-   printed at the end of the run; docs/reliability.md has those of a whole one.
+1. A world is prepared once per version and kind, then copied to memory for each point. How the storage behaves at call
+   k, or from it on, is a `Fault`. The main one: it does nothing any more, the process is as good as dead
+   (`test_crash_writes` kills real processes). The others: torn data files, lost answers, one failure, a full disk, no
+   permission, and listings that lag.
+2. Then: what a reader sees is the table before or after the action, never between. Who lives was told so: an error is a
+   `HudiError`, and no error means after. The same action again (or what heals it) and an ordinary write succeed, rows
+   are right, `validate` finds nothing, the metadata table equals the listing.
+3. A listing that lags is less than the contract of storages asks for. What is promised even then: nothing that was
+   committed is lost, and an action that does not see its own files fails or does nothing.
+4. `HOODIE_CRASH_EVERY` thins the points of the main fault out, `HOODIE_FAULT_EVERY` (seven times that, if not given)
+   those of the others: `make test` takes a sample. The counts are printed at the end of the run; docs/reliability.md
+   has those of a whole one.
 """
 
 from __future__ import annotations
@@ -16,18 +22,20 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.errors import HudiError, Invalid
+from hoodie.errors import CommitUnknown, HudiError, Invalid, Unavailable
 from hoodie.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source, write
-from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, row, table_of
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "41"))
+FAULT_EVERY = int(os.environ.get("HOODIE_FAULT_EVERY", str(7 * EVERY)))
 ENGINE = LocalEngine(1)
 WRITE = "hoodie.datasource.write."
 OPTIONS: dict[str, Any] = {
@@ -72,8 +80,8 @@ class Kind:
         return f"v{self.version}-{'mor' if self.table_type == 'MERGE_ON_READ' else 'cow'}"
 
 
-COW = [Kind(version, "COPY_ON_WRITE") for version in (6, 8, 9)]
-MOR = [Kind(version, "MERGE_ON_READ") for version in (6, 8, 9)]
+COW = tuple(Kind(version, "COPY_ON_WRITE") for version in (6, 8, 9))
+MOR = tuple(Kind(version, "MERGE_ON_READ") for version in (6, 8, 9))
 
 
 def opened(storage: Storage, kind: Kind, **more: Any) -> Table:
@@ -94,7 +102,7 @@ def loaded(world: World) -> MemoryStorage:
     return storage
 
 
-def stored(storage: MemoryStorage) -> World:
+def stored(storage: Storage) -> World:
     return {info.path: storage.read(info.path) for info in storage.list("")}
 
 
@@ -121,7 +129,7 @@ class Action:
 
     name: str
     run: Callable[[Storage, Kind], object]
-    kinds: list[Kind]
+    kinds: tuple[Kind, ...]
     commits: int = 3
     before: Callable[[Storage, Kind], object] | None = None
     redo: Callable[[Storage, Kind], object] | None = None
@@ -186,15 +194,11 @@ def roll_back_newest(storage: Storage, kind: Kind) -> object:
 
 def died(storage: Storage, kind: Kind) -> None:
     """A write died shortly before it was complete."""
-    counted = CountingStorage(loaded(stored_of(storage)))
+    counted = CountingStorage(loaded(stored(storage)))
     upsert(counted, kind)
     completes = [call.n for call in counted.calls if call.op == "create" and ".hoodie/metadata" not in call.path]
     with pytest.raises(Crash):
         upsert(CountingStorage(storage, crash_at=completes[-1]), kind)
-
-
-def stored_of(storage: Storage) -> World:
-    return {info.path: storage.read(info.path) for info in storage.list("")}
 
 
 def heal(storage: Storage, kind: Kind) -> object:
@@ -207,7 +211,7 @@ def heal(storage: Storage, kind: Kind) -> object:
 def rollback_died(storage: Storage, kind: Kind) -> None:
     """The rollback of a write died in its middle."""
     died(storage, kind)
-    counted = CountingStorage(loaded(stored_of(storage)))
+    counted = CountingStorage(loaded(stored(storage)))
     heal(counted, kind)
     with pytest.raises(Crash):
         heal(CountingStorage(storage, crash_at=counted.count * 2 // 3), kind)
@@ -215,6 +219,10 @@ def rollback_died(storage: Storage, kind: Kind) -> None:
 
 def savepoint(storage: Storage, kind: Kind) -> object:
     return opened(storage, kind).savepoint()
+
+
+def savepoint_again(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).savepoints() or savepoint(storage, kind)
 
 
 def delete_savepoint(storage: Storage, kind: Kind) -> object:
@@ -253,7 +261,7 @@ def upgrade_to(version: int) -> Callable[[Storage, Kind], object]:
     return run
 
 
-WITHOUT = [Kind(kind.version, kind.table_type, metadata=False) for kind in (*COW, *MOR)]
+WITHOUT = tuple(Kind(kind.version, kind.table_type, metadata=False) for kind in (*COW, *MOR))
 ACTIONS = [
     Action("upsert", upsert, COW + MOR),
     Action("delete", delete, COW + MOR),
@@ -268,31 +276,71 @@ ACTIONS = [
     Action("rollback of a commit", roll_back_newest, COW + MOR, redo=roll_back_newest),
     Action("rollback of a dead write", heal, COW + MOR, before=died),
     Action("rollback of a dead rollback", heal, COW + MOR, before=rollback_died),
-    Action("savepoint", savepoint, COW + MOR),
+    Action("savepoint", savepoint, COW + MOR, redo=savepoint_again),
     Action("savepoint deletion", delete_savepoint, COW + MOR, before=savepoint),
     Action("restore", restore, COW + MOR, before=saved_then_changed, redo=restore),
     Action("metadata initialisation", make_metadata, WITHOUT),
     Action("index build", build_index, COW + MOR, redo=build_index),
-    Action("upgrade to 8", upgrade_to(8), [COW[0], MOR[0]], redo=upgrade_to(8)),
-    Action("upgrade to 9", upgrade_to(9), [COW[0], MOR[0], COW[1], MOR[1]], redo=upgrade_to(9)),
-    Action("downgrade to 6", upgrade_to(6), [COW[2], MOR[2]], redo=upgrade_to(6)),
-    Action("downgrade to 8", upgrade_to(8), [COW[2], MOR[2]], redo=upgrade_to(8)),
+    Action("upgrade to 8", upgrade_to(8), (COW[0], MOR[0]), redo=upgrade_to(8)),
+    Action("upgrade to 9", upgrade_to(9), (COW[0], MOR[0], COW[1], MOR[1]), redo=upgrade_to(9)),
+    Action("downgrade to 6", upgrade_to(6), (COW[2], MOR[2]), redo=upgrade_to(6)),
+    Action("downgrade to 8", upgrade_to(8), (COW[2], MOR[2]), redo=upgrade_to(8)),
 ]
-COUNTS: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`disturbed` is the storage that misbehaves at call k, or from it on, which makes a difference at calls of `ops`
+    only (of all, if there are none). `errno` is what the error must name if there is one. `dies`: the process does.
+    """
+
+    name: str
+    disturbed: Callable[[Storage, int], CountingStorage]
+    ops: frozenset[str] = frozenset()
+    errno: str = ""
+    dies: bool = False
+
+    def points(self, calls: tuple[Call, ...]) -> list[Call]:
+        return [call for call in calls if not self.ops or call.op in self.ops]
+
+
+def unknown() -> CommitUnknown:
+    return CommitUnknown("The answer was lost because a test told it to", remedy="Look whether it is there")
+
+
+CREATE = frozenset({"create"})
+STOP = Fault("stopped", lambda inner, k: CountingStorage(inner, crash_at=k), dies=True)
+FAULTS = [
+    Fault("torn", lambda inner, k: CountingStorage(inner, crash_at=k, torn=True), OUTPUT, dies=True),
+    Fault("failed once", lambda inner, k: CountingStorage(inner, fail_at=k)),
+    Fault("lost answer", lambda inner, k: CountingStorage(inner, fail_after=k), CHANGING),
+    Fault("unknown creation", lambda inner, k: CountingStorage(inner, fail_after=k, failure=unknown()), CREATE),
+    Fault("full disk", lambda inner, k: CountingStorage(inner, full_from=k), WRITING, "ENOSPC"),
+    Fault("no permission", lambda inner, k: CountingStorage(inner, denied_from=k), CHANGING, "EACCES"),
+    Fault("stale listing", lambda inner, k: CountingStorage(inner, stale_from=k), CREATE | {"put", "close"}),
+]
+COUNTS: dict[str, dict[str, int]] = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _counted() -> Iterator[None]:
     yield
-    if COUNTS:
-        print(f"\ncrash points: {sum(COUNTS.values())} over {len(COUNTS)} actions: {COUNTS}")
+    for fault, actions in COUNTS.items():
+        print(f"\n{fault}: {sum(actions.values())} points over {len(actions)} actions: {actions}")
 
 
-@pytest.mark.parametrize(
-    ("action", "kind"),
-    [pytest.param(action, kind, id=f"{action.name}-{kind}") for action in ACTIONS for kind in action.kinds],
-)
-def test_an_action_that_dies_anywhere_leaves_a_whole_table_and_the_next_heals_it(action: Action, kind: Kind) -> None:
+@dataclass(frozen=True)
+class Told:
+    """An action that nothing disturbs: the table it begins on, the rows before and after it, and its storage calls."""
+
+    world: World
+    before: Rows
+    after: Rows
+    calls: tuple[Call, ...]
+
+
+@functools.cache
+def told(action: Action, kind: Kind) -> Told:
     world = prepared(kind, action.commits)
     if action.before is not None:
         storage = loaded(world)
@@ -305,23 +353,72 @@ def test_an_action_that_dies_anywhere_leaves_a_whole_table_and_the_next_heals_it
     action.run(counted, kind)
     after = rows_of(start)
     start.forget()
-    offset = len(action.name) % EVERY  # another call of each action in a sample
-    for call in range(1 + offset % counted.count, counted.count + 1, EVERY):
-        at = f"{action.name} {kind}, stopped at call {call}: {counted.calls[call - 1]}"
-        storage = loaded(world)
+    return Told(world, before, after, tuple(counted.calls))
+
+
+def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
+    """The action disturbed at one call leaves the table before or after it; the same again and a write heal it."""
+    at = f"{action.name} {kind}, {fault.name} at {call}"
+    case = told(action, kind)
+    storage = loaded(case.world)
+    again = action.redo
+    if fault.dies:
         with pytest.raises(Crash):
-            action.run(CountingStorage(storage, crash_at=call), kind)
+            action.run(fault.disturbed(storage, call.n), kind)
         found = rows_of(storage)
-        assert found in (before, after), at
-        try:
-            if action.redo is not None:
-                action.redo(storage, kind)
-                found = rows_of(storage)
-                assert found == after, at
-            opened(storage, kind).upsert(table_of([row("next", "n", 1, "p1"), row("k2", "n", 99, "p0")]))
-        except HudiError as error:
-            raise AssertionError(f"{at}: {error}") from error
-        assert rows_of(storage) == {**found, "next": "n", "k2": "n"}, at
-        assert Table(load_handle(storage, Awake()), {}, ENGINE).validate() == [], at
-        storage.forget()
-        COUNTS[action.name] = COUNTS.get(action.name, 0) + 1
+    else:
+        error = error_of(action, kind, fault.disturbed(storage, call.n))
+        found = rows_of(storage)
+        if error is None:
+            assert found == case.after, at
+        elif fault.errno:
+            assert isinstance(error, Unavailable), f"{at}: {error!r}"
+            assert error.facts["errno"] == fault.errno, f"{at}: {error!r}"
+            assert error.remedy, f"{at}: {error!r}"
+        if again is None and found == case.before:
+            again = action.run
+    assert found in (case.before, case.after), at
+    try:
+        if again is not None:
+            again(storage, kind)
+            found = rows_of(storage)
+            assert found == case.after, at
+        opened(storage, kind).upsert(table_of([row("next", "n", 1, "p1"), row("k2", "n", 99, "p0")]))
+    except HudiError as error:
+        raise AssertionError(f"{at}: {error}") from error
+    assert rows_of(storage) == {**found, "next": "n", "k2": "n"}, at
+    assert Table(load_handle(storage, Awake()), {}, ENGINE).validate() == [], at
+    storage.forget()
+    counts = COUNTS.setdefault(fault.name, {})
+    counts[action.name] = counts.get(action.name, 0) + 1
+
+
+def error_of(action: Action, kind: Kind, storage: Storage) -> HudiError | None:
+    """What a caller is told who lives on; an error of another kind is a finding."""
+    try:
+        action.run(storage, kind)
+    except HudiError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"),
+    [pytest.param(action, kind, id=f"{action.name}-{kind}") for action in ACTIONS for kind in action.kinds],
+)
+def test_an_action_that_dies_anywhere_leaves_a_whole_table_and_the_next_heals_it(action: Action, kind: Kind) -> None:
+    calls = told(action, kind).calls
+    offset = len(action.name) % EVERY % len(calls)  # another call of each action in a sample
+    for call in calls[offset::EVERY]:
+        ensure_healed(STOP, action, kind, call)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_an_action_disturbed_anywhere_leaves_a_whole_table_and_the_next_heals_it(action: Action, fault: Fault) -> None:
+    points = [(kind, call) for kind in action.kinds for call in fault.points(told(action, kind).calls)]
+    if not points:
+        pytest.skip("the action makes no such call")
+    offset = crc32(f"{action.name} {fault.name}".encode()) % FAULT_EVERY % len(points)
+    for kind, call in points[offset::FAULT_EVERY]:
+        ensure_healed(fault, action, kind, call)

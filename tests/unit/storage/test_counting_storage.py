@@ -95,3 +95,87 @@ def test_a_pickled_copy_goes_on_counting_by_itself(inner) -> None:
         copy.put("c", b"")
     assert (storage.count, copy.count) == (1, 3)
     storage.put("d", b"")
+
+
+def half_written(storage: CountingStorage) -> None:
+    with storage.open_output("d/f") as output:
+        output.write(b"01234567")
+        storage.put("d/small", b"all")
+        output.write(b"89abcdef")
+
+
+@pytest.mark.parametrize(
+    ("at", "left"),
+    [
+        (1, {"d/f": b""}),
+        (2, {"d/f": b"0123"}),
+        (3, {"d/f": b"01234567"}),
+        (4, {"d/f": b"0123456789ab", "d/small": b"all"}),
+        (5, {"d/f": b"01234567", "d/small": b"all"}),
+    ],
+)
+def test_a_torn_crash_leaves_part_of_a_data_file_and_never_of_a_small_one(inner, at: int, left: dict) -> None:
+    with pytest.raises(Crash):
+        half_written(CountingStorage(inner, crash_at=at, torn=True))
+    assert {info.path: inner.read(info.path) for info in inner.list("")} == left
+
+
+def test_a_torn_crash_touches_no_data_file_that_was_closed(inner) -> None:
+    storage = CountingStorage(inner, crash_at=6, torn=True)
+    with storage.open_output("f") as output:
+        output.write(b"1")
+    storage.open_output("g").abort()
+    with pytest.raises(Crash):
+        storage.read("f")
+    assert [info.path for info in inner.list("")] == ["f"]
+
+
+def test_on_a_full_disk_nothing_is_written_but_all_is_read_and_deleted(inner) -> None:
+    inner.put("a", b"1")
+    storage = CountingStorage(inner, full_from=1)
+    for write in (storage.create, storage.put):
+        with pytest.raises(Unavailable, match="no space is left.*Free space") as caught:
+            write("b", b"")
+        assert caught.value.facts["errno"] == "ENOSPC"
+    with pytest.raises(Unavailable):
+        storage.open_output("b")
+    assert storage.read("a") == b"1"
+    assert storage.delete("a")
+
+
+def test_a_data_file_that_meets_a_full_disk_can_be_dropped(inner) -> None:
+    storage = CountingStorage(inner, full_from=3)
+    output = storage.open_output("f")
+    output.write(b"1")
+    with pytest.raises(Unavailable):
+        output.write(b"2")
+    with pytest.raises(Unavailable):
+        output.close()
+    output.abort()
+    assert list(inner.list("")) == []
+
+
+def test_without_permission_nothing_is_deleted_either(inner) -> None:
+    inner.put("d/a", b"1")
+    storage = CountingStorage(inner, denied_from=1)
+    for change in (lambda: storage.put("b", b""), lambda: storage.delete("d/a"), lambda: storage.delete_dir("d")):
+        with pytest.raises(Unavailable, match="permission is denied.*Give this process access"):
+            change()
+    assert storage.read("d/a") == b"1"
+
+
+def test_a_stale_listing_hides_what_came_since_and_shows_what_was_replaced(inner) -> None:
+    for path in ("d/a", "d/b"):
+        inner.put(path, b"1")
+    storage = CountingStorage(inner, stale_from=2)
+    storage.put("d/early", b"2")
+    storage.put("d/a", b"2")
+    storage.create("d/late", b"2")
+    with storage.open_output("e/late") as output:
+        output.write(b"2")
+    assert [info.path for info in storage.list("")] == ["d/a", "d/b", "d/early"]
+    assert [info.path for info in storage.list_dir("d").files] == ["d/a", "d/b", "d/early"]
+    assert storage.list_dir("").dirs == ("d",)
+    assert storage.read("d/late") == b"2"
+    assert storage.delete_dir("e") == 0
+    assert inner.read("e/late") == b"2"
