@@ -9,6 +9,7 @@ import hoodie
 from hoodie.cli.arguments import parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.cli.service import add_service, run_service
+from hoodie.errors import Invalid
 
 
 def define(parser: ArgumentParser) -> None:
@@ -19,12 +20,21 @@ def define(parser: ArgumentParser) -> None:
     )
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--unschedule", metavar="INSTANT", help="drop the plan of a pending compaction instead")
-    other.add_argument("--validate", action="store_true", help="check the files of pending plans instead")
+    other.add_argument(
+        "--validate",
+        action="store_true",
+        help="check the files of a pending plan instead (of --instant, or the oldest)",
+    )
     other.add_argument("--repair", action="store_true", help="put back plans that log files name instead (version 6)")
 
 
 def run(said: Namespace) -> int:
-    if said.schedule or said.unschedule or said.validate or said.repair:
+    if said.dry_run and (said.unschedule or said.repair):
+        raise Invalid(
+            "--dry-run shows what a compaction would do, and --unschedule and --repair are none",
+            remedy="Leave --dry-run out; --validate shows the files of a pending plan",
+        )
+    if (said.schedule and not said.dry_run) or said.unschedule or said.validate or said.repair:
         return _about_plans(said)
     return run_service(
         said,

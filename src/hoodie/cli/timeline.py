@@ -1,8 +1,7 @@
-"""`hoodie timeline`: show the instants of a table, oldest first: the active ones, the archived ones, or all.
+"""`hoodie timeline`: show the instants of a table, oldest first: the active ones, the archived ones, or all."""
 
-Asked often and by scripts: it loads neither pyarrow nor the façade, which take longer than the answer (archived
-instants of tables since version 8 lie in parquet files, and need pyarrow).
-"""
+# Asked often and by scripts: it loads neither pyarrow nor the façade, which take longer than the answer. (Archived
+# instants of tables since version 8 lie in parquet files, and need pyarrow.)
 
 from __future__ import annotations
 

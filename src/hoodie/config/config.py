@@ -175,7 +175,7 @@ def _report(explicit: Mapping[str, str], spelled: Mapping[str, str], purpose: Pu
         raise _not_yet(refused)
     if warned:
         log.warning(
-            "accepted, but hoodie does not do this yet (it has no cleaner, archiver, compactor or metrics): %s",
+            "accepted, but hoodie does not do this yet: %s",
             _pairs(warned),
         )
     if idle:

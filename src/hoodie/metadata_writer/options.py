@@ -26,7 +26,7 @@ class MetadataOptions:
     keep_versions: int = 2
 
     def keeps(self, table: TableConfig) -> bool:
-        """Whether the table is to have a metadata table: as the options say, else as it is, else by default."""
+        """Whether the table is to have a metadata table: as the options say; without a word, by default or as it is."""
         return self.enable if self.config.is_set(ENABLE) else self.enable or table.has_metadata_table
 
     @classmethod

@@ -109,9 +109,9 @@ def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime,
 def ensure_metadata(handle: TableHandle, config: Config, timeline: Timeline, engine: Engine) -> TableHandle:
     """The handle of a table that has the metadata table the options ask for.
 
-    It is made when the options ask for one (`hoodie.metadata.enable`) or dropped when they say so; without a word the
-    table keeps what it has. Partitions are added and dropped likewise. One that cannot be opened is made anew, with a
-    warning. `timeline` is the table's, after failed writes were rolled back.
+    Unless they say no (`hoodie.metadata.enable=false`, which drops it) it is made where there is none. Its partitions
+    are added and dropped as they say. One that cannot be opened is made anew, with a warning. `timeline` is the
+    table's, after failed writes were rolled back.
     """
     options = MetadataOptions.of(config)
     had = kept_partitions(handle)

@@ -1,4 +1,4 @@
-"""What is done to a table as a whole: writing to it, and rolling back what failed."""
+"""What is done to a table as a whole: writing to it, and keeping it healthy; undoing, upgrades, health."""
 
 from hoodie.services.ingest import Request
 from hoodie.services.save import SaveMode, chosen_operation, save_rows, write_table

@@ -3,7 +3,7 @@
 1. Cleaning and archiving follow a compaction: before it nothing new can go. The two newest versions of every file group
    stay, so a reader that listed before the compaction finds its files.
 2. They are the services of any table, on the handle of the metadata table. Its archiving keeps what the timeline of the
-   table around it has (`archive_plan`), and one commit more.
+   table around it has (`archiving.plan`), and one commit more.
 3. In version 6 the instants are those of the last delta commit with a suffix: 001 the compaction, 002 the clean.
 
 The caller holds the table's writer exclusion, and nothing of the table is half done.

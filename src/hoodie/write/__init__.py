@@ -1,4 +1,4 @@
-"""From rows to a completed instant: options, plans and the tasks that write base files."""
+"""From rows to a completed instant: options, plans and the tasks that write base files and log files."""
 
 from hoodie.write.commit import Committed
 from hoodie.write.evolution import SchemaChange, evolve_schema

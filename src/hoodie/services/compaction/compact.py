@@ -4,7 +4,7 @@
    take long and is done by one executor, beside writers: what they append comes after the compaction.
 2. A compaction changes no row: a snapshot gives the same rows before, during and after it, commit times included.
 3. It completes as a `commit` of operation COMPACT. Until then its base files are nobody's.
-4. What dies is done again: see `compact_executor`.
+4. What dies is done again: see `executor`.
 """
 
 from __future__ import annotations
