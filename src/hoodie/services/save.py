@@ -21,7 +21,7 @@ from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, write_held
-from hoodie.spec import keys, profile_of
+from hoodie.spec import keys, path_in, profile_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
 from hoodie.view import list_partitions
@@ -184,8 +184,7 @@ def _discard(storage: Storage, env: Env, *, made: bool) -> None:
             if timeline_of(load_handle(storage, env)).completed():
                 return
             for partition in list_partitions(storage):
-                metafile = keys.PARTITION_METAFILE_PREFIX
-                storage.delete(f"{partition}/{metafile}" if partition else metafile)
+                storage.delete(path_in(partition, keys.PARTITION_METAFILE_PREFIX))
         elif is_table(storage) or any(True for _ in storage.list(keys.HOODIE_DIR)):
             return
         storage.delete_dir(keys.HOODIE_DIR)

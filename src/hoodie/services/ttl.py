@@ -20,7 +20,7 @@ from hoodie.errors import Invalid, Missing, Unsupported
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.ingest import Request, write_held
 from hoodie.services.preview import PreviewStep, ServicePreview
-from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile
+from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile, path_in
 from hoodie.view import FileSlice, load_view
 from hoodie.write import Committed
 
@@ -118,7 +118,7 @@ def _expired(handle: TableHandle, options: TtlOptions, slices: Sequence[FileSlic
 def _creations(handle: TableHandle, partitions: set[str]) -> Iterator[tuple[str, str]]:
     for partition in sorted(partitions):
         for suffix in ("", ".parquet"):
-            path = "/".join(filter(None, (partition, keys.PARTITION_METAFILE_PREFIX + suffix)))
+            path = path_in(partition, keys.PARTITION_METAFILE_PREFIX + suffix)
             try:
                 yield partition, parse_partition_metafile(handle.storage.read(path), path).commit_time
                 break

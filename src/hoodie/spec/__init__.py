@@ -42,8 +42,10 @@ from hoodie.spec.file_names import (
     bucket_file_id,
     new_file_id,
     parse_base_file_name,
+    parse_data_file_name,
     parse_log_file_name,
     parse_write_token,
+    path_in,
 )
 from hoodie.spec.history_manifest import (
     HISTORY_VERSION_FILE,
@@ -316,6 +318,7 @@ __all__ = [
     "parse_commit",
     "parse_compaction_plan",
     "parse_container",
+    "parse_data_file_name",
     "parse_earliest_retained",
     "parse_instant_time",
     "parse_json",
@@ -339,6 +342,7 @@ __all__ = [
     "parse_write_token",
     "partition_key",
     "partition_metafile_name",
+    "path_in",
     "profile_for",
     "profile_of",
     "schema",

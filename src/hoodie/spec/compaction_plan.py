@@ -20,6 +20,7 @@ from typing import Any
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.file_names import path_in
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.typed_values import folder_of, inside_table, records_of, text_of, texts_of, typed, wrong
 
@@ -52,15 +53,12 @@ class CompactionOperation:
     @property
     def base_path(self) -> str | None:
         """The base file's path below the table."""
-        return None if self.base_file is None else self._path(self.base_file)
+        return None if self.base_file is None else path_in(self.partition, self.base_file)
 
     @property
     def log_paths(self) -> tuple[str, ...]:
         """Paths of the log files below the table, oldest first."""
-        return tuple(map(self._path, self.log_files))
-
-    def _path(self, name: str) -> str:
-        return f"{self.partition}/{name}" if self.partition else name
+        return tuple(path_in(self.partition, name) for name in self.log_files)
 
 
 @dataclass(frozen=True, slots=True)

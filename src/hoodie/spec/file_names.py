@@ -4,7 +4,8 @@
 2. A file id holds no `_`; the file group is (partition path, file id).
 3. The instant in a log file's name is the slice's base instant in version 6, the delta commit in version 8+.
 
-It does not know folders. Grammar and examples: `docs/format/file-names.md`.
+Of folders it knows how a partition's path and a name are put together. Grammar and examples:
+`docs/format/file-names.md`.
 """
 
 from __future__ import annotations
@@ -100,6 +101,16 @@ def parse_log_file_name(name: str) -> LogFileName | None:
         return None
     kind: LogKind = "log" if match[3] == "log" else "archive"
     return LogFileName(match[1], match[2], int(match[4]), match[5], match[6] or "", kind)
+
+
+def parse_data_file_name(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of the name of a base file or a log file, None for any other file."""
+    return parse_base_file_name(name) or parse_log_file_name(name)
+
+
+def path_in(partition: str, name: str) -> str:
+    """The path, from the table's root, of a file in a partition: that of a table without partitions is empty."""
+    return f"{partition}/{name}" if partition else name
 
 
 def parse_write_token(text: str) -> WriteToken | None:

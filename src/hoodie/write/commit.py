@@ -33,12 +33,11 @@ from hoodie.spec import (
     encode_partition_metafile,
     keys,
     marker_dir,
+    path_in,
 )
 from hoodie.timeline import Timeline, complete, load_markers
 
 log = logging.getLogger(__name__)
-
-PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 _COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
 _LOCAL = LocalEngine()
@@ -196,7 +195,7 @@ def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats:
 def ensure_partition(handle: TableHandle, partition: str, instant: str) -> None:
     """Make the partition metafile of `partition` unless it is there: it is what makes a folder a partition."""
     depth = len(partition.split("/")) if partition else 0
-    path = f"{partition}/{PARTITION_METAFILE}" if partition else PARTITION_METAFILE
+    path = path_in(partition, keys.PARTITION_METAFILE_PREFIX)
     with contextlib.suppress(Conflict):
         handle.storage.create(path, encode_partition_metafile(PartitionMetafile(instant, depth), handle.env.now()))
 

@@ -49,9 +49,9 @@ from hoodie.spec import (
     encode_clean_metadata,
     encode_clean_plan,
     format_instant_time,
-    parse_base_file_name,
     parse_clean_plan,
-    parse_log_file_name,
+    parse_data_file_name,
+    path_in,
 )
 from hoodie.storage import Storage
 from hoodie.timeline import (
@@ -260,9 +260,8 @@ def _paths(partition: str, names: Iterable[str], clean_instant: Instant) -> list
     found = []
     for full in names:
         name = full.rpartition("/")[2]
-        path = f"{partition}/{name}" if partition else name
-        is_data = parse_base_file_name(name) is not None or parse_log_file_name(name) is not None
-        if not is_data or not full.endswith(f"/{path}"):
+        path = path_in(partition, name)
+        if parse_data_file_name(name) is None or not full.endswith(f"/{path}"):
             raise Corrupt(
                 f"The plan of clean {clean_instant.requested} names {full[:200]!r}, which is no data file of partition "
                 f"{partition!r}",
@@ -295,7 +294,7 @@ def _drop(storage: Storage, partition: str) -> bool:
     """Whether the folder of a partition is gone: it is removed unless it has data or folders in it."""
     found = storage.list_dir(partition)
     names = (file.path.rpartition("/")[2] for file in found.files)
-    if found.dirs or any(parse_base_file_name(name) or parse_log_file_name(name) for name in names):
+    if found.dirs or any(parse_data_file_name(name) for name in names):
         return False
     storage.delete_dir(partition)
     return True

@@ -20,8 +20,7 @@ from hoodie.spec import (
     is_partition_metafile,
     keys,
     marker_dir,
-    parse_base_file_name,
-    parse_log_file_name,
+    parse_data_file_name,
     parse_partition_metafile,
 )
 from hoodie.storage import Storage
@@ -79,8 +78,7 @@ def _files_of(handle: TableHandle, failed: Instant) -> list[str]:
     found = []
     for partition in list_partitions(handle.storage):
         for file in handle.storage.list_dir(partition).files:
-            file_name = file.path.rpartition("/")[2]
-            name = parse_base_file_name(file_name) or parse_log_file_name(file_name)
+            name = parse_data_file_name(file.path.rpartition("/")[2])
             if name is not None and name.instant == failed.requested:
                 found.append(file.path)
     return found

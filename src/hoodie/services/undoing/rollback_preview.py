@@ -16,8 +16,7 @@ from hoodie.spec import (
     Instant,
     InstantTime,
     RollbackPlan,
-    parse_base_file_name,
-    parse_log_file_name,
+    parse_data_file_name,
 )
 from hoodie.storage import Storage
 
@@ -59,6 +58,5 @@ def _size(storage: Storage, path: str) -> int | None:
 
 
 def _file_id(path: str) -> str | None:
-    file_name = path.rpartition("/")[2]
-    name = parse_base_file_name(file_name) or parse_log_file_name(file_name)
+    name = parse_data_file_name(path.rpartition("/")[2])
     return None if name is None else name.file_id

@@ -31,6 +31,7 @@ from hoodie.spec import (
     encode_savepoint_metadata,
     parse_earliest_retained,
     parse_savepoint_metadata,
+    path_in,
 )
 from hoodie.timeline import (
     Timeline,
@@ -58,9 +59,7 @@ class Savepoint:
     @property
     def paths(self) -> frozenset[str]:
         """The saved files, as paths from the table's root."""
-        return frozenset(
-            f"{partition}/{name}" if partition else name for partition, names in self.files.items() for name in names
-        )
+        return frozenset(path_in(partition, name) for partition, names in self.files.items() for name in names)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -42,8 +42,9 @@ from hoodie.spec import (
     State,
     comparable_action,
     encode_block,
-    parse_base_file_name,
+    parse_data_file_name,
     parse_log_file_name,
+    path_in,
 )
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
 from hoodie.storage import FileInfo, Storage
@@ -186,7 +187,7 @@ def _append_command(_task: TaskId, task: _Command) -> tuple[str, dict[str, int]]
     while True:
         version += 1
         file_name = LogFileName(task.file_id, task.base_instant, version, UNKNOWN_WRITE_TOKEN).text
-        path = f"{task.partition}/{file_name}" if task.partition else file_name
+        path = path_in(task.partition, file_name)
         with suppress(Conflict):
             task.storage.create(path, data)
             return path, {**sizes, path: len(data)}
@@ -242,8 +243,8 @@ def _own_file(request: RollbackRequest, path: str, target: InstantTime) -> str:
     Other writers spell the base path differently (scheme, host, slashes), so only the end is looked at.
     """
     file_name = path.rpartition("/")[2]
-    relative = f"{request.partition_path}/{file_name}" if request.partition_path else file_name
-    name = parse_base_file_name(file_name) or parse_log_file_name(file_name)
+    relative = path_in(request.partition_path, file_name)
+    name = parse_data_file_name(file_name)
     if name is None or name.instant != target or not path.endswith(f"/{relative}"):
         raise _foreign(target, path)
     return relative

@@ -28,7 +28,6 @@ from hoodie.spec import (
     DELTA_COMMIT,
     LOG_COMPACTION,
     NULL_COMMIT,
-    BaseFileName,
     CommitMetadata,
     Instant,
     InstantInfo,
@@ -39,8 +38,8 @@ from hoodie.spec import (
     RollbackRequest,
     State,
     WriteStat,
-    parse_base_file_name,
     parse_compaction_plan,
+    parse_data_file_name,
     parse_log_file_name,
 )
 from hoodie.storage import Storage
@@ -136,7 +135,7 @@ def plan_from_markers(
     blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for marker in markers:
         partition, file_name = _split(marker.data_path)
-        name = _parse_name(file_name)
+        name = parse_data_file_name(file_name)
         if name is not None and name.instant == target:
             is_old_log = isinstance(name, LogFileName) and takes_back_blocks
             group = ("", "") if is_old_log else (name.file_id, target)
@@ -159,7 +158,7 @@ def plan_deletions(undone: Undone, paths: Iterable[str], form: PathForm) -> tupl
     requests = []
     for path in paths:
         partition, file_name = _split(path)
-        name = _parse_name(file_name)
+        name = parse_data_file_name(file_name)
         if name is None or name.instant != undone.instant or (keeps_logs and isinstance(name, LogFileName)):
             continue
         requests.append(RollbackRequest(partition, "", "", (form.of_file(path),)))
@@ -200,7 +199,7 @@ def newest_bases(
     newest = {group: instant for group, instant in compactions.items() if instant <= until}
     for path in paths:
         partition, file_name = _split(path)
-        name = _parse_name(file_name)
+        name = parse_data_file_name(file_name)
         if name is not None and name.instant <= until:
             group = (partition, name.file_id)
             newest[group] = max(name.instant, newest.get(group, ""))
@@ -210,10 +209,6 @@ def newest_bases(
 def _split(path: str) -> tuple[str, str]:
     partition, _, file_name = path.rpartition("/")
     return partition, file_name
-
-
-def _parse_name(file_name: str) -> BaseFileName | LogFileName | None:
-    return parse_base_file_name(file_name) or parse_log_file_name(file_name)
 
 
 def _has_logs(handle: TableHandle) -> bool:

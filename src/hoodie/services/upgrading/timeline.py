@@ -44,6 +44,7 @@ from hoodie.spec import (
     parse_commit,
     parse_instant_time,
     parse_savepoint_metadata,
+    path_in,
 )
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage
@@ -229,7 +230,7 @@ def _restated(stat: WriteStat, renames: Renames) -> WriteStat:
 
 def _resaved(metadata: SavepointMetadata, renames: Renames) -> SavepointMetadata:
     def name(partition: str, old: str) -> str:
-        path = f"{partition}/{old}" if partition else old
+        path = path_in(partition, old)
         return renames.get(path, path).rpartition("/")[2]
 
     files = {partition: tuple(name(partition, old) for old in names) for partition, names in metadata.files.items()}
