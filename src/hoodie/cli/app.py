@@ -4,7 +4,7 @@
    Spark. For the same reason arguments are parsed by the standard library and not by a framework that loads more
    than most commands.
 2. What goes wrong is said in one message with cause and remedy on stderr, with exit status 2; a traceback only appears
-   with `--debug`. Status 1 is left to `hoodie validate`, for findings.
+   with `--debug`. Status 1 is left to `hoodie validate` and `hoodie doctor`, for what they find.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _COMMANDS = {
     "savepoint": "list, make or delete savepoints",
     "index": "list, make or drop indexes",
     "ttl": "delete partitions past their time to live",
+    "resize": "split large and merge small buckets of a hash index",
     "upgrade": "take a table to another version, or back",
     "config": "explain configuration keys",
 }

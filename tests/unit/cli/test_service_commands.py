@@ -159,6 +159,32 @@ def test_an_upgrade_is_planned_done_and_undone(tmp_path: Path, capsys: pytest.Ca
     assert said(capsys, "upgrade", table.uri, "--to", "6") is None
 
 
+def test_large_buckets_are_split_after_their_plan_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "1",
+        WRITE + "table.type": "MERGE_ON_READ",
+    }
+    table = made(tmp_path, 2, **ring)
+    one, more = ("-o", "hoodie.bucket.index.num.buckets=1"), ("-o", "hoodie.bucket.index.max.num.buckets=2")
+    assert said(capsys, "resize", table.uri, *one) is None
+    assert main(["resize", table.uri, *one]) == 0
+    assert "of a good size" in capsys.readouterr().out
+    small = (*one, *more, "-o", "hoodie.parquet.max.file.size=100")
+    before = listing(table)
+    plan = said(capsys, "resize", table.uri, "--dry-run", *small)
+    assert [(step["partition"], step["reason"]) for step in plan["steps"]] == [("rome", "split 1 of 1 buckets")]
+    assert main(["resize", table.uri, "--dry-run", *small]) == 0
+    assert "resize would touch 2 files" in capsys.readouterr().out
+    assert listing(table) == before
+    done = said(capsys, "resize", table.uri, *small)
+    assert (done["splits"], done["merges"], done["rows"], done["partitions"]) == (1, 0, 2, ["rome"])
+    assert values(table) == [1, 1]
+    assert main(["resize", table.uri, "-o", "hoodie.index.type=SIMPLE"]) == 2
+    assert "do not speak of a consistent hashing index" in capsys.readouterr().err
+
+
 def test_what_has_no_target_says_so(tmp_path: Path) -> None:
     table = made(tmp_path, 1)
     with pytest.raises(hoodie.errors.Invalid, match="needs its target"):

@@ -203,7 +203,7 @@ def test_a_pending_clean_is_finished_before_a_new_one(profile: FormatProfile) ->
     table = two_partitions(profile)
     doomed, gone = table.path_of(at(1), "p", "f"), f"p/f_0-1-2_{at(0)}.parquet"
     pending(table, profile, CleanPlan("KEEP_LATEST_COMMITS", files=full_names(table, {"p": (doomed, gone)})))
-    done = cleaned(table.handle)
+    done = cleaned(table.handle, resolve({"hoodie.clean.commits.retained": 2, "hoodie.clean.multiple.enabled": True}))
     assert done.finished == (at(6, 900),)
     assert all(one.is_completed for one in table.timeline().instants)
     assert doomed not in data_files(table.storage)

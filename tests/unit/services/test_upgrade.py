@@ -13,12 +13,13 @@ from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import load_handle
+from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
 from hoodie.services.upgrading.upgrade import Upgraded, preview_upgrade, upgrade
 from hoodie.spec import CLEAN, COMMIT, Instant, State, keys, parse_log_file_name
 from hoodie.storage import Storage
 from hoodie.table import Table
-from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.hand_table import at
 from hoodie.testing.lake import Lake, row, table_of
 from hoodie.timeline import has_history, instant_path, load_history, store_table_config
@@ -278,7 +279,8 @@ def test_write_leaves_the_version_alone_by_default() -> None:
     assert Table.open(lake.uri).config.table_version == 6
 
 
-def test_downgrade_that_died_can_be_given_up() -> None:
+@pytest.mark.parametrize("instead", [9, 8])
+def test_downgrade_that_died_can_be_given_up(instead: int) -> None:
     lake = lake_of(9, "MERGE_ON_READ")
     counted = CountingStorage(lake.storage)
     change(lake, 6, counted)
@@ -288,10 +290,52 @@ def test_downgrade_that_died_can_be_given_up() -> None:
     with pytest.raises(Crash):
         change(lake, 6, CountingStorage(lake.storage, crash_at=renamed[-1]))
     assert {path for path in lake.files() if ".log." in path} != logs
-    assert change(lake, 9) is None
+    assert (change(lake, instead) is None) is (instead == 9)
     assert {path for path in lake.files() if ".log." in path} == logs
     assert lake.values() == ROWS
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize(("before", "after"), [(9, 6), (6, 9), (9, 8)])
+def test_resize_that_died_is_dropped_on_the_way(before: int, after: int) -> None:
+    ring = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.bucket.index.max.num.buckets": "2",
+        "hoodie.parquet.max.file.size": "1000",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    lake = Lake(before, ring)
+    lake.upsert(row("a"), row("b"), row("c"))
+    calls = resize_calls(lake)
+    begun = next(call for call in calls if call.op == "open_output" and ".hoodie" not in call.path)
+    with pytest.raises(Crash):
+        resize(lake, CountingStorage(lake.storage, crash_at=begun.n + 2))
+    assert lake.table.timeline().pending()
+    change(lake, after)
+    lake = reopened(lake, after)
+    assert not lake.table.timeline().pending()
+    assert lake.values() == {"a": "a", "b": "a", "c": "a"}
+    done = lake.table.resize_buckets()
+    assert done is not None
+    assert done.splits == 1
+    assert lake.values() == {"a": "a", "b": "a", "c": "a"}
+    lake.ensure_sound()
+
+
+def resize(lake: Lake, storage: Storage) -> None:
+    resize_buckets(load_handle(storage, SystemEnv()), resolve(lake.options), ENGINE)
+
+
+def resize_calls(lake: Lake) -> list[Call]:
+    """The storage calls of a resize, on a copy of the table."""
+    copy = Lake(lake.version, lake.options)
+    for path, data in lake.files().items():
+        copy.storage.put(path, data)
+    counted = CountingStorage(copy.storage)
+    resize(copy, counted)
+    return counted.calls
 
 
 def test_files_of_version_6_were_changed_when_their_instants_completed(tmp_path: Path) -> None:

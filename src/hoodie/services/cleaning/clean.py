@@ -8,6 +8,8 @@
 4. An empty completed clean is what a machine leaves that lost its power: it is taken back to pending, and done again.
 5. A plan may only name data files below the partition it names them for. Anything else is refused before any delete.
 6. A partition is dropped only if nothing but its metafile is left when it comes to that.
+7. A call that finishes pending cleans plans no other, unless `hoodie.clean.multiple.enabled` says so. However many are
+   pending, from whomever, all are finished, oldest first.
 
 The caller holds the table's writer exclusion. What goes is decided in `clean_plan`. Bytes: `docs/format/clean.md`.
 """
@@ -15,7 +17,7 @@ The caller holds the table's writer exclusion. What goes is decided in `clean_pl
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -35,8 +37,8 @@ from hoodie.services.cleaning.facts import (
     paths_in_use,
 )
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
-from hoodie.services.cleaning.plan import PlannedClean
-from hoodie.services.preview import ServicePreview
+from hoodie.services.cleaning.plan import DELETE, PlannedClean
+from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback import heal_expired
 from hoodie.spec import (
     CLEAN,
@@ -65,6 +67,7 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
 
@@ -109,18 +112,22 @@ def clean(
 ) -> CleanResult | None:
     """What was cleaned; None when there was nothing to clean, or not yet.
 
-    Pending cleans are finished first. With failed-writes policy LAZY writes whose heartbeat has stopped are rolled
+    Pending cleans are finished first, and where there were any, another is only planned with
+    `hoodie.clean.multiple.enabled`. With failed-writes policy LAZY writes whose heartbeat has stopped are rolled
     back before. `instant` is the time of the new clean where it must not be just now (metadata tables of version 6);
     `forced` looks even if there was no write since the last clean.
 
     Raises:
         Corrupt: what has to be read to plan is damaged, or a pending plan names files it must not.
+        Invalid: partitions are chosen where that cannot be.
         Unavailable: a file could not be deleted; the clean is pending.
     """
     options = parse_clean_options(config)
     timeline = _reopen_empty(handle, heal_expired(handle, engine, config))
     pending = [one for one in timeline.pending() if one.action == CLEAN]
     results = [done for one in pending if (done := _finish(handle, engine, timeline, one)) is not None]
+    if results and not options.multiple:
+        return _together(results)
     if pending:
         timeline = timeline_of(handle)
     last = load_last_clean(handle, timeline)
@@ -136,10 +143,16 @@ def preview_clean(handle: TableHandle, config: Config) -> ServicePreview:
     options = parse_clean_options(config)
     timeline = timeline_of(handle)
     last = load_last_clean(handle, timeline)
+    pending = [one for one in timeline.pending() if one.action == CLEAN and _load_pending(handle, one)[1]]
+    first = [step for one in pending for step in _pending_steps(handle, timeline, one)]
+    notes = [f"clean {one.requested} is pending and is finished first" for one in pending]
+    if pending and not options.multiple:
+        notes.append("another clean is planned by the next call")
+        preview = ServicePreview(CLEAN, tuple(first), tuple(notes))
+        return replace(preview, estimated_seconds=_estimate(last, preview.files))
     plan = draft_clean(handle, config, options, timeline, last)
-    notes = [
-        f"clean {one.requested} is pending and is finished first" for one in timeline.pending() if one.action == CLEAN
-    ]
+    if plan.chosen:
+        notes.append(f"only partitions of {plan.chosen} are looked at")
     notes += [f"partition {partition} is dropped" for partition in plan.partitions]
     notes += [f"files under the savepoint of {time} stay" for time in plan.savepoints]
     if plan.earliest is not None:
@@ -148,7 +161,9 @@ def preview_clean(handle: TableHandle, config: Config) -> ServicePreview:
         notes.append(f"there are not enough commits yet for {options.policy}")
     if not is_due(timeline, last, options):
         notes.append(f"not due: fewer than {options.trigger_commits} commits since the last clean")
-    preview = ServicePreview(CLEAN, plan.steps, tuple(notes))
+    seen = {path for step in first for path in step.paths}
+    later = (step for step in plan.steps if seen.isdisjoint(step.paths))
+    preview = ServicePreview(CLEAN, (*first, *later), tuple(notes))
     return replace(preview, estimated_seconds=_estimate(last, preview.files))
 
 
@@ -165,14 +180,36 @@ def _start(
 
 def _finish(handle: TableHandle, engine: Engine, timeline: Timeline, pending: Instant) -> CleanResult | None:
     """The result of a pending clean that was finished; None when it was never really planned."""
-    payload = load_requested(handle.storage, handle.profile, pending)
-    if not payload:
+    payload, plan = _load_pending(handle, pending)
+    if plan is None:
         delete_instant_files(handle.storage, handle.profile, pending)
         return None
-    plan = parse_clean_plan(payload, instant_path(handle.profile, replace(pending, state=State.REQUESTED)))
     log.info("finishing the pending clean %s", pending.requested)
     in_use = paths_in_use(handle, timeline, plan.files)
     return _run(handle, engine, _inflight(handle, pending, payload), plan, in_use)
+
+
+def _load_pending(handle: TableHandle, pending: Instant) -> tuple[bytes, CleanPlan | None]:
+    """The plan of a pending clean, with its bytes; None when it was never written."""
+    payload = load_requested(handle.storage, handle.profile, pending)
+    if not payload:
+        return payload, None
+    path = instant_path(handle.profile, replace(pending, state=State.REQUESTED))
+    return payload, parse_clean_plan(payload, path)
+
+
+def _pending_steps(handle: TableHandle, timeline: Timeline, pending: Instant) -> Iterator[PreviewStep]:
+    """What finishing a pending clean would remove: one step for each partition."""
+    _, plan = _load_pending(handle, pending)
+    if plan is None:
+        return
+    in_use = paths_in_use(handle, timeline, plan.files)
+    listed = list_files(handle.storage, plan.files)
+    sizes = {file.path: file.size_bytes for files in listed for file in (*files.everything, *files.changes)}
+    for partition, names in plan.files.items():
+        paths = tuple(path for path in _paths(partition, names, pending) if path in sizes and path not in in_use)
+        size = sum(sizes[path] for path in paths)
+        yield PreviewStep(DELETE, partition, None, paths, size, f"planned by the pending clean {pending.requested}")
 
 
 def _inflight(handle: TableHandle, instant: Instant, payload: bytes) -> Instant:

@@ -5,6 +5,10 @@
    no clean, when what it kept is archived, when a savepoint was removed since, or when versions are counted.
 2. Files come from the metadata table where it is kept, else from listing just these partitions.
 3. The metadata of a commit is read once, whatever it is needed for.
+4. A clean of chosen partitions leaves replaced groups of other partitions where they are. It must not tell archivers
+   that these are gone, or their rows would be back: it goes no further than the first commit that replaced such groups,
+   and goes on naming savepoints that were removed. Where versions are counted nothing can say so, and it is refused.
+   That only some partitions were looked at stands in its metadata; the next clean looks at all it is about.
 
 It reads and decides nothing about files (`clean_plan`), and writes nothing.
 """
@@ -16,10 +20,11 @@ from dataclasses import dataclass, replace
 
 from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
+from hoodie.errors import Invalid
 from hoodie.handle import TableHandle
 from hoodie.metadata import FILES, open_metadata_table
 from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.plan import PlannedClean, Protected, plan_clean, touched_partitions
+from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
 from hoodie.services.cleaning.retention import earliest_retained
 from hoodie.services.undoing.savepoint import load_savepoints
 from hoodie.spec import (
@@ -56,10 +61,14 @@ _METADATA = "hoodie.metadata.enable"
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """The newest completed clean."""
+    """The newest completed clean. `chosen`: the filter, when it was about chosen partitions."""
 
     instant: Instant
     metadata: CleanMetadata
+
+    @property
+    def chosen(self) -> str:
+        return self.metadata.extra_metadata.get(FILTER_KEY, "")
 
 
 def last_clean_of(timeline: Timeline) -> Instant | None:
@@ -81,7 +90,9 @@ def load_last_clean(handle: TableHandle, timeline: Timeline) -> LastClean | None
 
 
 def is_due(timeline: Timeline, last: LastClean | None, options: CleanOptions) -> bool:
-    """Whether enough writes completed since the last clean for another one."""
+    """Whether enough writes completed since the last clean for another one, or that one was about other partitions."""
+    if last is not None and last.chosen not in ("", options.chosen):
+        return True
     since = last.metadata.last_completed if last else ""
     return sum(one.requested > since for one in timeline.completed_writes()) >= options.trigger_commits
 
@@ -93,25 +104,33 @@ def draft_clean(
 
     Raises:
         Corrupt: metadata or a plan that has to be read is damaged.
+        Invalid: a clean of chosen partitions counts versions, and file groups of other partitions were replaced.
     """
     previous = last.metadata.earliest if last else ""
     earliest = earliest_retained(timeline, options, handle.env.now(), handle.config.timezone, previous)
     protected = load_protected(handle, timeline)
+    reader = _Reader(handle, timeline)
+    if options.only is not None:
+        earliest = _held_back(earliest, reader, options, last, protected)
     if earliest is None and not options.by_versions:
         return plan_clean(View(timeline, (), (), {}), None, options, protected)
-    reader = _Reader(handle, timeline)
     partitions: frozenset[str] | None = None
     if earliest is not None and _can_go_on(timeline, last, options, protected):
         window = [one for one in timeline.completed_writes() if previous <= one.requested < earliest.requested]
         found = (metadata for _, metadata in reader.commits(window))
         partitions = touched_partitions(found, is_merge_on_read=handle.config.is_merge_on_read)
     listing = None if partitions == frozenset() else _listed_by_metadata(handle, config, timeline, partitions)
+    if options.only is not None:
+        everything = listing if listing is not None else list_files(handle.storage)
+        listing = tuple(files for files in everything if options.takes(files.partition))
     plan = plan_clean(reader.view(partitions, listing), earliest, options, protected)
     if listing is not None and plan.partitions:
         # The metadata table does not know files of dead writers: whether a partition is empty, storage has to say.
         sure = plan_clean(reader.view(frozenset(plan.partitions), None), earliest, options, protected)
         plan = replace(plan, partitions=sure.partitions)
-    return plan
+    if options.only is None:
+        return plan
+    return replace(plan, chosen=options.chosen, removed=tuple(sorted(_removed_savepoints(last, protected))))
 
 
 def load_protected(handle: TableHandle, timeline: Timeline) -> Protected:
@@ -153,10 +172,39 @@ def _planned_groups(handle: TableHandle, instant: Instant) -> Iterable[GroupId]:
 
 def _can_go_on(timeline: Timeline, last: LastClean | None, options: CleanOptions, protected: Protected) -> bool:
     """Whether what the last clean left tells where to look."""
-    if last is None or not options.incremental or not last.metadata.earliest:
+    if last is None or not options.incremental or not last.metadata.earliest or last.chosen:
         return False
-    removed = set(last.metadata.savepoints).difference(protected.savepoints)
-    return not removed and not timeline.is_before_start(last.metadata.earliest)
+    return not _removed_savepoints(last, protected) and not timeline.is_before_start(last.metadata.earliest)
+
+
+def _removed_savepoints(last: LastClean | None, protected: Protected) -> set[InstantTime]:
+    """Savepoints that kept files from the last clean, and are no more."""
+    return set(last.metadata.savepoints if last else ()).difference(protected.savepoints)
+
+
+def _held_back(
+    earliest: Instant | None, reader: _Reader, options: CleanOptions, last: LastClean | None, protected: Protected
+) -> Instant | None:
+    """The earliest commit a clean of chosen partitions keeps: not after the first one that replaced file groups of
+    other partitions, if their files may still be there.
+
+    Raises:
+        Invalid: versions are counted, so that nothing would say that they are there.
+    """
+    since = (last.metadata.earliest or last.instant.requested) if last else ""
+    if options.by_versions and _removed_savepoints(last, protected):
+        since = ""
+    elsewhere = reader.replacing_elsewhere(options, since)
+    if elsewhere is None or (earliest is not None and earliest.requested <= elsewhere.requested):
+        return earliest
+    if options.by_versions:
+        raise Invalid(
+            f"{elsewhere.requested} replaced file groups of partitions that are not chosen; after a clean that counts "
+            "versions archivers would take their files for removed",
+            remedy="Clean all partitions, or choose them with hoodie.clean.policy=KEEP_LATEST_COMMITS",
+            instant=elsewhere.requested,
+        )
+    return earliest and elsewhere
 
 
 def _listed_by_metadata(
@@ -183,6 +231,15 @@ class _Reader:
         tasks = [_Commit(self._handle, one) for one in wanted if one.requested not in self._known]
         self._known.update(self._engine.run(_load_commit, tasks, "read commits"))
         return [(one.requested, self._known[one.requested]) for one in wanted]
+
+    def replacing_elsewhere(self, options: CleanOptions, since: InstantTime) -> Instant | None:
+        """The first completed write from a time on that replaced file groups of partitions which are not chosen."""
+        replacing = [one for one in self._timeline.completed_writes() if one.action == REPLACE_COMMIT]
+        later = [one for one in replacing if one.requested >= since]
+        for one, (_, metadata) in zip(later, self.commits(later), strict=True):
+            if not all(map(options.takes, (partition for partition, _ in metadata.replaced_file_groups()))):
+                return one
+        return None
 
     def view(self, partitions: frozenset[str] | None, listing: tuple[PartitionFiles, ...] | None) -> View:
         """The view of some partitions (None: all), of a known listing or of what is on storage."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.preview import PreviewStep
@@ -33,6 +33,8 @@ from hoodie.spec import (
 from hoodie.view import FileGroup, FileSlice, GroupId, LogFile, PartitionFiles, View
 
 DELETE = "delete"
+FILTER_KEY = "hoodie.clean.partition.filter"
+"""Extra metadata of a clean that was about chosen partitions only: the filter. Hudi passes over it."""
 
 _PLAIN_WRITES = ("INSERT", "UPSERT")
 
@@ -53,13 +55,16 @@ class PlannedClean:
     """What a clean will do. `steps`: one for each slice that goes; `partitions`: those that go as a whole.
 
     `earliest` is the first commit whose state stays readable (None: nothing is promised), `last_completed` the newest
-    write that was looked at.
+    write that was looked at. `chosen`: the filter, when only some partitions were looked at; then `removed` are
+    savepoints that are no more, and whose files may still be in the others.
     """
 
     policy: str
     earliest: Instant | None
     last_completed: InstantTime
     savepoints: tuple[InstantTime, ...] = ()
+    chosen: str = ""
+    removed: tuple[InstantTime, ...] = ()
     steps: tuple[PreviewStep, ...] = ()
     partitions: tuple[str, ...] = ()
 
@@ -72,6 +77,7 @@ class PlannedClean:
         files: dict[str, list[str]] = defaultdict(list)
         for step in self.steps:
             files[step.partition].extend(map(absolute, step.paths))
+        noted = {SAVEPOINTS_KEY: ",".join(sorted({*self.savepoints, *self.removed})), FILTER_KEY: self.chosen}
         first = self.earliest
         retained = None if first is None else RetainedInstant(first.requested, first.action, first.state.name)
         return CleanPlan(
@@ -80,7 +86,7 @@ class PlannedClean:
             last_completed=self.last_completed,
             files={partition: tuple(names) for partition, names in files.items()},
             partitions=self.partitions,
-            extra_metadata={SAVEPOINTS_KEY: ",".join(self.savepoints)} if self.savepoints else {},
+            extra_metadata={name: text for name, text in noted.items() if text},
         )
 
 
@@ -103,7 +109,7 @@ def plan_clean(view: View, earliest: Instant | None, options: CleanOptions, prot
             steps.extend(keep.steps(group, changes.get(group.file_id, ())))
         if _goes(files, found, keep):
             dropped.append(files.partition)
-    return PlannedClean(plan.policy, earliest, plan.last_completed, plan.savepoints, tuple(steps), tuple(dropped))
+    return replace(plan, steps=tuple(steps), partitions=tuple(dropped))
 
 
 def touched_partitions(commits: Iterable[CommitMetadata], *, is_merge_on_read: bool) -> frozenset[str]:

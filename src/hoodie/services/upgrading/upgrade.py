@@ -1,13 +1,15 @@
 """Take a table to another version, 6 ↔ 8 ↔ 9, as steps of which each may be done again.
 
-1. Order: what died is rolled back; merge-on-read tables are compacted until no latest slice has log files; the metadata
-   table goes; (to version 6) log files get names of version 6; the timeline and the history are written in the new form
-   beside the old one; **the properties name the new version**; the old timeline goes; the metadata table is made anew.
+1. Order: what died is rolled back, or dropped if it is a resize; merge-on-read tables are compacted until no latest
+   slice has log files; the metadata table goes; (to version 6) log files get names of version 6; the timeline and the
+   history are written in the new form beside the old one; **the properties name the new version**; the old timeline
+   goes; the metadata table is made anew.
 2. The properties are the point of no return, replaced in one step with a backup. Before it the table has its old
    version and all of its old timeline; after it the new ones. Whoever dies in between is continued by the next call,
    which begins anew: nothing of an earlier attempt is trusted but that it may be overwritten.
 3. Readers of the old version fail after the switch, as with every Hudi upgrade; while it runs they can read on.
-4. What stands in the way is found before anything changes.
+4. Log files that a downgrade named anew before it died get their names back, unless the downgrade is what goes on.
+5. What stands in the way is found before anything changes.
 
 The caller holds the table's writer exclusion. What becomes of each file: `docs/design/0010-versions.md`.
 """
@@ -21,15 +23,17 @@ from typing import Any
 
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Invalid
+from hoodie.errors import Invalid, Unavailable
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import html_table
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
+from hoodie.services.compaction.executor import find_pending
 from hoodie.services.compaction.log_compact import run_log_compaction
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.undoing.rollback import failed_writes, heal
 from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.services.upgrading.logs import RENAMES_FILE, load_renames, plan_renames, run_renames, store_renames
@@ -43,7 +47,17 @@ from hoodie.services.upgrading.timeline import (
     write_schema_history,
     write_timeline,
 )
-from hoodie.spec import FormatProfile, TableConfig, keys, profile_for, profile_of
+from hoodie.spec import (
+    COMPACTION,
+    LOG_COMPACTION,
+    FormatProfile,
+    Instant,
+    InstantTime,
+    TableConfig,
+    keys,
+    profile_for,
+    profile_of,
+)
 from hoodie.timeline import instant_path, list_instants, recover_table_config, store_table_config
 from hoodie.view import FileSlice, load_view
 
@@ -92,14 +106,15 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
     before = handle.config.table_version
     if before == version:
         recover_table_config(handle.storage)
-        if handle.profile.slicing == "completion":  # a downgrade died before the switch, and is not wanted any more
-            run_renames(handle.storage, engine, {new: old for old, new in load_renames(handle.storage).items()})
+        _give_names_back(handle, engine)
         _sweep_other_timeline(handle)
         return None
     clock = handle.env.monotonic()
     ensure_no_restore(timeline_of(handle))
     _ensure_possible(handle, config, target)
-    heal(handle, LocalEngine(), config=resolve({}))
+    if target.slicing == handle.profile.slicing:
+        _give_names_back(handle, engine)
+    drop_dead_resizes(handle, engine, heal(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
     wanted = handle.config.metadata_partitions
@@ -180,17 +195,34 @@ def _stored_key(handle: TableHandle) -> str | None:
 
 
 def _compact_all(handle: TableHandle, config: Config, engine: Engine) -> int:
-    """The number of compactions it took until no plan is pending and nothing is left to compact."""
+    """The number of compactions it took until no plan is pending and nothing is left to compact.
+
+    Raises:
+        Unavailable: the storage does not list what was just written. Going on would undo a completed compaction as one
+            that died, or convert a timeline without it.
+    """
     chosen = _compact_config(config)
-    count = 0
+    done: set[InstantTime] = set()
     while True:
-        while run_log_compaction(handle, chosen, engine, held=True) is not None:
-            count += 1
-        while run_compaction(handle, chosen, engine, held=True) is not None:
-            count += 1
-        if schedule_compaction(handle, chosen, engine, when_due=False) is None:
-            break
-    return count
+        for action, run in ((LOG_COMPACTION, run_log_compaction), (COMPACTION, run_compaction)):
+            while (pending := find_pending(timeline_of(handle), action, None)) is not None:
+                if pending.requested in done:
+                    raise _not_listed(handle, pending)
+                run(handle, chosen, engine, pending.requested, held=True)
+                done.add(pending.requested)
+        planned = schedule_compaction(handle, chosen, engine, when_due=False)
+        if planned is None:
+            return len(done)
+        if timeline_of(handle).find(planned.requested, COMPACTION) is None:
+            raise _not_listed(handle, planned)
+
+
+def _not_listed(handle: TableHandle, instant: Instant) -> Unavailable:
+    return Unavailable(
+        f"{handle.storage.uri} does not list what the {instant.action} {instant.requested} has just written",
+        remedy="Upgrade again when it does; nothing is lost. Tables need a storage whose listings never lag",
+        instant=instant.requested,
+    )
 
 
 def _compact_config(config: Config) -> Config:
@@ -231,6 +263,13 @@ def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
             "hoodie.clean.fileversions.retained=1, then try again",
             files=len(renames),
         )
+
+
+def _give_names_back(handle: TableHandle, engine: Engine) -> None:
+    """Undo the renaming of a downgrade that died before the switch, and is not wanted any more."""
+    if handle.profile.slicing == "completion":
+        run_renames(handle.storage, engine, {new: old for old, new in load_renames(handle.storage).items()})
+        handle.storage.delete(RENAMES_FILE)
 
 
 def _all_slices(handle: TableHandle) -> tuple[FileSlice, ...]:
