@@ -4,8 +4,9 @@
    k, or from it on, is a `Fault`. The main one: it does nothing any more, the process is as good as dead
    (`test_crash_writes` kills real processes). The others: torn data files, lost answers, one failure, a full disk, no
    permission, and listings that lag.
-2. Then: what a reader sees is the table before or after the action, never between. Who lives was told so: an error is a
-   `HudiError`, and no error means after. The same action again (or what heals it) and an ordinary write succeed, rows
+2. Then: what a reader sees is the table before or after the action, never between (a restore undoes one commit after
+   the other, so it also passes the table as it was at each). Who lives was told so: an error is a `HudiError`, and no
+   error means after. The same action again (or what heals it) and an ordinary write succeed, rows
    are right, `validate` finds nothing, the metadata table equals the listing.
 3. A listing that lags is less than the contract of storages asks for. What is promised even then: nothing that was
    committed is lost, and an action that does not see its own files fails or does nothing.
@@ -125,7 +126,9 @@ def prepared(kind: Kind, commits: int = 3) -> World:
 
 @dataclass(frozen=True)
 class Action:
-    """`run` on the table, after `before` prepared it further. `redo` heals it when a plain write would not."""
+    """`run` on the table, after `before` prepared it further. `redo` heals it when a plain write would not. One that
+    undoes several commits passes the table that `passes` makes of the same beginning, which readers may see.
+    """
 
     name: str
     run: Callable[[Storage, Kind], object]
@@ -133,6 +136,7 @@ class Action:
     commits: int = 3
     before: Callable[[Storage, Kind], object] | None = None
     redo: Callable[[Storage, Kind], object] | None = None
+    passes: Callable[[Storage, Kind], object] | None = None
 
 
 def upsert(storage: Storage, kind: Kind) -> object:
@@ -232,9 +236,13 @@ def delete_savepoint(storage: Storage, kind: Kind) -> object:
     return None
 
 
-def saved_then_changed(storage: Storage, kind: Kind) -> None:
+def saved_then_changed_once(storage: Storage, kind: Kind) -> None:
     savepoint(storage, kind)
     upsert(storage, kind)
+
+
+def saved_then_changed(storage: Storage, kind: Kind) -> None:
+    saved_then_changed_once(storage, kind)
     delete(storage, kind)
 
 
@@ -278,7 +286,7 @@ ACTIONS = [
     Action("rollback of a dead rollback", heal, COW + MOR, before=rollback_died),
     Action("savepoint", savepoint, COW + MOR, redo=savepoint_again),
     Action("savepoint deletion", delete_savepoint, COW + MOR, before=savepoint),
-    Action("restore", restore, COW + MOR, before=saved_then_changed, redo=restore),
+    Action("restore", restore, COW + MOR, 3, saved_then_changed, redo=restore, passes=saved_then_changed_once),
     Action("metadata initialisation", make_metadata, WITHOUT),
     Action("index build", build_index, COW + MOR, redo=build_index),
     Action("upgrade to 8", upgrade_to(8), (COW[0], MOR[0]), redo=upgrade_to(8)),
@@ -331,29 +339,34 @@ def _counted() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Told:
-    """An action that nothing disturbs: the table it begins on, the rows before and after it, and its storage calls."""
+    """An action that nothing disturbs: the table it begins on, the rows before and after it (and on the way, where it
+    undoes commits one by one), and its storage calls.
+    """
 
     world: World
     before: Rows
     after: Rows
+    passed: tuple[Rows, ...]
     calls: tuple[Call, ...]
 
 
 @functools.cache
 def told(action: Action, kind: Kind) -> Told:
     world = prepared(kind, action.commits)
+    passed = () if action.passes is None else (rows_of(changed(world, action.passes, kind)),)
     if action.before is not None:
-        storage = loaded(world)
-        action.before(storage, kind)
-        world = stored(storage)
-        storage.forget()
+        world = stored(changed(world, action.before, kind))
     start = loaded(world)
     before = rows_of(start)
     counted = CountingStorage(start)
     action.run(counted, kind)
-    after = rows_of(start)
-    start.forget()
-    return Told(world, before, after, tuple(counted.calls))
+    return Told(world, before, rows_of(start), passed, tuple(counted.calls))
+
+
+def changed(world: World, change: Callable[[Storage, Kind], object], kind: Kind) -> Storage:
+    storage = loaded(world)
+    change(storage, kind)
+    return storage
 
 
 def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
@@ -377,7 +390,7 @@ def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
             assert error.remedy, f"{at}: {error!r}"
         if again is None and found == case.before:
             again = action.run
-    assert found in (case.before, case.after), at
+    assert found in (case.before, *case.passed, case.after), at
     try:
         if again is not None:
             again(storage, kind)

@@ -11,7 +11,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.errors import Invalid, Unsupported
+from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.handle import load_handle
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
@@ -348,3 +348,22 @@ def test_files_of_version_6_were_changed_when_their_instants_completed(tmp_path:
     after = {one.requested: one.completed for one in lake.table.timeline().completed()}
     assert {time: after[time] for time in before} == before
     assert lake.values() == {"a": "a2", "b": "a"}
+
+
+@pytest.mark.parametrize("unseen", [".compaction.requested", ".commit"])
+def test_an_upgrade_that_does_not_see_its_own_compaction_stops_and_undoes_nothing(unseen: str) -> None:
+    """A storage whose listings lag: to go on would take the completed compaction for one that died."""
+    whole = lake_of(9, "MERGE_ON_READ")
+    counted = CountingStorage(whole.storage)
+    change(whole, 6, counted)
+    from_call = next(call.n for call in counted.calls if call.op == "create" and call.path.endswith(unseen))
+    lake = lake_of(9, "MERGE_ON_READ")
+    with pytest.raises(Unavailable, match="does not list what the compaction .* has just written"):
+        change(lake, 6, CountingStorage(lake.storage, stale_from=from_call))
+    assert lake.table.config.table_version == 9
+    assert lake.values() == ROWS
+    lake.ensure_sound()
+    change(lake, 6)
+    again = reopened(lake, 6)
+    assert again.values() == ROWS
+    again.ensure_sound()
