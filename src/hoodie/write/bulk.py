@@ -17,12 +17,12 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.engine import Arrangement, Source, TaskId
-from hoodie.records import BaseFileWriter
 from hoodie.records.deletion import without_deleted
-from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, new_file_id
+from hoodie.spec import WriteStat, new_file_id
 from hoodie.write.file_task import Stamp, WriteTarget
 from hoodie.write.incoming import KEY, PARTITION, split_by_partition
 from hoodie.write.intake import Keying, key_rows
+from hoodie.write.new_base_file import NewBaseFile
 
 HELD_BYTES = 128 * 1024 * 1024
 FLUSH_BYTES = 8 * 1024 * 1024
@@ -68,18 +68,9 @@ class _OpenFile:
     """One base file being written."""
 
     def __init__(self, task: BulkTask, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
-        target = task.target
-        name = BaseFileName(file_id, task_id.token, target.instant, "parquet")
-        self._partition = partition
-        self._file_id = file_id
-        self._path = f"{partition}/{name.text}" if partition else name.text
-        self._started = target.env.monotonic()
-        self._env = target.env
-        target.storage.create(marker_path(target.instant, self._path, MarkerKind.CREATE), b"")
-        self._stamp = Stamp(target, task_id, partition, name.text, first)
-        self._writer = BaseFileWriter(
-            target.storage, self._path, target.file_schema, target.options, table_name=target.table_name
-        )
+        self._file = NewBaseFile(task.target, partition, file_id, task_id.token)
+        self._stamp = Stamp(task.target, task_id, partition, self._file.name, first)
+        self._writer = self._file.open(task.target.file_schema)
 
     def write(self, rows: pa.Table) -> int:
         """Bytes of the file so far."""
@@ -87,18 +78,7 @@ class _OpenFile:
         return self._writer.size_estimate()
 
     def close(self) -> WriteStat:
-        stats = self._writer.close()
-        return WriteStat(
-            file_id=self._file_id,
-            path=self._path,
-            prev_commit=NULL_COMMIT,
-            num_writes=stats.rows,
-            num_inserts=stats.rows,
-            total_write_bytes=stats.size_bytes,
-            file_size_bytes=stats.size_bytes,
-            partition_path=self._partition,
-            runtime=RuntimeStats(total_create_time_ms=int((self._env.monotonic() - self._started) * 1000)),
-        )
+        return self._file.stat(self._writer.close())
 
     def abort(self) -> None:
         self._writer.abort()

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
-from hoodie.spec import LogFileName, MarkerKind, marker_path
+from hoodie.spec import LogFileName, MarkerKind, marker_path, path_in
 from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema
 from hoodie.storage import OutputFile, Storage
 
@@ -51,7 +51,7 @@ class ChangeLog:
 
     @property
     def path(self) -> str:
-        return f"{self.partition}/{self.name.text}" if self.partition else self.name.text
+        return path_in(self.partition, self.name.text)
 
     def updated(self, before: pa.Table, after: pa.Table) -> None:
         """Row i of `after` took the place of row i of `before`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.env import Env
 from hoodie.index import Positions
-from hoodie.records import (
-    BaseFileOptions,
-    BaseFileWriter,
-    BaseFooter,
-    MergeRule,
-    iter_batches,
-    newer_wins,
-    read_footer,
-    with_meta,
-)
+from hoodie.records import MergeRule, iter_batches, newer_wins, read_footer, with_meta
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
-from hoodie.spec import NULL_COMMIT, BaseFileName, LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
-from hoodie.storage import Storage
+from hoodie.spec import LogFileName, WriteStat
+from hoodie.view import BaseFile
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging
 from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import KEY, PARTITION, RowsRef
+from hoodie.write.new_base_file import FileTarget, NewBaseFile
 
 COMMIT_TIME = "_hoodie_commit_time"
 SEQNO = "_hoodie_commit_seqno"
@@ -46,7 +37,7 @@ _META = (COMMIT_TIME, SEQNO, KEY, PARTITION, FILE_NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteTarget:
+class WriteTarget(FileTarget):
     """What all files of one write share.
 
     `schema` is the write schema (data columns); `dropped` names partition columns that are not stored in files.
@@ -54,16 +45,11 @@ class WriteTarget:
     text, its other operations NULL.
     """
 
-    storage: Storage
-    env: Env
-    instant: str
     schema: pa.Schema
     dropped: tuple[str, ...]
     populate_meta_fields: bool
     blank: str | None
-    table_name: str
     delete_marker: DeleteMarker | None
-    options: BaseFileOptions
     changes: ChangeLogging | None = None
 
     @property
@@ -75,7 +61,7 @@ class WriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One base file to write.
+    """One base file to write: the next version of `old`, or a new file group without one.
 
     `rows` are the incoming rows: first one for each entry of `update_rows`, then the inserts. `update_rows` are rows of
     the old base file, ascending; `drop_rows` are rows of it to remove whatever their content.
@@ -84,8 +70,7 @@ class FileTask:
     target: WriteTarget
     partition: str
     file_id: str
-    old_path: str | None
-    old_instant: str
+    old: BaseFile | None
     rows: RowsRef
     update_rows: Positions
     drop_rows: Positions
@@ -100,21 +85,17 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
         Corrupt: the old base file cannot be read.
         Unavailable: storage refused (disk full, permission).
     """
-    started = task.target.env.monotonic()
-    name = BaseFileName(task.file_id, task_id.token, task.target.instant, "parquet")
-    path = f"{task.partition}/{name.text}" if task.partition else name.text
-    old = task.old_path
-    kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
-    task.target.storage.create(marker_path(task.target.instant, path, kind), b"")
-    counts = _Counts()
+    target, old = task.target, task.old
+    file = NewBaseFile(target, task.partition, task.file_id, task_id.token, old)
     incoming = task.rows.load()
     updates, inserts = incoming.slice(0, len(task.update_rows)), incoming.slice(len(task.update_rows))
-    inserts = without_deleted(inserts, task.target.delete_marker)
-    footer = None if task.old_path is None else read_footer(task.target.storage, task.old_path)
-    stamp = Stamp(task.target, task_id, task.partition, name.text)
-    with _logged(task, task_id) as changes, _open_writer(task, path, footer, updates) as writer:
+    inserts = without_deleted(inserts, target.delete_marker)
+    inherit = None if old is None or _may_delete(task, updates) else read_footer(target.storage, old.path)
+    stamp = Stamp(target, task_id, task.partition, file.name)
+    with _logged(task, task_id) as changes, file.open(target.file_schema, inherit) as writer:
+        rewrite = _Rewrite(task, updates, stamp, changes)
         if old is not None:
-            for rows in _carried_over(task, old, updates, stamp, counts, changes):
+            for rows in rewrite.rows(old.path):
                 writer.write(rows, inherited=True)
         if inserts.num_rows:
             fresh = stamp.rows(inserts)
@@ -122,22 +103,12 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
             if changes is not None:
                 changes.inserted(fresh)
         cdc_stats = None if changes is None else changes.close()
-    written = writer.close()
-    took = int((task.target.env.monotonic() - started) * 1000)
-    return WriteStat(
-        file_id=task.file_id,
-        path=path,
-        prev_commit=NULL_COMMIT if old is None else task.old_instant,
-        prev_base_file=None if old is None else old.rsplit("/", 1)[-1],
-        num_writes=written.rows,
-        num_deletes=counts.deletes,
-        num_update_writes=counts.updates,
+    return replace(
+        file.stat(writer.close()),
+        num_deletes=rewrite.deleted,
+        num_update_writes=rewrite.updated,
         num_inserts=inserts.num_rows,
-        total_write_bytes=written.size_bytes,
-        file_size_bytes=written.size_bytes,
-        partition_path=task.partition,
         cdc_stats=cdc_stats,
-        runtime=RuntimeStats(total_create_time_ms=took) if old is None else RuntimeStats(total_upsert_time_ms=took),
     )
 
 
@@ -145,7 +116,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
 def _logged(task: FileTask, task_id: TaskId) -> Iterator[ChangeLog | None]:
     """The change log of a rewrite in a table that has them."""
     target = task.target
-    if target.changes is None or task.old_path is None:
+    if target.changes is None or task.old is None:
         yield None
         return
     name = LogFileName(task.file_id, target.instant, 1, task_id.token, SUFFIX)
@@ -156,12 +127,6 @@ def _logged(task: FileTask, task_id: TaskId) -> Iterator[ChangeLog | None]:
     except BaseException:
         changes.abort()
         raise
-
-
-@dataclass(slots=True)
-class _Counts:
-    updates: int = 0
-    deletes: int = 0
 
 
 class Stamp:
@@ -202,59 +167,57 @@ class Stamp:
         return pa.repeat(pa.scalar(self._file_name, pa.string()), count)
 
 
-def _carried_over(  # noqa: PLR0917
-    task: FileTask, old_path: str, updates: pa.Table, stamp: Stamp, counts: _Counts, changes: ChangeLog | None
-) -> Iterator[pa.Table]:
-    schema = task.target.file_schema
-    first = 0
-    for batch in iter_batches(task.target.storage, old_path, schema=schema):
-        size = batch.num_rows
-        stored = pa.Table.from_batches([batch])
-        at, matching = _within(task.update_rows, first, size)
-        drop, _ = _within(task.drop_rows, first, size)
-        rows = updates.slice(matching.start, len(at))
-        yield _merge_batch(task, stored, rows, at, drop, stamp, counts, changes)
-        first += size
+@dataclass(slots=True)
+class _Rewrite:
+    """The rows of the old base file as the new one has them, and how many of them were updated and deleted."""
 
+    task: FileTask
+    updates: pa.Table
+    stamp: Stamp
+    changes: ChangeLog | None
+    updated: int = 0
+    deleted: int = 0
 
-def _merge_batch(  # noqa: PLR0917
-    task: FileTask,
-    stored: pa.Table,
-    rows: pa.Table,
-    at: Positions,
-    drop: Positions,
-    stamp: Stamp,
-    counts: _Counts,
-    changes: ChangeLog | None,
-) -> pa.Table:
-    gone = drop
-    if len(at):
-        deleted = is_deleted(rows, task.target.delete_marker)
-        wins = _wins(task, rows, stored, at, deleted)
-        deleted &= wins
-        replaced = wins & ~deleted
-        gone = np.concatenate([drop, at[deleted]])
-        counts.updates += int(replaced.sum())
-        if replaced.all():
-            fresh = stamp.rows(rows)
-        else:
-            fresh = stamp.rows(rows.filter(pa.array(replaced)))
-            at = at[replaced]
-    counts.deletes += len(gone)
-    if changes is not None:
-        changes.deleted(stored.take(pa.array(gone)))
+    def rows(self, old_path: str) -> Iterator[pa.Table]:
+        """Batch by batch what is left of the old file."""
+        task, first = self.task, 0
+        for batch in iter_batches(task.target.storage, old_path, schema=task.target.file_schema):
+            at, matching = _within(task.update_rows, first, batch.num_rows)
+            drop, _ = _within(task.drop_rows, first, batch.num_rows)
+            rows = self.updates.slice(matching.start, len(at))
+            yield self._merged(pa.Table.from_batches([batch]), rows, at, drop)
+            first += batch.num_rows
+
+    def _merged(self, stored: pa.Table, rows: pa.Table, at: Positions, drop: Positions) -> pa.Table:
+        """`stored` without the rows to `drop`, and with the incoming `rows` where they win against those `at` them."""
+        target, gone = self.task.target, drop
         if len(at):
-            changes.updated(stored.take(pa.array(at)), fresh)
-    if task.target.populate_meta_fields:
-        place = stored.schema.get_field_index(FILE_NAME)
-        stored = stored.set_column(place, stored.schema.field(place), stamp.file_names(stored.num_rows))
-    if len(at):
-        stored = _replace(stored, at, fresh)
-    if len(gone):
-        keep = np.ones(stored.num_rows, dtype=bool)
-        keep[gone] = False
-        stored = stored.filter(pa.array(keep))
-    return stored
+            deleted = is_deleted(rows, target.delete_marker)
+            wins = _wins(self.task, rows, stored, at, deleted)
+            deleted &= wins
+            replaced = wins & ~deleted
+            gone = np.concatenate([drop, at[deleted]])
+            self.updated += int(replaced.sum())
+            if replaced.all():
+                fresh = self.stamp.rows(rows)
+            else:
+                fresh = self.stamp.rows(rows.filter(pa.array(replaced)))
+                at = at[replaced]
+        self.deleted += len(gone)
+        if self.changes is not None:
+            self.changes.deleted(stored.take(pa.array(gone)))
+            if len(at):
+                self.changes.updated(stored.take(pa.array(at)), fresh)
+        if target.populate_meta_fields:
+            place = stored.schema.get_field_index(FILE_NAME)
+            stored = stored.set_column(place, stored.schema.field(place), self.stamp.file_names(stored.num_rows))
+        if len(at):
+            stored = _replace(stored, at, fresh)
+        if len(gone):
+            keep = np.ones(stored.num_rows, dtype=bool)
+            keep[gone] = False
+            stored = stored.filter(pa.array(keep))
+        return stored
 
 
 def _wins(task: FileTask, rows: pa.Table, stored: pa.Table, at: Positions, deleted: Any) -> Any:
@@ -278,11 +241,6 @@ def _within(rows: Positions, first: int, size: int) -> tuple[Positions, slice]:
     return rows[low:high] - first, slice(int(low), int(high))
 
 
-def _open_writer(task: FileTask, path: str, footer: BaseFooter | None, updates: pa.Table) -> BaseFileWriter:
-    """A writer that inherits the old key footer when no key can have left the file."""
-    target = task.target
-    may_delete = len(task.drop_rows) > 0 or bool(is_deleted(updates, target.delete_marker).any())
-    inherit = None if may_delete else footer
-    return BaseFileWriter(
-        target.storage, path, target.file_schema, target.options, table_name=target.table_name, inherit=inherit
-    )
+def _may_delete(task: FileTask, updates: pa.Table) -> bool:
+    """Whether a key may leave the file: then the old key footer does not hold for the new file."""
+    return len(task.drop_rows) > 0 or bool(is_deleted(updates, task.target.delete_marker).any())

@@ -12,10 +12,10 @@ Pure. Grammar: `docs/format/file-names.md`; which slice a file then belongs to: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie.spec import InstantTime, Slicing
+from hoodie.spec import InstantTime, Slicing, WriteStat, path_in
 from hoodie.view import FileSlice, GroupId, View
 
 Compactions = Mapping[GroupId, InstantTime]
@@ -36,6 +36,21 @@ class LogPlace:
     base_file: str = ""
     log_files: tuple[str, ...] = ()
     base_instant: InstantTime | None = None
+
+    def stat(self, partition: str, names: Sequence[str], size_bytes: int) -> WriteStat:
+        """What is so of every log file: of the last of `names`, the files that one task has written here."""
+        return WriteStat(
+            file_id=self.file_id,
+            path=path_in(partition, names[-1]),
+            prev_commit=self.prev_commit,
+            total_write_bytes=size_bytes,
+            file_size_bytes=size_bytes,
+            partition_path=partition,
+            log_version=self.version + len(names) - 1,
+            log_offset=0,
+            base_file=self.base_file,
+            log_files=(*self.log_files, *names),
+        )
 
 
 def pending_compactions(view: View) -> Compactions:

@@ -15,7 +15,7 @@ No row becomes a Python object. It does not know which rows win: readers merge. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -38,7 +38,7 @@ from hoodie.logs import (
 )
 from hoodie.records import to_avro
 from hoodie.records.deletion import is_deleted
-from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
+from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, path_in
 from hoodie.storage import OutputFile
 from hoodie.write.combine import ordering_values
 from hoodie.write.file_task import Stamp, WriteTarget
@@ -291,8 +291,9 @@ class _LogFiles:
         self._counts = _Counts()
         version = place.version + len(self._names)
         self._names.append(LogFileName(place.file_id, place.instant, version, self.task_id.token).text)
-        target.storage.create(marker_path(target.instant, self._path, self.task.log.marker), b"")
-        return target.storage.open_output(self._path)
+        path = path_in(self.task.partition, self._names[-1])
+        target.storage.create(marker_path(target.instant, path, self.task.log.marker), b"")
+        return target.storage.open_output(path)
 
     def _end(self) -> None:
         assert self._file is not None
@@ -302,26 +303,12 @@ class _LogFiles:
         place, counts = self.task.place, self._counts
         took = int((self.task.target.env.monotonic() - self._started) * 1000)
         self._stats.append(
-            WriteStat(
-                file_id=place.file_id,
-                path=self._path,
-                prev_commit=place.prev_commit,
+            replace(
+                place.stat(self.task.partition, self._names, size),
                 num_writes=counts.writes,
                 num_deletes=counts.deletes,
                 num_update_writes=counts.updates,
                 num_inserts=counts.inserts,
-                total_write_bytes=size,
-                file_size_bytes=size,
-                partition_path=self.task.partition,
                 runtime=RuntimeStats(total_upsert_time_ms=took),
-                log_version=place.version + len(self._stats),
-                log_offset=0,
-                base_file=place.base_file,
-                log_files=(*place.log_files, *self._names),
             )
         )
-
-    @property
-    def _path(self) -> str:
-        name = self._names[-1]
-        return f"{self.task.partition}/{name}" if self.task.partition else name

@@ -325,13 +325,11 @@ def _tasks(
 
 
 def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: PlannedFile) -> FileTask:
-    old = file.slice.base if file.slice is not None else None
     return FileTask(
         target=target,
         partition=file.partition,
         file_id=_file_id(write, file),
-        old_path=None if old is None else old.path,
-        old_instant="" if old is None else old.name.instant,
+        old=None if file.slice is None else file.slice.base,
         rows=_rows_of(incoming, file),
         update_rows=file.update_rows,
         drop_rows=file.drop_rows,

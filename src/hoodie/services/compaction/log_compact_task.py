@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -36,8 +36,8 @@ from hoodie.read import OpenSlice, SliceRead
 from hoodie.read.slice_read import BlockChoice
 from hoodie.records import FILE_NAME_FIELD, to_avro
 from hoodie.records.ordering import Positions
-from hoodie.services.compaction.task import CompactTarget
-from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
+from hoodie.services.compaction.task import CompactTarget, with_log_facts
+from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, path_in
 from hoodie.storage import Storage
 from hoodie.view import LogFile
 from hoodie.write.log_place import LogPlace
@@ -90,7 +90,7 @@ def compact_log(task_id: TaskId, task: LogCompactTask) -> WriteStat:
     target, part, place = task.target, task.part, task.place
     started = target.env.monotonic()
     name = LogFileName(place.file_id, place.instant, place.version, target.token(task_id)).text
-    path = f"{part.partition}/{name}" if part.partition else name
+    path = path_in(part.partition, name)
     target.storage.create(marker_path(target.instant, path, task.form.marker), b"")
     rows = deletes = 0
     with target.slices(part, None).opened(part) as merge, target.storage.open_output(path) as file:
@@ -100,32 +100,14 @@ def compact_log(task_id: TaskId, task: LogCompactTask) -> WriteStat:
             rows += its_rows
             deletes += its_deletes
         size = file.tell()
-    found = merge.counts
-    scan_ms = int((scanned - started) * 1000)
-    return WriteStat(
-        file_id=part.file_id,
-        path=path,
-        prev_commit=place.prev_commit,
+    stat = replace(
+        place.stat(part.partition, (name,), size),
         num_writes=rows,
         num_deletes=deletes,
         num_update_writes=rows,
-        total_write_bytes=size,
-        file_size_bytes=size,
-        partition_path=part.partition,
-        runtime=RuntimeStats(scan_ms, int((target.env.monotonic() - started) * 1000)),
-        log_version=place.version,
-        log_offset=0,
-        base_file=place.base_file,
-        log_files=(*place.log_files, name),
-        total_log_records=found.rows,
-        total_log_files_compacted=len(part.logs),
-        total_log_size_compacted=sum(log.size_bytes for log in part.logs),
-        total_log_read_time_ms=scan_ms,
-        total_updated_records_compacted=rows + deletes,
-        total_log_blocks=found.blocks,
-        total_corrupt_log_blocks=found.corrupt_blocks,
-        total_rollback_blocks=found.rollback_blocks,
+        runtime=RuntimeStats(int((scanned - started) * 1000), int((target.env.monotonic() - started) * 1000)),
     )
+    return with_log_facts(stat, merge)
 
 
 def _blocks(storage: Storage, logs: Sequence[LogFile], choice: BlockChoice) -> tuple[LogBlock, ...]:

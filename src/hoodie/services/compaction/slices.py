@@ -104,7 +104,7 @@ def slice_target(
         schema=stored,
         populate_meta_fields=config.populate_meta_fields,
         table_name=config.name,
-        base_file=options.base_file,
+        options=options.base_file,
         merge=merge,
         ids=facts.ids,
         batch_rows=read.batch_rows,

@@ -13,46 +13,38 @@ No row becomes a Python object.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from hoodie.engine import TaskId
-from hoodie.env import Env
 from hoodie.logs import read_blocks
 from hoodie.read import MergedSlices, MergePlan, OpenSlice, SliceRead
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
     OPERATION_FIELD,
-    BaseFileOptions,
-    BaseFileWriter,
     BaseFooter,
     ColumnIds,
     read_footer,
     with_meta,
 )
-from hoodie.spec import NULL_COMMIT, BaseFileName, InstantTime, MarkerKind, RuntimeStats, WriteStat, marker_path
-from hoodie.storage import Storage
+from hoodie.spec import RuntimeStats, WriteStat
+from hoodie.write.new_base_file import FileTarget, NewBaseFile
 
 _FEW_DELETES: Final = 8
 """A footer is inherited while the log deletes less than one of so many rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompactTarget:
+class CompactTarget(FileTarget):
     """What all tasks of a compaction share. `schema` has the stored data columns; `attempt` is where the attempt
     numbers of this run begin: two runs of one plan never give a file the same name.
     """
 
-    storage: Storage
-    env: Env
-    instant: InstantTime
     schema: pa.Schema
     populate_meta_fields: bool
-    table_name: str
-    base_file: BaseFileOptions
     merge: MergePlan
     ids: ColumnIds | None
     batch_rows: int
@@ -101,48 +93,39 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
         Unavailable: storage refused, or there is no room for what does not fit in memory.
     """
     target, part = task.target, task.part
-    started = target.env.monotonic()
-    name = BaseFileName(part.file_id, target.token(task_id), target.instant, "parquet")
-    path = f"{part.partition}/{name.text}" if part.partition else name.text
-    kind = MarkerKind.CREATE if part.base is None else MarkerKind.MERGE
-    target.storage.create(marker_path(target.instant, path, kind), b"")
+    file = NewBaseFile(target, part.partition, part.file_id, target.token(task_id), part.base)
     footer = None if part.base is None else read_footer(target.storage, part.base.path)
     counts = _Counts()
     with target.slices(part, footer).opened(part) as merge:
-        scanned = target.env.monotonic()
+        scan_ms = file.milliseconds
         schema = _file_schema(target, merge)
-        inherit = footer if _keeps_most_keys(merge, footer) else None
-        with BaseFileWriter(
-            target.storage, path, schema, target.base_file, table_name=target.table_name, inherit=inherit
-        ) as writer:
-            for rows, of_base in _rows(merge, schema, name.text, counts):
+        with file.open(schema, footer if _keeps_most_keys(merge, footer) else None) as writer:
+            for rows, of_base in _rows(merge, schema, file.name, counts):
                 writer.write(rows, inherited=of_base)
         written = writer.close()
-    found = merge.counts
-    took = target.env.monotonic()
-    return WriteStat(
-        file_id=part.file_id,
-        path=path,
-        prev_commit=NULL_COMMIT if part.base is None else part.base.name.instant,
-        prev_base_file=None if part.base is None else part.base.name.text,
-        num_writes=written.rows,
+    stat = replace(
+        file.stat(written),
         num_deletes=counts.deletes,
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
-        total_write_bytes=written.size_bytes,
-        file_size_bytes=written.size_bytes,
-        partition_path=part.partition,
-        runtime=RuntimeStats(
-            total_scan_time_ms=int((scanned - started) * 1000), total_upsert_time_ms=int((took - started) * 1000)
-        ),
-        total_log_records=found.rows,
+        runtime=RuntimeStats(total_scan_time_ms=scan_ms, total_upsert_time_ms=file.milliseconds),
+    )
+    return with_log_facts(stat, merge)
+
+
+def with_log_facts(stat: WriteStat, merge: OpenSlice) -> WriteStat:
+    """`stat` with what was read of the log of the slice."""
+    part, read = merge.part, merge.counts
+    return replace(
+        stat,
+        total_log_records=read.rows,
         total_log_files_compacted=len(part.logs),
         total_log_size_compacted=sum(log.size_bytes for log in part.logs),
-        total_log_read_time_ms=int((scanned - started) * 1000),
-        total_updated_records_compacted=counts.updates + counts.deletes + counts.inserts,
-        total_log_blocks=found.blocks,
-        total_corrupt_log_blocks=found.corrupt_blocks,
-        total_rollback_blocks=found.rollback_blocks,
+        total_log_read_time_ms=0 if stat.runtime is None else stat.runtime.total_scan_time_ms,
+        total_updated_records_compacted=stat.num_update_writes + stat.num_deletes + stat.num_inserts,
+        total_log_blocks=read.blocks,
+        total_corrupt_log_blocks=read.corrupt_blocks,
+        total_rollback_blocks=read.rollback_blocks,
     )
 
 

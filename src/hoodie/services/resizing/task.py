@@ -15,9 +15,10 @@ import pyarrow as pa
 from hoodie.engine import TaskId
 from hoodie.index import HashRing
 from hoodie.read import SliceRead
-from hoodie.records import FILE_NAME_FIELD, KEY_FIELD, BaseFileWriter, with_meta
+from hoodie.records import FILE_NAME_FIELD, KEY_FIELD, with_meta
 from hoodie.services.compaction.task import CompactTarget
-from hoodie.spec import NULL_COMMIT, BaseFileName, MarkerKind, RuntimeStats, WriteStat, marker_path
+from hoodie.spec import WriteStat
+from hoodie.write.new_base_file import NewBaseFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,35 +56,17 @@ class _ChildFile:
     """The base file of one child node."""
 
     def __init__(self, task: ResizeTask, task_id: TaskId, partition: str, file_id: str) -> None:
-        target = task.target
-        self._env, self._started = target.env, target.env.monotonic()
-        self._partition, self._file_id = partition, file_id
-        self._name = BaseFileName(file_id, target.token(task_id), target.instant, "parquet").text
-        self._path = f"{partition}/{self._name}" if partition else self._name
-        self._schema = with_meta(target.schema)
-        target.storage.create(marker_path(target.instant, self._path, MarkerKind.CREATE), b"")
-        self._writer = BaseFileWriter(
-            target.storage, self._path, self._schema, target.base_file, table_name=target.table_name
-        )
+        self._schema = with_meta(task.target.schema)
+        self._file = NewBaseFile(task.target, partition, file_id, task.target.token(task_id))
+        self._writer = self._file.open(self._schema)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        named = pa.repeat(pa.scalar(self._name, pa.string()), rows.num_rows)
+        named = pa.repeat(pa.scalar(self._file.name, pa.string()), rows.num_rows)
         columns = [named if name == FILE_NAME_FIELD else rows.column(name) for name in self._schema.names]
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
 
     def close(self) -> WriteStat:
-        written = self._writer.close()
-        return WriteStat(
-            file_id=self._file_id,
-            path=self._path,
-            prev_commit=NULL_COMMIT,
-            num_writes=written.rows,
-            num_inserts=written.rows,
-            total_write_bytes=written.size_bytes,
-            file_size_bytes=written.size_bytes,
-            partition_path=self._partition,
-            runtime=RuntimeStats(total_create_time_ms=int((self._env.monotonic() - self._started) * 1000)),
-        )
+        return self._file.stat(self._writer.close())
 
     def abort(self) -> None:
         self._writer.abort()
