@@ -21,6 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.spec.gunzip import gunzip, gunzip_pieces
 
 _GZIP_WINDOW: Final = 31  # zlib's way to ask for the gzip container
 _PIECE_BYTES: Final = 32 * 1024
@@ -78,19 +79,7 @@ def decompress_pieces(codec: Codec, data: memoryview, size_bytes: int) -> Iterat
     if codec is not Codec.GZ:
         yield decompress(codec, data, size_bytes)
         return
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
-    left = size_bytes
-    for at in range(0, len(data), _PIECE_BYTES):
-        try:
-            piece = inflater.decompress(data[at : at + _PIECE_BYTES], left + 1)
-        except zlib.error as error:
-            raise ValueError(str(error)) from error
-        left -= len(piece)
-        if left < 0:
-            raise ValueError(f"more than {size_bytes} bytes came out of it")
-        yield piece
-    if left or not inflater.eof:
-        raise ValueError(f"the gzip stream goes on or is cut short; {left} bytes are missing")
+    yield from gunzip_pieces((data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)), size_bytes)
 
 
 def compress(codec: Codec, content: bytes | memoryview, level: int) -> bytes:
@@ -112,17 +101,6 @@ def compress(codec: Codec, content: bytes | memoryview, level: int) -> bytes:
 def _stored(data: memoryview, size_bytes: int) -> bytes:
     del size_bytes
     return bytes(data)
-
-
-def _gunzip(data: memoryview, size_bytes: int) -> bytes:
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        content = inflater.decompress(data, size_bytes + 1)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if not inflater.eof:
-        raise ValueError("the gzip stream goes on or is cut short")
-    return content
 
 
 def _bunzip2(data: memoryview, size_bytes: int) -> bytes:
@@ -217,7 +195,7 @@ def _lz4_length(chunk: memoryview, nibble: int, at: int) -> tuple[int, int]:
 
 
 _DECOMPRESSORS: Final[dict[Codec, Callable[[memoryview, int], bytes]]] = {
-    Codec.GZ: _gunzip,
+    Codec.GZ: gunzip,
     Codec.NONE: _stored,
     Codec.SNAPPY: lambda data, size: _unframe(data, size, _unsnappy),
     Codec.LZ4: lambda data, size: _unframe(data, size, _unlz4),

@@ -4,7 +4,8 @@
    (column index). Arrow's Python reader does not tell them, so the footer is read as Thrift here.
 2. Only flat columns are known: there a page's values are its rows.
 3. Some pages of a chunk, its dictionary before them and a footer for just them are a parquet file of their own:
-   `file_of_pages`. Any reader decodes that, whatever the codec, the encoding and the type.
+   `file_of_pages`. Any reader decodes that, whatever the codec, the encoding and the type. Gzip, the default of Hudi
+   and most of the time it takes, is taken off here.
 4. Whatever is missing or odd makes the chunk unknown. Then the file is read without its indexes, and damage is found by
    those who decode it.
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.records import thrift
+from hoodie.records.gzip_pages import unpacked_pages
 from hoodie.records.thrift import Field, Listed, NoThrift, Struct, encode_struct, parse_struct
 
 Rows = npt.NDArray[np.int64]
@@ -38,6 +40,7 @@ _FRONT_BYTES: Final = 64 * 1024
 _SCHEMA: Final = 2
 _ROW_GROUPS: Final = 4
 _INT32, _INT64, _BYTE_ARRAY = 1, 2, 6
+_CODEC, _UNCOMPRESSED, _GZIP = 4, 0, 2
 _STORED_TYPES: Final = {
     (_BYTE_ARRAY, 0): pa.string(),
     (_INT32, None): pa.int32(),
@@ -172,28 +175,37 @@ def file_of_pages(read_into: ReadInto, chunk: ChunkPages, pages: Sequence[int]) 
         (chunk.offsets[first], chunk.offsets[last] + chunk.sizes[last] - chunk.offsets[first])
         for first, last in _runs(chunk, pages)
     ]
-    pieces = runs if chunk.dictionary is None else [chunk.dictionary, *runs]
-    data_bytes = sum(length for _, length in pieces)
+    codec: int = chunk.meta[_CODEC].value
+    dictionary = _read_pages(read_into, [] if chunk.dictionary is None else [chunk.dictionary])
+    data = _read_pages(read_into, runs)
+    parts: tuple[Sequence[bytes | memoryview], Sequence[bytes | memoryview]] = [dictionary], [data]
+    if codec == _GZIP:
+        plain_dictionary, plain_data = unpacked_pages(dictionary), unpacked_pages(data)
+        if plain_dictionary is not None and plain_data is not None:
+            codec, parts = _UNCOMPRESSED, (plain_dictionary, plain_data)
     rows = int(sum(chunk.first_rows[at + 1] - chunk.first_rows[at] for at in pages))
-    footer = _footer_of_pages(chunk, rows, data_bytes)
+    dictionary_bytes, data_bytes = (sum(map(len, some)) for some in parts)
+    footer = _footer_of_pages(chunk, rows, dictionary_bytes, dictionary_bytes + data_bytes, codec)
     end = footer + len(footer).to_bytes(4, "little") + MAGIC
-    made = pa.allocate_buffer(len(MAGIC) + data_bytes + len(end))
-    into = memoryview(made).cast("B")
-    into[: len(MAGIC)] = MAGIC
-    place = len(MAGIC)
-    for start, length in pieces:
+    return pa.py_buffer(b"".join([MAGIC, *parts[0], *parts[1], end]))
+
+
+def _read_pages(read_into: ReadInto, runs: Sequence[tuple[int, int]]) -> memoryview:
+    """The bytes of runs of pages, one behind the other."""
+    into = memoryview(bytearray(sum(length for _, length in runs)))
+    place = 0
+    for start, length in runs:
         read_into(start, into[place : place + length])
         place += length
-    into[place:] = end
-    return made
+    return into
 
 
-def _footer_of_pages(chunk: ChunkPages, rows: int, data_bytes: int) -> bytes:
-    dictionary_bytes = 0 if chunk.dictionary is None else chunk.dictionary[1]
+def _footer_of_pages(chunk: ChunkPages, rows: int, dictionary_bytes: int, data_bytes: int, codec: int) -> bytes:
     where = {9: len(MAGIC) + dictionary_bytes} | ({11: len(MAGIC)} if dictionary_bytes else {})
     counts = {5: rows, 6: max(data_bytes, chunk.meta[6].value), 7: data_bytes}
-    meta = {number: field for number, field in chunk.meta.items() if number in (1, 2, 3, 4)}
+    meta = {number: field for number, field in chunk.meta.items() if number in (1, 2, 3)}
     meta |= {number: Field(thrift.I64, value) for number, value in (counts | where).items()}
+    meta[_CODEC] = Field(thrift.I32, codec)
     column = {2: Field(thrift.I64, 0), 3: Field(thrift.STRUCT, meta)}
     group = {
         1: Field(thrift.LIST, Listed(thrift.STRUCT, [column])),

@@ -67,6 +67,18 @@ def parse_struct(data: bytes, last: int = 0) -> Struct:
         raise NoThrift("cut short") from error
 
 
+def parse_struct_at(data: bytes | memoryview, at: int) -> tuple[Struct, int]:
+    """The struct that begins at a place of `data`, and where it ends.
+
+    Raises:
+        NoThrift: it is none, or cut short.
+    """
+    try:
+        return _struct(data, at, 0)
+    except (IndexError, struct.error) as error:
+        raise NoThrift("cut short") from error
+
+
 def encode_struct(fields: Struct) -> bytes:
     """The bytes of a struct."""
     out = bytearray()
@@ -74,7 +86,7 @@ def encode_struct(fields: Struct) -> bytes:
     return bytes(out)
 
 
-def _struct(data: bytes, at: int, depth: int, last: int = 0) -> tuple[Struct, int]:
+def _struct(data: bytes | memoryview, at: int, depth: int, last: int = 0) -> tuple[Struct, int]:
     """A struct and where it ends. Footers have thousands of values, so numbers of one byte are read in place."""
     if depth > _MOST_DEPTH:
         raise NoThrift("too deep")
@@ -104,7 +116,7 @@ def _struct(data: bytes, at: int, depth: int, last: int = 0) -> tuple[Struct, in
     return found, at
 
 
-def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
     """A value and where it ends."""
     if kind in (I16, I32, I64):
         return _signed(data, at)
@@ -124,7 +136,7 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     raise NoThrift(f"kind {kind}")
 
 
-def _list(data: bytes, at: int, depth: int) -> tuple[Listed, int]:
+def _list(data: bytes | memoryview, at: int, depth: int) -> tuple[Listed, int]:
     head = data[at]
     count, kind = head >> 4, head & 0x0F
     at += 1
@@ -139,7 +151,7 @@ def _list(data: bytes, at: int, depth: int) -> tuple[Listed, int]:
     return Listed(kind, values), at
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _unsigned(data: bytes | memoryview, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = data[at]
@@ -152,7 +164,7 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
             raise NoThrift("a number of more than 64 bits")
 
 
-def _signed(data: bytes, at: int) -> tuple[int, int]:
+def _signed(data: bytes | memoryview, at: int) -> tuple[int, int]:
     number, at = _unsigned(data, at)
     return (number >> 1) ^ -(number & 1), at
 

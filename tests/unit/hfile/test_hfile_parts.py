@@ -76,7 +76,7 @@ def test_codec_refuses_what_is_cut_short(codec: Codec) -> None:
 
 def test_gzip_bomb_ends_one_byte_after_the_promised_size() -> None:
     bomb = zlib.compress(bytes(100_000_000), wbits=31)
-    with pytest.raises(ValueError, match="goes on"):
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
         decompress(Codec.GZ, memoryview(bomb), 1000)
 
 

@@ -175,9 +175,10 @@ def test_conditions_are_joined_by_and_and_or() -> None:
         assert got.equals(rows.filter(expression).drop_columns(["nested"]))
 
 
-def test_damaged_files_give_their_rows_or_say_that_they_are_damaged() -> None:
+@pytest.mark.parametrize("codec", ["snappy", "gzip"])
+def test_damaged_files_give_their_rows_or_say_that_they_are_damaged(codec: str) -> None:
     rows = table(KEYS).select(["key", "number"])
-    data = written(rows, use_dictionary=False)
+    data = written(rows, use_dictionary=False, compression=codec)
     test = Comparison("key", "=", pa.array([KEYS[12_345]]))
     chance = random.Random(3)
     footer_at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

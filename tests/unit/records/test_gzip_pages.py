@@ -1,0 +1,75 @@
+"""Pages without their gzip: the same values, and None for whatever is not known or damaged."""
+
+from __future__ import annotations
+
+import io
+import zlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.records.gzip_pages import unpacked_pages
+from hoodie.records.thrift import parse_struct_at
+from hoodie.spec.gunzip import gunzip
+
+ROWS = pa.table({"n": pa.array(range(1000), pa.int64())})
+TEXT = b"keys that lie together " * 40
+
+
+def pages_of(**options: object) -> bytes:
+    """The pages of the only column of a small file."""
+    sink = io.BytesIO()
+    pq.write_table(ROWS, sink, **{"compression": "gzip", "data_page_size": 1000, "write_batch_size": 100} | options)
+    column = pq.ParquetFile(sink).metadata.row_group(0).column(0)
+    start = column.dictionary_page_offset or column.data_page_offset
+    return sink.getvalue()[start : start + column.total_compressed_size]
+
+
+@pytest.mark.parametrize(
+    "options", [{"use_dictionary": True}, {"use_dictionary": False}, {"write_page_checksum": True}]
+)
+def test_headers_tell_the_new_size_and_no_checksum(options: dict[str, object]) -> None:
+    parts = unpacked_pages(memoryview(pages_of(**options)))
+    assert parts is not None
+    assert len(parts) > 2
+    for encoded, content in zip(parts[::2], parts[1::2], strict=True):
+        header, end = parse_struct_at(encoded, 0)
+        assert end == len(encoded)
+        assert header[2].value == header[3].value == len(content)
+        assert 4 not in header
+
+
+@pytest.mark.parametrize("pages", [pages_of(data_page_version="2.0"), pages_of(compression="snappy"), b"\x15", b"\xff"])
+def test_other_pages_are_left_to_arrow(pages: bytes) -> None:
+    assert unpacked_pages(memoryview(pages)) is None
+
+
+def test_a_cut_is_seen() -> None:
+    pages = pages_of(use_dictionary=False)
+    whole = unpacked_pages(memoryview(pages))
+    assert whole is not None
+    for length in range(1, len(pages)):
+        parts = unpacked_pages(memoryview(pages)[:length])
+        assert parts is None or parts == whole[: len(parts)]
+        assert parts is None or len(parts) < len(whole)
+
+
+def test_every_damage_of_a_stream_is_seen_or_harmless() -> None:
+    stream = zlib.compress(TEXT, wbits=31)
+    assert gunzip(stream, len(TEXT)) == TEXT
+    refused = 0
+    for bit in range(8 * len(stream)):
+        damaged = bytearray(stream)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            assert gunzip(bytes(damaged), len(TEXT)) == TEXT
+        except ValueError:
+            refused += 1
+    assert refused > 8 * (len(stream) - 10)
+
+
+@pytest.mark.parametrize("size", [0, len(TEXT) - 1, len(TEXT) + 1])
+def test_another_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError):
+        gunzip(zlib.compress(TEXT, wbits=31), size)
