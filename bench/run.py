@@ -173,9 +173,17 @@ def service_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any
         ("clean_archive", {"step": "clean_and_archive", "folder": str(tables / "many_commits")}),
         ("clean_2000", {"step": "part", "half": "clean_2000"}),
         ("archive_2000", {"step": "part", "half": "archive_2000"}),
+        ("index_keys", {"step": "index_keys", "folder": str(tables / "many_keys")}),
     ]
-    if kind.name == "ours":  # Hudi makes an index of a table with a metadata table only, which this copy has not
-        steps += [("index_keys", {"step": "index_keys", "folder": str(tables / "many_keys")})]
+    if kind.name == "ours":
+        steps += [
+            ("replace_ids", {"step": "replace_metadata", "with_stats": False, "repeat": 10}),
+            ("replace_encode", {"step": "part", "half": "encode"}),
+            ("replace_decode", {"step": "part", "half": "decode"}),
+            ("replace_stats", {"step": "replace_metadata", "with_stats": True, "repeat": 3}),
+            ("replace_stats_encode", {"step": "part", "half": "encode"}),
+            ("replace_stats_decode", {"step": "part", "half": "decode"}),
+        ]
     return steps
 
 

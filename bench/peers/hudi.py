@@ -45,6 +45,10 @@ class Hudi(HudiFormat):
         self._register(table)
         self._call("archive_commits(table => 'called', min_commits => 20, max_commits => 30, retain_commits => 10)")
 
+    def make_record_index(self, table: str) -> None:
+        self._register(table)
+        self.spark.sql("CREATE INDEX record_index ON called (id)")
+
     def make_merge_on_read(self, folder: str, blocks: str) -> dict[str, Any]:
         """Lineitem as a merge-on-read table with the 10 % change in log files of Avro or Parquet blocks."""
         table = f"{folder}/merge_on_read_{blocks}"

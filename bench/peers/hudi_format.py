@@ -108,13 +108,11 @@ class HudiFormat(SparkPeer):
         return {"seconds": self.parts[half]}
 
     def index_keys(self, folder: str) -> dict[str, Any]:
-        """A record index for a copy of a table that has none."""
+        """A record index for a copy of a table whose metadata table has all but that."""
         table = self.inputs.table("indexed")
-        shutil.copytree(folder, table, ignore=shutil.ignore_patterns("metadata", ".index_defs"))
+        shutil.copytree(folder, table, ignore=shutil.ignore_patterns("record_index", ".index_defs"))
         properties = Path(table, ".hoodie", "hoodie.properties")
-        text = properties.read_text()
-        kept = [line for line in text.splitlines() if "metadata.partitions" not in line and "index.defs" not in line]
-        properties.write_text("\n".join(kept) + "\n")
+        properties.write_text("".join(map(_without_record_index, properties.read_text().splitlines(keepends=True))))
         properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
         seconds, _ = timed(lambda: self.make_record_index(table))
         found = self.look_up(table, [many_key(number * MANY_KEYS_STEP) for number in range(10)])
@@ -148,3 +146,13 @@ class HudiFormat(SparkPeer):
             WRITE + "operation": operation,
         }
         source.write.format("hudi").options(**options).mode(mode).save(table)
+
+
+def _without_record_index(line: str) -> str:
+    """The same line of table properties with no trace of a record index."""
+    name, _, value = line.partition("=")
+    if "index.defs" in name:
+        return ""
+    if not name.startswith("hoodie.table.metadata.partitions"):
+        return line
+    return f"{name}={','.join(part for part in value.strip().split(',') if part != 'record_index')}\n"

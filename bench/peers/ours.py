@@ -15,6 +15,7 @@ import hoodie
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import metadata
+import replace_metadata
 
 
 class Ours(HudiFormat):
@@ -41,6 +42,12 @@ class Ours(HudiFormat):
 
     def make_record_index(self, table: str) -> None:
         hoodie.Table.open(table, spark=self.spark).create_index("record_index")
+
+    def replace_metadata(self, with_stats: bool, repeat: int) -> dict[str, Any]:
+        """Encoding and decoding of the metadata of a large replacement: a step with two halves, in this process."""
+        found = replace_metadata.replace_metadata(with_stats=with_stats, repeat=repeat)
+        self.parts = {"encode": found["encode"], "decode": found["decode"]}
+        return {"seconds": [sum(pair) for pair in zip(found["encode"], found["decode"], strict=True)], **found}
 
     def list_files(self, folder: str, repeat: int) -> dict[str, Any]:
         """A new process that opens the table and lists its latest base files; imports included, no Spark."""
