@@ -115,6 +115,13 @@ LIMITS = (
         "HFile data blocks in log files, on Spark: Avro records where it expects its own rows",
         "written/hfile_log_blocks",
     ),
+    PeerLimit(
+        "12_filters_of_functions_in_logs",
+        "hudi_12",
+        "a merge-on-read table with an expression index of bloom filters after its first log write, which fails: log "
+        "files cannot have such a filter",
+        "written/filters_of_functions_in_logs",
+    ),
     PeerLimit("015_newer_tables", "hudi_015", "table versions 8 and 9", "1.2.0/cow_part"),
     PeerLimit(
         "015_timestamp_keys",

@@ -115,6 +115,21 @@ def _late_deletes(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
     return folder / "table", kept
 
 
+def _filters_of_functions_in_logs(readers: Readers, folder: Path) -> tuple[Path, pa.Table]:
+    table = folder / "table"
+    logged = LOGGED | {"hoodie.metadata.enable": "true"}
+    model = Model(slim_rows(range(0)).schema)
+    readers.hudi_12.write(table, "insert", slim_rows(range(4)), table_options(9, "id") | logged, mode="overwrite")
+    statement = "CREATE INDEX upper ON {t} USING bloom_filters(seen_text) OPTIONS(expr='upper')"
+    lock = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
+    readers.hudi_12.ask("sql", path=str(table), statement=statement, options=lock)
+    with pytest.raises(PeerFailed, match="MetaIndexBloomFilter"):
+        readers.hudi_12.write(table, "upsert", slim_rows(range(2), turn=1), logged)
+    model.upsert(slim_rows(range(4)))
+    model.upsert(slim_rows(range(2), turn=1))
+    return table, model.rows
+
+
 WRITTEN: dict[str, Callable[[Readers, Path], tuple[Path, pa.Table]]] = {
     "written/zoneless_timestamps": _zoneless_timestamps,
     "written/ancient_dates": _ancient_dates,
@@ -122,4 +137,5 @@ WRITTEN: dict[str, Callable[[Readers, Path], tuple[Path, pa.Table]]] = {
     "written/nested_decimals_in_avro_logs": _nested_decimals_in_avro_logs,
     "written/late_deletes": _late_deletes,
     "written/hfile_log_blocks": _hfile_log_blocks,
+    "written/filters_of_functions_in_logs": _filters_of_functions_in_logs,
 }

@@ -16,15 +16,29 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from hoodie import Table
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
+from hoodie.metadata.keys import secondary_keys
 from hoodie.metadata.record_schema import encode_records, record_schema
-from hoodie.metadata_writer import MetadataOptions, MetadataRecords, RecordTask, SourceContext
+from hoodie.metadata_writer import (
+    MetadataOptions,
+    MetadataRecords,
+    RecordTask,
+    SourceContext,
+    expression_index,
+    secondary_index,
+)
+from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource
+from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.metadata_writer.source import RecordSource
 from hoodie.metadata_writer.sources import source_of
+from hoodie.read.bootstrap import is_skeleton
 from hoodie.records import RowBytes, decode_rows
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.view import list_files
@@ -75,6 +89,38 @@ def test_records_made_anew_are_those_of_hudi(table: GoldenTable, unpacked: Unpac
             assert ours.keys() == theirs.keys(), partition
         else:
             assert theirs.keys() <= ours.keys(), partition
+
+
+def test_indexes_know_the_values_of_bootstrap_sources(opened: Opened, tmp_path: Path) -> None:
+    table = next(one for one in TABLES if one.name.endswith("1.2.0/cow_bootstrap_metadata_only"))
+    path = table.unpack(tmp_path)
+    Table.open(str(path)).rollback(timeline_of(opened(path)).completed()[-1].requested)
+    handle = opened(path)
+    rows = Table.open(str(path)).scan(columns=["_hoodie_record_key", "ts"]).read_all()
+    context = SourceContext(handle, timeline_of(handle), LocalEngine(1), MetadataOptions(config=resolve(SETTINGS)), {})
+    slices = context.view().slices_at()
+    assert any(is_skeleton(part, handle.config) for part in slices)
+    by_value = [one for made in _made(SecondaryIndexSource(secondary_index("ts", "ts")), context) for one in made]
+    wanted = secondary_keys(rows["ts"].combine_chunks().cast(pa.string()), rows["_hoodie_record_key"].combine_chunks())
+    assert sorted(one["key"] for one in by_value) == sorted(wanted.to_pylist())
+    live = {part.base.path.rpartition("/")[2] for part in slices if part.base is not None}
+    ranges = [
+        one[STATS]
+        for made in _made(ExpressionIndexSource(expression_index("ts", "ts", "identity")), context)
+        for one in made
+    ]
+    of_files = [one for one in ranges if one["fileName"] in live]
+    assert len(of_files) == len(live)
+    assert sum(one["valueCount"] for one in of_files) == rows.num_rows
+    assert min(_bare(one["minValue"]) for one in of_files)[1] == pc.min(rows["ts"]).as_py()
+    assert max(_bare(one["maxValue"]) for one in of_files)[1] == pc.max(rows["ts"]).as_py()
+
+
+def _made(source: RecordSource, context: SourceContext) -> Iterator[list[dict[str, Any]]]:
+    """The records a source begins with, as they are read back."""
+    for one in source.initial(context):
+        records = one.make(one.argument) if isinstance(one, RecordTask) else one
+        yield list(_rows(records, context.handle.profile.dialect))
 
 
 def _ours(handle: TableHandle, metadata: MetadataTable, partition: str) -> dict[Any, dict[str, Any]]:

@@ -1,23 +1,25 @@
 """Records of expression indexes: value ranges, or bloom filters, of a function of a column in every file.
 
-1. The function is computed from the values in the file: of base files one column is read, of log files all rows of
-   their data blocks.
+1. The function is computed from the values in the file: of base files one column is read (of bootstrap skeletons that
+   of their source), of log files all rows of their data blocks.
 2. Ranges are records as `column_stats` has them, with the sizes of whole files, and one for each partition over its
-   live files. Counts are of all rows, nulls included.
-3. Filters hold the results as text; NULL is not in them. Log files have filters as well.
+   live files. Counts are of all rows, nulls included. Their type is that of the result in every file, also in one
+   without rows: Hudi joins ranges of one type only.
+3. Filters hold the results as text; NULL is not in them. Their size is for the options of the index to say. Log files
+   have filters as well.
 4. Removed files get deletes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config import Config
+from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.logs import read_block_rows, read_blocks
 from hoodie.metadata import COLUMN_STATS, IndexDefinition
@@ -37,11 +39,13 @@ from hoodie.metadata_writer.file_ranges import type_at, values_at
 from hoodie.metadata_writer.index_functions import IndexFunction, parse_function
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.partition_stats_source import live_files, stored_ranges
+from hoodie.metadata_writer.skeletons import Sources, skeleton_sources, source_of_base
 from hoodie.metadata_writer.slices_after import slices_after
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
-from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
+from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows, is_storable
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
+from hoodie.read.bootstrap import iter_stitched
 from hoodie.records import BloomOptions, align, read_columns, read_footer, with_meta
 from hoodie.records.bloom import DYNAMIC, SIMPLE
 from hoodie.records.java_text import java_text
@@ -50,6 +54,14 @@ from hoodie.view import LogFile
 
 _FILE_GROUPS = "hoodie.metadata.index.expression.file.group.count"
 _PARQUET = ".parquet"
+_BATCH_ROWS = 65_536
+_BLOOM_KEYS = {
+    "filtertype": "hoodie.bloom.index.filter.type",
+    "numentries": "hoodie.index.bloom.num_entries",
+    "fpp": "hoodie.index.bloom.fpp",
+    "maxentries": "hoodie.bloom.index.filter.dynamic.max.entries",
+}
+"""Options of an index of filters, and the options of a write that say the same of base files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +76,7 @@ class ExpressionTask:
     schema: pa.Schema
     files: tuple[DataFile, ...]
     bloom: BloomOptions | None = None
+    sources: Sources = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +131,7 @@ class ExpressionIndexSource:
         ranges = dict(zip(files, of_files, strict=True))
         rows = [_file_row(file, found) for file, found in ranges.items()]
         if rows or len(gone):
-            yield MetadataRecords(self.partition, stats_rows(rows, RecordType.COLUMN_STATS, self._version), gone)
+            yield MetadataRecords(self.partition, expression_rows(rows, RecordType.COLUMN_STATS, self._version), gone)
         yield from self._partitions(context, update, schema, ranges)
 
     def _partitions(
@@ -132,8 +145,9 @@ class ExpressionIndexSource:
         parts: dict[str, list[ColumnRange]] = defaultdict(list)
         others = [file for files in live.values() for file in files if file not in written]
         table = context.metadata_table()
-        result = self._function.result or type_at(with_meta(schema), self._column)
-        if others and table is not None and table.has(self.partition) and result is not None:
+        column = type_at(with_meta(schema), self._column)
+        if others and table is not None and table.has(self.partition) and column is not None:
+            result = self._function.result_of(column)
             for name, found in stored_ranges(table.store, self.partition, others, {self._column: result}):
                 parts[name].append(found)
         for file, found in written.items():
@@ -144,7 +158,7 @@ class ExpressionIndexSource:
         gone = [
             _partition_key(self._column, name) for name in touched if name not in joined or not joined[name].is_known
         ]
-        table_rows = stats_rows(rows, RecordType.PARTITION_STATS, self._version, is_tight=True)
+        table_rows = expression_rows(rows, RecordType.PARTITION_STATS, self._version)
         yield MetadataRecords(self.partition, table_rows, pa.array(gone, pa.string()))
 
     def _gone(self, update: TableUpdate) -> Iterator[str]:
@@ -165,7 +179,8 @@ class ExpressionIndexSource:
             self._version,
             with_meta(schema),
             tuple(files),
-            None if self.has_ranges else _bloom_options(context.options.config),
+            None if self.has_ranges else bloom_options(context.options.config, self.definition.options),
+            skeleton_sources(context.handle, ((file.partition, file.file) for file in files)),
         )
 
     @property
@@ -186,22 +201,22 @@ def records_of_files(task: ExpressionTask) -> MetadataRecords:
     if task.bloom is not None:
         return MetadataRecords(task.partition, filter_rows([_filter_of(task, file) for file in task.files]))
     rows = [_file_row(file, range_of_file(task, file)) for file in task.files]
-    return MetadataRecords(task.partition, stats_rows(rows, RecordType.COLUMN_STATS, task.version))
+    return MetadataRecords(task.partition, expression_rows(rows, RecordType.COLUMN_STATS, task.version))
 
 
 def records_of_partition(task: ExpressionTask) -> MetadataRecords:
     """The record of the partition whose live files a task has; none where the range is not known."""
     found = _joined([range_of_file(task, file) for file in task.files])
     rows = [_partition_row(task.files[0].partition, found)] if found.is_known else []
-    return MetadataRecords(task.partition, stats_rows(rows, RecordType.PARTITION_STATS, task.version, is_tight=True))
+    return MetadataRecords(task.partition, expression_rows(rows, RecordType.PARTITION_STATS, task.version))
 
 
 def range_of_file(task: ExpressionTask, file: DataFile) -> ColumnRange:
     """The range of the function in one file."""
     found = range_of_values(task.column, task.function.of(_values(task, file)))
     size = file.file.size_bytes
-    if not found.rows:
-        found = replace(found, data_type=None)
+    if found.data_type is None or not is_storable(found.data_type, task.version, with_bytes=True):
+        found = replace(found, low=None, high=None)
     return replace(found, size_bytes=size, plain_bytes=2 * size)
 
 
@@ -215,6 +230,10 @@ def _values(task: ExpressionTask, file: DataFile) -> pa.ChunkedArray:
         return values_at(pa.concat_tables([wanted.empty_table(), *parts]), task.column)
     if not file.name.endswith(_PARQUET):
         return values_at(wanted.empty_table(), task.column)
+    source = source_of_base(task.sources, file.partition, file.file)
+    if source is not None:
+        batches = iter_stitched(task.storage, file.file.path, source, wanted, _BATCH_ROWS)
+        return values_at(pa.Table.from_batches(batches, wanted), task.column)
     footer = read_footer(task.storage, file.file.path)
     stored = [first] if footer.schema.get_field_index(first) >= 0 else []
     if not stored:
@@ -240,8 +259,13 @@ def _result_texts(values: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1")
 
 
-def _bloom_options(config: Config) -> BloomOptions:
-    """The kind of filters that base files get."""
+def bloom_options(config: Config, options: Mapping[str, str]) -> BloomOptions:
+    """The kind of filters an index has: as its own options say, else as those of base files.
+
+    Raises:
+        Invalid: an option of the index has a value it cannot have.
+    """
+    config = config.overridden(resolve({key: options[name] for name, key in _BLOOM_KEYS.items() if name in options}))
     kind = config.text("hoodie.bloom.index.filter.type")
     return BloomOptions(
         SIMPLE if kind == SIMPLE else DYNAMIC,

@@ -37,11 +37,16 @@ _MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class IndexFunction:
-    """A function with its options. `result` is the type of what it computes; None: that of its column."""
+    """A function with its options. `result`: the type of what it computes, where that is not for its column to say."""
 
     name: str
     options: Mapping[str, str]
     result: pa.DataType | None
+
+    def result_of(self, column: pa.DataType) -> pa.DataType:
+        """The type of what it computes from a column of a type: Spark's, whose timestamps count micros."""
+        found = column if self.result is None else self.result
+        return pa.timestamp("us", found.tz) if pa.types.is_timestamp(found) else found
 
     def of(self, values: Values) -> Values:
         """The function of every value.
@@ -56,7 +61,7 @@ class IndexFunction:
                 f"The function {self.name} of an expression index cannot be computed from {values.type}: {error}",
                 remedy="Drop the index, and make one on a column of a fitting type",
             ) from error
-        return found if self.result is None else found.cast(self.result)
+        return found.cast(self.result_of(values.type))
 
 
 def parse_function(name: str, options: Mapping[str, str]) -> IndexFunction:
@@ -133,6 +138,10 @@ def _text(kernel: Callable[[Values], Values]) -> Callable[[Values, Mapping[str, 
     return lambda values, options: kernel(values.cast(pa.string()))
 
 
+def _trimmed(kernel: Callable[[Values, str], Values]) -> Callable[[Values, Mapping[str, str]], Values]:
+    return lambda values, options: kernel(values.cast(pa.string()), options.get("trimString", " "))
+
+
 def _unix_timestamp(values: Values, options: Mapping[str, str]) -> Values:
     if pa.types.is_string(values.type):
         values = _parsed(values, options)
@@ -177,9 +186,11 @@ def _days_added(sign: int) -> Callable[[Values, Mapping[str, str]], Values]:
 
 
 def _substring(values: Values, options: Mapping[str, str]) -> Values:
-    start = int(options["pos"])
-    first = max(0, start - 1)
-    return pc.utf8_slice_codeunits(values, first, first + int(options["len"]))
+    """From a place that counts from 1, or back from the end."""
+    start, length = int(options["pos"]), max(0, int(options["len"]))
+    first = start - 1 if start > 0 else start
+    end = first + length
+    return pc.utf8_slice_codeunits(values, first, None if first < 0 <= end else end)
 
 
 def _regexp_replace(values: Values, options: Mapping[str, str]) -> Values:
@@ -218,9 +229,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Any, Mapping[str, str]], Any]]] = {
     "date_sub": _days_added(-1),
     "upper": _text(pc.utf8_upper),
     "lower": _text(pc.utf8_lower),
-    "trim": _text(lambda values: pc.utf8_trim(values, " ")),
-    "ltrim": _text(lambda values: pc.utf8_ltrim(values, " ")),
-    "rtrim": _text(lambda values: pc.utf8_rtrim(values, " ")),
+    "trim": _trimmed(pc.utf8_trim),
+    "ltrim": _trimmed(pc.utf8_ltrim),
+    "rtrim": _trimmed(pc.utf8_rtrim),
     "length": _text(pc.utf8_length),
     "substring": _substring,
     "regexp_replace": _regexp_replace,

@@ -3,14 +3,15 @@
 1. A row's entry says nothing but its key, so what an action changed in a file group is the difference of two sets: the
    entries of its slice before and after.
 2. Values are their Java text, dates and times the numbers they are stored as. NULL has an entry, too.
-3. Groups whose statistics tell of no change are not read; neither are those of compactions. Replaced groups lose all
+3. Values of bootstrap skeletons are read from their sources.
+4. Groups whose statistics tell of no change are not read; neither are those of compactions. Replaced groups lose all
    their entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from hoodie.metadata_writer.key_work import (
     is_compaction,
 )
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.skeletons import Sources, skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.slices_after import slice_after, slices_before, stats_by_group
 from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, RecordTask, SourceContext
@@ -53,6 +55,10 @@ class Entries:
     partition: str
     column: str
     dialect: Dialect
+
+    def having(self, sources: Sources) -> Entries:
+        """The same for slices whose skeletons have these sources."""
+        return replace(self, rows=replace(self.rows, sources=sources)) if sources else self
 
     def of(self, part: FileSlice | None) -> pa.Array:
         """The keys of the index for the rows of a slice."""
@@ -114,7 +120,8 @@ class SecondaryIndexSource:
             return
         entries = self._entries(context, schema)
         for some in bounded_slices(context.view().slices_at()):
-            yield RecordTask(records_of_slices, SlicesTask(entries, some))
+            sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in some))
+            yield RecordTask(records_of_slices, SlicesTask(entries.having(sources), some))
 
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Entries that came, and those that are gone."""
@@ -124,7 +131,8 @@ class SecondaryIndexSource:
         entries = self._entries(context, schema, update.instant)
         is_small = sum(stat.num_writes for stat in update.stats) <= DRIVER_ROWS
         for before, after in changed_slices(context, update):
-            task = ChangeTask(entries, before, after)
+            known = () if before is None else ((before.partition, before.base),)
+            task = ChangeTask(entries.having(skeleton_sources(context.handle, known)), before, after)
             if not is_small:
                 yield RecordTask(records_of_change, task)
             elif len(records := records_of_change(task)):

@@ -3,6 +3,7 @@
 1. A slice is read as a snapshot reads it, also one that is not committed yet: the blocks of the action that writes it
    count as well.
 2. A slice that is one base file is read column by column, without merging anything.
+3. Columns of bootstrap skeletons are read where `sources` say that they are.
 
 It travels to workers.
 """
@@ -10,11 +11,12 @@ It travels to workers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
+from hoodie.metadata_writer.skeletons import Sources, source_of_base
 from hoodie.metadata_writer.source import SourceContext
 from hoodie.read import ReadOptions, RowPlan, SliceRead, read_rows
 from hoodie.read.merge_plan import plan_merge
@@ -32,6 +34,7 @@ class SliceRows:
 
     storage: Storage
     plan: RowPlan
+    sources: Sources = field(default_factory=dict)
 
     def of(self, part: FileSlice | None) -> pa.Table:
         """The rows of a slice; none of no slice.
@@ -42,11 +45,12 @@ class SliceRows:
         schema = self.plan.schema
         if part is None:
             return schema.empty_table()
-        if part.base is not None and not part.logs and part.base.path.endswith(_PARQUET):
+        source = source_of_base(self.sources, part.partition, part.base)
+        if part.base is not None and not part.logs and source is None and part.base.path.endswith(_PARQUET):
             footer = read_footer(self.storage, part.base.path)
             stored = [name for name in schema.names if footer.schema.get_field_index(name) >= 0]
             return align(read_columns(self.storage, part.base.path, stored, footer=footer), schema)
-        read = SliceRead(part.partition, part.base, part.logs)
+        read = SliceRead(part.partition, part.base, part.logs, source=source)
         return pa.Table.from_batches(read_rows(self.storage, self.plan, read), schema)
 
     def keys(self, part: FileSlice | None) -> pa.Array:

@@ -18,7 +18,7 @@ from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS,
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.bloom_filters_source import BloomFiltersSource
 from hoodie.metadata_writer.column_stats_source import ColumnStatsSource
-from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource
+from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource, bloom_options
 from hoodie.metadata_writer.files_source import FilesSource
 from hoodie.metadata_writer.index_functions import parse_function
 from hoodie.metadata_writer.index_state import kept_definition
@@ -113,6 +113,7 @@ def _named_source(partition: str, context: SourceContext) -> RecordSource | None
     if partition.startswith(EXPRESSION_PREFIX) and definition.kind in (COLUMN_STATS, BLOOM_FILTERS):
         try:
             parse_function(definition.function, definition.options)
+            bloom_options(context.options.config, definition.options)
         except (Invalid, Unsupported):
             return None
         return ExpressionIndexSource(definition)

@@ -3,6 +3,8 @@
 1. V1 (tables of version 6 and 8) says no types: the wrapper is that of the value's own kind, decimals have 15 digits
    behind the point. V2 (version 9) names the type by its number and stores values in wrappers of primitive types.
 2. A range of nothing, of no type, has no bounds; in V2 its type is NULL.
+3. V1 holds timestamps of a column as plain numbers, those that a function of an expression index gives as timestamps:
+   Hudi joins ranges by comparing what it took out of the wrappers, and does not compare one kind with another.
 
 Pure. Grammar and examples: docs/format/metadata-table.md.
 """
@@ -21,7 +23,7 @@ from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.metadata_writer.column_range import Bound, ColumnRange
 
-BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL = range(9)
+BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL, TIME, TIMESTAMP = range(11)
 """Places of wrappers in the union of values, null left out."""
 
 V1_DECIMAL: Final = pa.decimal128(30, 15)
@@ -36,8 +38,11 @@ _WRAPPERS: Final[tuple[pa.DataType, ...]] = (
     pa.string(),
     pa.int32(),
     V1_DECIMAL,
+    pa.int64(),
+    pa.int64(),
 )
 _WIDE: Final = Context(prec=60)
+_MICROS_SINCE_1970: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,23 @@ class StatsRow:
 
 def stats_rows(rows: Sequence[StatsRow], kind: RecordType, version: str, *, is_tight: bool = False) -> pa.Table:
     """The records of ranges, in their order. `version`: V1 or V2."""
+    places = [_place(row.range.data_type, version) for row in rows]
+    return _rows(rows, places, kind, version, is_tight)
+
+
+def expression_rows(rows: Sequence[StatsRow], kind: RecordType, version: str) -> pa.Table:
+    """The records of an expression index's ranges, in their order; those of partitions are tight."""
+    places = [_place(row.range.data_type, version) for row in rows]
+    if version == "V1":
+        is_moment = [type_number(row.range.data_type) == _MICROS_SINCE_1970 for row in rows]
+        places = [TIMESTAMP if moment else place for moment, place in zip(is_moment, places, strict=True)]
+    return _rows(rows, places, kind, version, kind is RecordType.PARTITION_STATS)
+
+
+def _rows(
+    rows: Sequence[StatsRow], places: Sequence[int | None], kind: RecordType, version: str, is_tight: bool
+) -> pa.Table:
     found = [row.range for row in rows]
-    places = [_place(one.data_type, version) for one in found]
     low = _wrapped([one.low for one in found], places, found, version)
     high = _wrapped([one.high for one in found], places, found, version)
     columns = {

@@ -1,0 +1,38 @@
+"""The other halves of bootstrap skeletons, for those who index columns: a skeleton has meta columns only, what else its
+rows have stands in a file of another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hoodie.handle import TableHandle
+from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, load_sources
+from hoodie.spec import METADATA_BOOTSTRAP_INSTANT
+from hoodie.view import BaseFile, GroupId, LogFile
+
+Sources = Mapping[GroupId, BootstrapSource]
+"""Source files by the file groups of their skeletons."""
+
+File = BaseFile | LogFile
+
+
+def skeleton_sources(handle: TableHandle, files: Iterable[tuple[str, File | None]]) -> Sources:
+    """The source files of those files (with their partitions) that are skeletons.
+
+    Raises:
+        Corrupt: the bootstrap index is damaged or gone. Unsupported: the sources lie on a storage there is none for.
+    """
+    if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
+        return {}
+    groups = {(partition, file.name.file_id) for partition, file in files if file is not None and _is_skeleton(file)}
+    return load_sources(handle.storage, handle.config, sorted(groups))
+
+
+def source_of_base(sources: Sources, partition: str, file: File | None) -> BootstrapSource | None:
+    """The source of a file; None: it has all its columns itself."""
+    return None if file is None or not _is_skeleton(file) else sources.get((partition, file.name.file_id))
+
+
+def _is_skeleton(file: File) -> bool:
+    return isinstance(file, BaseFile) and file.name.instant == METADATA_BOOTSTRAP_INSTANT
