@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -134,13 +134,14 @@ def build_index(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """A build that was begun: the context from when it was, the instants it uses. `must_hold`: its records are made
-    while the table is held.
+    """A build that was begun: the context from when it was, the instants it uses, the file groups it made. `must_hold`:
+    its records are made while the table is held.
     """
 
     context: SourceContext
     inflight: Instant
     names: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]]
     groups_at: InstantTime
     instants: Mapping[str, InstantTime]
     upto: InstantTime
@@ -182,12 +183,13 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     groups_at = next_init_instant(own, timeline)
     groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
     instants: dict[str, InstantTime] = {}
+    made: dict[str, tuple[str, ...]] = {}
     for name in names:
         # Not the instant of the groups: a delta commit that is taken back takes all files of its instant along, and
         # writers need settled groups from the announcement on.
         instants[name] = next_init_instant(own, timeline, (groups_at, *instants.values()))
         own.storage.delete_dir(name)
-        _make_groups(own, context, _source(name, context), groups_at)
+        made[name] = _make_groups(own, context, _source(name, context), groups_at)
     finish(own, groups, (), BULK_INSERT)
     handle = announce_inflight(handle, names)
     context = replace(context, handle=handle)
@@ -198,13 +200,14 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
     inflight = to_inflight(handle.storage, handle.profile, requested)
     must_hold = handle.profile.layout_version == 1
-    return _Plan(context, inflight, names, groups_at, instants, upto, last_compaction(own_timeline), must_hold)
+    return _Plan(context, inflight, names, made, groups_at, instants, upto, last_compaction(own_timeline), must_hold)
 
 
 def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
     source, own = _source(name, context), open_own(context.handle)
-    file_ids = {name: _group_ids(own, name)}
+    # A key goes to a group by their number: those made here count even where a listing does not show them yet.
+    file_ids = {name: tuple(sorted({*plan.groups[name], *_listed_groups(own, name)}))}
     records: Sequence[Records] = tuple(source.initial(context))
     stats = write_bases(own, plan.instants[name], records, file_ids, context.definitions, context.engine)
     return _Staged(name, stats)
@@ -225,8 +228,8 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
         context = replace(plan.context, timeline=now, memo={}, _views={}, _tables={})
         if not may_catch_up:
             handle = withdraw(handle, plan.names)
-            for name in plan.names:
-                _make_groups(own, context, _source(name, context), plan.groups_at)
+            made = {name: _make_groups(own, context, _source(name, context), plan.groups_at) for name in plan.names}
+            plan = replace(plan, groups=made)
             handle = announce_inflight(handle, plan.names)
         staged = tuple(_stage(plan, context, name) for name in plan.names)
         later = []
@@ -321,12 +324,17 @@ def _source(name: str, context: SourceContext) -> RecordSource:
     return source
 
 
-def _make_groups(own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime) -> None:
+def _make_groups(
+    own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime
+) -> tuple[str, ...]:
+    """The file ids of the groups that were made."""
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
     own.storage.put(f"{source.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
-    add_groups(own, source.partition, source.file_ids(context), instant)
+    file_ids = source.file_ids(context)
+    add_groups(own, source.partition, file_ids, instant)
+    return file_ids
 
 
-def _group_ids(own: TableHandle, partition: str) -> tuple[str, ...]:
-    from_storage = {one.name.file_id for found in list_files(own.storage, [partition]) for one in found.everything}
-    return tuple(sorted(from_storage))
+def _listed_groups(own: TableHandle, partition: str) -> Iterator[str]:
+    """File ids of the groups that are there, also those that writers have added."""
+    return (one.name.file_id for found in list_files(own.storage, [partition]) for one in found.everything)

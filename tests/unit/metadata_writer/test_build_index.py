@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.env import SystemEnv
-from hoodie.errors import Conflict, Invalid, Unsupported
+from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
 from hoodie.metadata_writer import build_index as build
@@ -114,6 +114,18 @@ def test_a_build_that_died_at_any_call_can_be_repeated(version: int) -> None:
         assert sorted(found.column("record_key").to_pylist()) == ["a", "b", "c", "m", "n"], last
         pending = [one for one in timeline_of(handle_of(lake)).pending() if one.action == INDEXING]
         assert not pending, last
+
+
+def test_a_build_that_does_not_see_its_own_groups_says_so_and_can_be_repeated(version: int) -> None:
+    """A storage whose listings lag from the second group on: keys must not be spread over fewer groups."""
+    counted = CountingStorage(lake_of(version).storage)
+    build(load_handle(counted, SystemEnv()), record_index())
+    groups = [call.n for call in counted.calls if call.op == "put" and "/.record-index-" in call.path]
+    lake = lake_of(version)
+    with pytest.raises(Fenced):
+        build(load_handle(CountingStorage(lake.storage, stale_from=groups[1]), SystemEnv()), record_index())
+    build(handle_of(lake), record_index())
+    assert sorted(metadata_of(lake).locate(["a", "b", "c", "z"]).column("record_key").to_pylist()) == ["a", "b", "c"]
 
 
 def test_dropping_takes_dependents_along_and_forgets_their_definitions() -> None:
