@@ -4,6 +4,7 @@
 2. A step needs the file of the step before. If that is gone, someone rolled this instant back: Fenced.
 3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
    Instants of zeros, which make partitions of a metadata table, are older than every restore and not meant by any.
+   A plan that a rollback or restore has left on the timeline may be tried again when that one is completed.
 4. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers write inside `Storage.exclusive`.
@@ -18,7 +19,11 @@ from dataclasses import replace
 from hoodie.env import Env
 from hoodie.errors import Conflict, Fenced, Missing
 from hoodie.spec import (
+    CLUSTERING,
+    COMPACTION,
     INIT_INSTANT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
@@ -27,6 +32,7 @@ from hoodie.spec import (
     InstantTime,
     State,
     TimeZone,
+    parse_requested_replace,
     parse_rollback_plan,
 )
 from hoodie.storage import Storage
@@ -105,13 +111,26 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
         )
     if State.INFLIGHT not in states:
         raise _fenced(instant, "its inflight file is gone")
+    completed = {i.logical for i in known if i.is_completed}
     for other in {i.logical: i for i in known}.values():
         if other.requested <= instant.requested:
             continue
+        cause = ""
         if other.action == ROLLBACK and _target_of(storage, profile, other) == instant.requested:
-            raise _fenced(instant, f"rollback {other.requested} is aimed at it")
+            cause = f"rollback {other.requested} is aimed at it"
         if other.action == RESTORE and not instant.requested.startswith(INIT_INSTANT):
-            raise _fenced(instant, f"restore {other.requested} began after it")
+            cause = f"restore {other.requested} began after it"
+        # Undoing a plan is completed after its inflight file is gone: the one that is there is a later run's.
+        if cause and not (other.logical in completed and _is_plan(storage, profile, instant)):
+            raise _fenced(instant, cause)
+
+
+def _is_plan(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
+    """Whether a pending instant is a plan, which undoing leaves. Version 6 calls a clustering a replacecommit."""
+    if instant.action != REPLACE_COMMIT:
+        return instant.action in (COMPACTION, LOG_COMPACTION, CLUSTERING)
+    data = load_requested(storage, profile, instant)
+    return parse_requested_replace(data, instant_path(profile, instant)).is_clustering
 
 
 def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> InstantTime | None:

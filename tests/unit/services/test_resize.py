@@ -155,6 +155,18 @@ def test_groups_of_hudis_pending_resize_are_refused_to_writers_until_it_is_carri
     assert len(lake.rows()) == 120
 
 
+def test_a_resize_that_was_rolled_back_is_carried_out_by_the_next_one(version):
+    lake = made(version)
+    file = next(call for call in dead_calls(lake) if call.op == "open_output" and call.path.endswith(".parquet"))
+    with pytest.raises(Crash):
+        resized(lake, CountingStorage(lake.storage, crash_at=file.n), **SPLIT)
+    (pending,) = lake.table.timeline().pending()
+    lake.table.rollback(pending.requested)
+    assert resized(lake, **SPLIT).instant == pending.requested
+    assert len(lake.rows()) == 120
+    assert lake.table.validate() == []
+
+
 def dead_calls(lake):
     counted = CountingStorage(copied(lake, lake.files()).storage)
     resized(lake, counted, **SPLIT)
