@@ -21,12 +21,16 @@ from compact_world import (
     small_table,
 )
 
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.services.compaction.admin import repair_compaction, unschedule_compaction, validate_compaction
 from hoodie.services.compaction.compact import run_compaction
-from hoodie.services.compaction.executor import executor_lock, load_plan, roll_back_compaction
-from hoodie.spec import V6, V8, V9, State
-from hoodie.timeline import delete_instant_files, to_inflight
+from hoodie.services.compaction.executor import load_plan
+from hoodie.services.locks import executor_lock
+from hoodie.services.undoing.restore import restore
+from hoodie.services.undoing.rollback import heal, roll_back_instant
+from hoodie.services.undoing.undo_plan import load_undo_plan
+from hoodie.spec import RESTORE, ROLLBACK, V6, V8, V9, State, encode_rollback_plan
+from hoodie.timeline import create_requested, delete_instant_files, new_instant_time, to_inflight
 
 
 def planned(profile):
@@ -120,15 +124,58 @@ def test_an_inflight_plan_is_undone_first(profile):
 
 def test_a_living_executor_is_left_alone(profile):
     table, _, handle, pending = planned(profile)
-    inflight = to_inflight(table.storage, table.profile, pending)
+    to_inflight(table.storage, table.profile, pending)
+    before = paths(table.storage)
     with executor_lock(table.storage, pending.requested):
         with pytest.raises(Conflict):
             unschedule_compaction(handle, ENGINE, pending.requested)
-        assert not roll_back_compaction(handle, ENGINE, inflight)
-    assert roll_back_compaction(handle, ENGINE, inflight)
+        with pytest.raises(Conflict):
+            roll_back_instant(handle, config(), ENGINE, pending.requested)
+        assert paths(table.storage) == before
+    roll_back_instant(handle, config(), ENGINE, pending.requested)
     found = table.timeline().find(pending.requested)
     assert found is not None
     assert found.state is State.REQUESTED
+
+
+def test_a_rollback_that_died_is_finished_before_its_plan_is_begun(profile):
+    table, env, handle, pending = planned(profile)
+    inflight = to_inflight(table.storage, table.profile, pending)
+    timeline = table.timeline()
+    plan = encode_rollback_plan(load_undo_plan(handle, timeline, inflight, ENGINE))
+    requested = new_instant_time(env, handle.config.timezone, timeline.last_time())
+    create_requested(table.storage, table.profile, requested, ROLLBACK, plan)
+    assert run_compaction(handle, config(), ENGINE) is not None
+    with table.storage.exclusive("write"):
+        heal(handle, ENGINE)
+    assert table.timeline().pending() == ()
+    assert rows_of(table) == rows_of(table, query="read_optimized") == SMALL
+
+
+def test_a_plan_that_was_rolled_back_is_carried_out_by_the_next_run(profile):
+    table, _, handle, pending = planned(profile)
+    to_inflight(table.storage, table.profile, pending)
+    roll_back_instant(handle, config(), ENGINE, pending.requested)
+    assert run_compaction(handle, config(), ENGINE, pending.requested) is not None
+    assert rows_of(table) == rows_of(table, query="read_optimized") == SMALL
+
+
+def test_a_plan_older_than_what_the_table_was_restored_to_can_be_carried_out(profile):
+    table, env, handle, pending = planned(profile)
+    kept = later_delta(table, env, {A: {"rows": [row("k3", 9)]}}, 90)
+    later_delta(table, env, {A: {"rows": [row("k3", 11)]}}, 91)
+    restore(handle, config(), ENGINE, kept)
+    assert run_compaction(handle, config(), ENGINE, pending.requested) is not None
+    assert ("k3", 9) in rows_of(table)
+
+
+def test_nothing_is_carried_out_while_a_restore_is_pending(profile):
+    table, _, handle, pending = planned(profile)
+    table.instant("20260102010000000", RESTORE, state=State.REQUESTED)
+    before = paths(table.storage)
+    with pytest.raises(Unavailable):
+        run_compaction(handle, config(), ENGINE, pending.requested)
+    assert paths(table.storage) == before
 
 
 def test_valid_plans_have_no_problem(profile):

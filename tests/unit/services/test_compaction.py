@@ -32,9 +32,10 @@ from hoodie.engine import TaskId
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.merge import register_merger
 from hoodie.records import read_footer
-from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction, should_compact
-from hoodie.services.compaction.executor import executor_lock, load_plan
+from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
+from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.task import compact_slice
+from hoodie.services.locks import executor_lock
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
@@ -308,8 +309,9 @@ def test_whoever_holds_the_table_may_compact(profile):
 def test_due_says_why(profile):
     table, env = small_table(profile)
     handle = handle_of(table, env)
-    assert should_compact(handle, config()).reason == "2 of 5 delta commits"
-    assert should_compact(handle, config(**{"compact.inline.max.delta.commits": 2})).is_due
+    assert preview_compaction(handle, config()).notes == ("not due: 2 of 5 delta commits",)
+    after_two = config(**{"compact.inline.max.delta.commits": 2})
+    assert preview_compaction(handle, after_two).notes == ("due: 2 of 2 delta commits",)
     with table.storage.exclusive("plan"):
         assert schedule_compaction(handle, config(), ENGINE) is None
 

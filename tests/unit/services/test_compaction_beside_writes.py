@@ -114,7 +114,7 @@ def test_a_plan_made_behind_a_writers_back_fails_what_it_would_forget(version, r
     """By a writer that does not honour the exclusion. Only a log file that finds its slice by completion is safe."""
     table, env = logged_table(version)
     monkeypatch.setattr("hoodie.services.compaction.compact.heal", lambda handle, engine, timeline, config: timeline)
-    monkeypatch.setattr("hoodie.services.compaction.compact.running_writes", lambda handle, timeline: [])
+    monkeypatch.setattr("hoodie.services.compaction.compact.pending_writes", lambda handle, timeline: ())
 
     def plan() -> None:
         assert schedule_compaction(handle_of(table, env), config(), ENGINE, when_due=False) is not None

@@ -15,7 +15,6 @@ from hoodie.handle import TableHandle
 from hoodie.services.undoing.heartbeat import (
     Heartbeat,
     HeartbeatRule,
-    has_heartbeat,
     heartbeat_path,
     holding_heartbeat,
     is_expired,
@@ -50,7 +49,7 @@ def test_write_beats_while_it_runs_and_leaves_nothing():
         assert not is_expired(table.storage, at(3), RULE, table.handle.env)
         beat.ensure_alive()
     assert beating() == []
-    assert not has_heartbeat(table.storage, at(3))
+    assert heartbeat_path(at(3)) not in paths(table.storage)
 
 
 def test_thread_ends_when_the_write_fails():
@@ -58,7 +57,7 @@ def test_thread_ends_when_the_write_fails():
     with pytest.raises(KeyError), holding_heartbeat(table.handle, at(3), QUICK):
         raise KeyError
     assert beating() == []
-    assert not has_heartbeat(table.storage, at(3))
+    assert heartbeat_path(at(3)) not in paths(table.storage)
 
 
 def test_other_policies_have_no_heartbeat():
@@ -66,7 +65,7 @@ def test_other_policies_have_no_heartbeat():
     for policy in ("EAGER", "NEVER"):
         with holding_heartbeat(table.handle, at(3), resolve({POLICY: policy})) as beat:
             assert beat is None
-            assert not has_heartbeat(table.storage, at(3))
+            assert heartbeat_path(at(3)) not in paths(table.storage)
 
 
 def test_write_that_stalled_too_long_is_fenced():

@@ -23,8 +23,9 @@ from compact_world import (
 )
 
 from hoodie.logs import BlockKind, read_blocks
-from hoodie.services.compaction.executor import load_plan, roll_back_compaction
+from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
+from hoodie.services.undoing.rollback import roll_back_instant
 from hoodie.spec import LOG_COMPACTION, V6, V9, State
 from hoodie.testing.hand_logs import at
 from hoodie.timeline import load_commit_metadata, to_inflight
@@ -174,8 +175,8 @@ def test_what_a_dead_executor_left_is_taken_away(profile):
     with table.storage.exclusive("plan"):
         planned = schedule_log_compaction(handle, config(**ON), ENGINE)
     assert planned is not None
-    inflight = to_inflight(table.storage, table.profile, planned)
-    assert roll_back_compaction(handle, ENGINE, inflight)
+    to_inflight(table.storage, table.profile, planned)
+    roll_back_instant(handle, config(), ENGINE, planned.requested)
     (left,) = [one for one in table.timeline().pending() if one.action == LOG_COMPACTION]
     assert left.state is State.REQUESTED
     assert run_log_compaction(handle, config(**ON), ENGINE) is not None

@@ -25,15 +25,11 @@ from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer import undo_update
 from hoodie.services.compaction.compact import ensure_compactable
-from hoodie.services.compaction.executor import (
-    executor_lock,
-    find_pending,
-    load_plan,
-    undo_inflight,
-)
+from hoodie.services.compaction.executor import find_pending, load_plan, undo_inflight
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import ListedFiles, listed_files
 from hoodie.services.compaction.strategy import TOTAL_LOG_BYTES, metrics_of
+from hoodie.services.locks import executor_lock
 from hoodie.spec import (
     COMPACTION,
     BlockKind,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import partial
 from typing import Final
 
 from hoodie.config import Config
@@ -21,27 +20,20 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.read import ReadOptions, load_read_facts
 from hoodie.read.listing import load_read_view
-from hoodie.services.compaction.executor import (
-    PendingPlan,
-    chosen_engine,
-    execute,
-    find_pending,
-    load_plan,
-)
+from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
-from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, listed_files, load_slices, slice_target
 from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
 from hoodie.services.compaction.task import CompactTask, compact_slice
-from hoodie.services.compaction.trigger import Due, compaction_due
+from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback import heal
-from hoodie.services.undoing.rollback_checks import is_clustering
+from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
-    COMPLETED_WRITE_ACTIONS,
     LOG_COMPACTION,
     CompactionPlan,
     Instant,
@@ -68,13 +60,6 @@ _GUESSED_BYTES_PER_SECOND: Final = 40 << 20
 """What one core merges in a second, where no earlier compaction tells."""
 
 
-def should_compact(handle: TableHandle, config: Config) -> Due:
-    """Whether a compaction is due now by the trigger strategy, and why (not)."""
-    timeline = timeline_of(handle)
-    now = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    return compaction_due(timeline, parse_compact_options(config, handle.config), now, handle.config.timezone)
-
-
 def schedule_compaction(
     handle: TableHandle, config: Config, engine: Engine, *, when_due: bool = True
 ) -> Instant | None:
@@ -97,7 +82,7 @@ def schedule_compaction(
         return None
     running = _hindering(handle, timeline)
     if running:
-        log.warning("no compaction can be planned while %s is running", running[0].requested)
+        log.warning("no compaction can be planned while %s is running", running[-1].requested)
         return None
     plan = _planned(handle, timeline, options, requested, engine)
     if plan is None:
@@ -118,15 +103,10 @@ def run_compaction(
     Raises:
         Conflict: another executor works on it, or writers hold the table for too long; it stays pending.
         Corrupt: a file is damaged or gone. Fenced: it was unscheduled or rolled back meanwhile.
+        Unavailable: a restore is pending.
     """
     ensure_compactable(handle)
-    options = parse_compact_options(config, handle.config)
-    pending = find_pending(timeline_of(handle), COMPACTION, instant)
-    if pending is None:
-        return None
-    work = partial(_compacted, options, engine)
-    executed = execute(handle, engine, pending, COMPACT, options.wait_ms, work, held=held)
-    return None if executed is None else result_of(COMPACT, executed)
+    return run_pending(handle, config, engine, PlanKind(COMPACTION, COMPACT, _compacted), instant, held=held)
 
 
 def preview_compaction(handle: TableHandle, config: Config, *, when_due: bool = True) -> ServicePreview:
@@ -170,21 +150,15 @@ def ensure_compactable(handle: TableHandle) -> None:
         )
 
 
-def running_writes(handle: TableHandle, timeline: Timeline) -> list[Instant]:
-    """Pending writes, oldest first. Plans of services are none: file groups they take are known from them."""
-    pending = [one for one in timeline.pending() if one.action in COMPLETED_WRITE_ACTIONS]
-    return [one for one in pending if not is_clustering(handle, one)]
-
-
 def taken_groups(handle: TableHandle, timeline: Timeline) -> frozenset[GroupId]:
     """File groups that pending log compactions and clusterings work on."""
     plans = (load_plan(handle, one) for one in timeline.pending() if one.action == LOG_COMPACTION)
     return load_reserved(handle.storage, timeline).union(group for plan in plans for group in plan.group_ids)
 
 
-def _hindering(handle: TableHandle, timeline: Timeline) -> list[Instant]:
+def _hindering(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
     """Pending writes that a plan must wait for: those whose log files may carry an older base instant."""
-    return [] if handle.profile.slicing == "completion" else running_writes(handle, timeline)
+    return () if handle.profile.slicing == "completion" else pending_writes(handle, timeline)
 
 
 def _compacted(

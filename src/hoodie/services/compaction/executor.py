@@ -8,22 +8,31 @@
    in between leaves a pending plan, which readers and writers know how to live with.
 4. Files of different runs have different names, so that nothing an executor that is only slow still writes can be
    mistaken for what the next one wrote.
+5. Rollbacks of a plan hold its lock, too. One that died is finished before the plan is begun: it would fence the
+   executor when all the work is done.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid, Missing
+from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Missing
 from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.services.compaction.options import CompactOptions, parse_compact_options
+from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.locks import executor_lock, writer_exclusion
+from hoodie.services.undoing.rollback import finish_interrupted
+from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.spec import (
     COMPACTION,
     LOG_COMPACTION,
+    ROLLBACK,
     CompactionPlan,
     Instant,
     InstantTime,
@@ -41,8 +50,6 @@ from hoodie.write.commit import Outcome, finish
 log = logging.getLogger(__name__)
 
 _LOCAL: Final = LocalEngine()
-_POLL_SECONDS: Final = 0.05
-_LONGEST_POLL_SECONDS: Final = 2.0
 _ATTEMPTS: Final = 1_000
 """Attempt numbers kept free for the engine's own retries within one run."""
 
@@ -58,46 +65,57 @@ class PendingPlan:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """What came of a plan."""
-
-    done: Instant
-    stats: tuple[WriteStat, ...]
-    milliseconds: int
-
-
-Work = Callable[[PendingPlan], tuple[Sequence[WriteStat], Mapping[str, str]]]
+Work = Callable[[CompactOptions, Engine, PendingPlan], tuple[Sequence[WriteStat], Mapping[str, str]]]
 """Writes the files of a plan: their stats, and the extra metadata of the commit."""
 
 
-def execute(  # noqa: PLR0917
-    handle: TableHandle, engine: Engine, instant: Instant, operation: str, wait_ms: int, work: Work, *, held: bool
-) -> Executed | None:
-    """What came of the pending plan `instant`; None when another executor completed it meanwhile.
+@dataclass(frozen=True, slots=True)
+class PlanKind:
+    """A kind of plans: the action of their instants while they are pending, the operation their commits name, and who
+    does the work.
+    """
+
+    action: str
+    operation: str
+    work: Work
+
+
+def run_pending(
+    handle: TableHandle, config: Config, engine: Engine, kind: PlanKind, instant: InstantTime | None, *, held: bool
+) -> CompactionResult | None:
+    """What carrying out the pending plan `instant` (None: the oldest one) has done; None when none is pending, or when
+    another executor completed it meanwhile.
 
     `held`: the caller holds the table's writer exclusion. Otherwise it is taken to complete, after waiting for a writer
-    up to `wait_ms`.
+    up to `hoodie.write.lock.wait_time_ms`.
 
     Raises:
         Conflict: another executor works on it, or a writer holds the table for too long; the plan stays pending.
-        Fenced: somebody took the plan away meanwhile; nothing became visible.
+        Fenced: somebody took the plan away meanwhile; nothing became visible. Unavailable: a restore is pending.
     """
-    with executor_lock(handle.storage, instant.requested):
+    options = parse_compact_options(config, handle.config)
+    asked = find_pending(timeline_of(handle), kind.action, instant)
+    if asked is None:
+        return None
+
+    def exclusion() -> AbstractContextManager[None]:
+        return nullcontext() if held else writer_exclusion(handle, kind.operation.lower(), options.wait_ms)
+
+    with executor_lock(handle.storage, asked.requested):
         clock = handle.env.monotonic()
-        timeline = timeline_of(handle)
-        pending = _pending_again(handle, engine, timeline, instant)
+        timeline = _without_dead_rollbacks(handle, engine, exclusion)
+        pending = _pending_again(handle, engine, timeline, asked)
         if pending is None:
             return None
+        plan = load_plan(handle, pending)
         attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
-        known = PendingPlan(handle, timeline, pending, load_plan(handle, pending), attempt)
         inflight = to_inflight(handle.storage, handle.profile, pending)
         stats: Sequence[WriteStat] = ()
         try:
-            stats, extra = work(replace(known, instant=inflight))
-            outcome = Outcome(operation, tuple(stats), extra, compacted=True)
-            partitions = {one.partition for one in known.plan.operations}
-            with nullcontext() if held else writer_exclusion(handle, operation.lower(), wait_ms):
+            stats, extra = kind.work(options, engine, PendingPlan(handle, timeline, inflight, plan, attempt))
+            outcome = Outcome(kind.operation, tuple(stats), extra, compacted=True)
+            partitions = {one.partition for one in plan.operations}
+            with exclusion():
                 now = load_handle(handle.storage, handle.env)  # writers went on, and may have made a metadata table
                 done = finish(now, timeline_of(now), inflight, outcome, partitions, engine)
         except (CommitUnknown, Fenced):
@@ -105,26 +123,7 @@ def execute(  # noqa: PLR0917
         except Exception:
             _give_up(handle, engine, inflight, stats)
             raise
-        return Executed(done, outcome.stats, int((handle.env.monotonic() - clock) * 1000))
-
-
-def roll_back_compaction(handle: TableHandle, engine: Engine, instant: Instant) -> bool:
-    """Whether a pending compaction or log compaction is a mere plan now: what a dead executor left of it is undone.
-
-    For whoever heals a table. An inflight plan whose executor lives is left alone (False). Otherwise its files are
-    deleted, then its inflight file; the requested file stays, and the plan is carried out by the next run. Nothing of
-    it was ever visible, so no rollback instant records it. A plan that was only requested needs nothing.
-    """
-    if instant.state is not State.INFLIGHT:
-        return True
-    try:
-        with executor_lock(handle.storage, instant.requested):
-            now = timeline_of(handle).find(instant.requested, instant.action)
-            if now is not None and now.state is State.INFLIGHT:
-                undo_inflight(handle, engine, now)
-            return True
-    except Conflict:
-        return False
+        return result_of(done, outcome, int((handle.env.monotonic() - clock) * 1000))
 
 
 def undo_inflight(handle: TableHandle, engine: Engine, instant: Instant) -> None:
@@ -165,46 +164,26 @@ def find_pending(timeline: Timeline, action: str, instant: InstantTime | None) -
     )
 
 
-@contextmanager
-def executor_lock(storage: Storage, requested: InstantTime) -> Iterator[None]:
-    """Hold what lets one executor at a time work on the plan of an instant.
-
-    Raises:
-        Conflict: another holds it.
-    """
-    with storage.exclusive(f"compaction {requested}", f"compaction_{requested}"):
-        yield
-
-
-@contextmanager
-def writer_exclusion(handle: TableHandle, what: str, wait_ms: int) -> Iterator[None]:
-    """Hold the table's writer exclusion, after waiting for it up to `wait_ms`.
-
-    Raises:
-        Conflict: it is still held.
-    """
-    env = handle.env
-    deadline = env.monotonic() + wait_ms / 1000
-    pause = _POLL_SECONDS
-    while True:
-        lock = handle.storage.exclusive(what)
-        try:
-            lock.__enter__()
-            break
-        except Conflict:
-            if env.monotonic() >= deadline:
-                raise
-        env.sleep(pause)
-        pause = min(pause * 2, _LONGEST_POLL_SECONDS)
-    try:
-        yield
-    finally:
-        lock.__exit__(None, None, None)
-
-
 def chosen_engine(engine: Engine, size_bytes: int, local_job_bytes: int) -> Engine:
     """Where so many bytes are compacted: small ones in this process, whose threads start at once."""
     return _LOCAL if size_bytes <= local_job_bytes else engine
+
+
+def _without_dead_rollbacks(
+    handle: TableHandle, engine: Engine, exclusion: Callable[[], AbstractContextManager[None]]
+) -> Timeline:
+    """The timeline after rollbacks that died were finished. One that is aimed at the plan at hand would fence its
+    executor, when all the work is done.
+
+    Raises:
+        Unavailable: a restore is pending.
+    """
+    timeline = timeline_of(handle)
+    ensure_no_restore(timeline)
+    if all(one.action != ROLLBACK for one in timeline.pending()):
+        return timeline
+    with exclusion():
+        return finish_interrupted(handle, engine, timeline_of(handle))
 
 
 def _pending_again(handle: TableHandle, engine: Engine, timeline: Timeline, instant: Instant) -> Instant | None:

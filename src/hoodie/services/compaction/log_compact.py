@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from hoodie.config import Config
@@ -23,14 +22,15 @@ from hoodie.handle import TableHandle, timeline_of
 from hoodie.read import ReadOptions, load_read_facts, plan_merge
 from hoodie.read.listing import load_read_view
 from hoodie.records import without_meta
-from hoodie.services.compaction.compact import ensure_compactable, running_writes, taken_groups
-from hoodie.services.compaction.executor import PendingPlan, chosen_engine, execute, find_pending
+from hoodie.services.compaction.compact import ensure_compactable, taken_groups
+from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
 from hoodie.services.compaction.log_compact_task import CountTask, LogCompactTask, LogForm, compact_log, count_blocks
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
-from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
 from hoodie.services.undoing.rollback import heal
+from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.spec import (
     LOG_COMPACTION,
     Instant,
@@ -67,9 +67,9 @@ def schedule_log_compaction(
         return None
     options = parse_compact_options(config, handle.config)
     timeline = heal(handle, LocalEngine(), timeline_of(handle), config)
-    running = running_writes(handle, timeline)
+    running = pending_writes(handle, timeline)
     if running:
-        log.info("no log compaction can be planned while %s is running", running[0].requested)
+        log.info("no log compaction can be planned while %s is running", running[-1].requested)
         return None
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     view = load_read_view(handle.storage, handle.config, timeline, engine=engine)
@@ -88,13 +88,7 @@ def run_log_compaction(
     pending. Else as `run_compaction`.
     """
     ensure_compactable(handle)
-    options = parse_compact_options(config, handle.config)
-    pending = find_pending(timeline_of(handle), LOG_COMPACTION, instant)
-    if pending is None:
-        return None
-    work = partial(_compacted, options, engine)
-    executed = execute(handle, engine, pending, LOG_COMPACT, options.wait_ms, work, held=held)
-    return None if executed is None else result_of(LOG_COMPACT, executed)
+    return run_pending(handle, config, engine, PlanKind(LOG_COMPACTION, LOG_COMPACT, _compacted), instant, held=held)
 
 
 def _worth_it(

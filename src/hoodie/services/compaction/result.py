@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hoodie.notebook import html_table
-from hoodie.services.compaction.executor import Executed
-from hoodie.spec import InstantTime
+from hoodie.spec import Instant, InstantTime
+from hoodie.write.commit import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class CompactionResult:
         return html_table(f"{self.operation.replace('_', ' ').lower()} {self.instant}", (), facts)
 
 
-def result_of(operation: str, executed: Executed) -> CompactionResult:
+def result_of(done: Instant, outcome: Outcome, milliseconds: int) -> CompactionResult:
     """The result of a plan that was carried out."""
-    stats = executed.stats
+    stats = outcome.stats
     return CompactionResult(
-        instant=executed.done.requested,
-        completed=executed.done.completed,
-        operation=operation,
+        instant=done.requested,
+        completed=done.completed,
+        operation=outcome.operation,
         files=len(stats),
         size_bytes=sum(stat.file_size_bytes for stat in stats),
         log_files=sum(stat.total_log_files_compacted for stat in stats),
@@ -52,8 +52,8 @@ def result_of(operation: str, executed: Executed) -> CompactionResult:
         updates=sum(stat.num_update_writes for stat in stats),
         inserts=sum(stat.num_inserts for stat in stats),
         deletes=sum(stat.num_deletes for stat in stats),
-        milliseconds=executed.milliseconds,
-        partitions=tuple(dict.fromkeys(stat.partition_path for stat in stats)),
+        milliseconds=milliseconds,
+        partitions=outcome.partitions,
     )
 
 

@@ -121,19 +121,10 @@ def heartbeat_path(instant: InstantTime) -> str:
     return f"{keys.HEARTBEAT_DIR}/{instant}"
 
 
-def has_heartbeat(storage: Storage, instant: InstantTime) -> bool:
-    """Whether a write left a heartbeat, alive or not: it ran under policy LAZY."""
-    return _beaten_ms(storage, instant) is not None
-
-
 def is_expired(storage: Storage, instant: InstantTime, rule: HeartbeatRule, env: Env) -> bool:
     """Whether the write must be taken for dead: no sign of life within the limit, or none at all."""
-    beaten_ms = _beaten_ms(storage, instant)
-    return beaten_ms is None or env.now().timestamp() * 1000 - beaten_ms > rule.limit_ms
-
-
-def _beaten_ms(storage: Storage, instant: InstantTime) -> int | None:
     try:
-        return storage.head(heartbeat_path(instant)).modified_ms
+        beaten_ms = storage.head(heartbeat_path(instant)).modified_ms
     except Missing:
-        return None
+        return True
+    return env.now().timestamp() * 1000 - beaten_ms > rule.limit_ms

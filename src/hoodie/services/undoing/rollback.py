@@ -23,10 +23,15 @@ from hoodie.engine import Engine
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
-from hoodie.services.compaction.executor import executor_lock
+from hoodie.services.locks import executor_lock
 from hoodie.services.undoing.heartbeat import POLICY, heartbeat_path, heartbeat_rule, is_expired
 from hoodie.services.undoing.left_behind import sweep
-from hoodie.services.undoing.rollback_checks import ensure_can_roll_back, ensure_no_restore, is_clustering
+from hoodie.services.undoing.rollback_checks import (
+    ensure_can_roll_back,
+    ensure_no_restore,
+    is_clustering,
+    pending_writes,
+)
 from hoodie.services.undoing.undo import (
     PLANNED_ACTIONS,
     UndoneFiles,
@@ -72,7 +77,6 @@ log = logging.getLogger(__name__)
 BACKUP = "hoodie.rollback.instant.backup.enabled"
 BACKUP_DIR = "hoodie.rollback.instant.backup.dir"
 
-_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _DEFAULTS = Config()
 
 
@@ -121,7 +125,7 @@ def heal(handle: TableHandle, engine: Engine, timeline: Timeline | None = None, 
         return timeline
     timeline = finish_interrupted(handle, engine, timeline)
     if policy == "EAGER":
-        for instant in failed_writes(handle, timeline):
+        for instant in pending_writes(handle, timeline):
             timeline = roll_back(handle, engine, timeline, instant, config)
     sweep(handle.storage, timeline)
     return timeline
@@ -140,20 +144,14 @@ def heal_expired(handle: TableHandle, engine: Engine, config: Config) -> Timelin
     rule = heartbeat_rule(config)
     dead = [
         one.logical
-        for one in failed_writes(handle, timeline)
+        for one in pending_writes(handle, timeline)
         if is_expired(handle.storage, one.requested, rule, handle.env)
     ]
     timeline = finish_interrupted(handle, engine, timeline_of(handle))
-    for instant in failed_writes(handle, timeline):
+    for instant in pending_writes(handle, timeline):
         if instant.logical in dead:
             timeline = roll_back(handle, engine, timeline, instant, config)
     return timeline
-
-
-def failed_writes(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
-    """Pending writes that are no plans, newest first: running or dead, which the timeline does not tell."""
-    failed = [one for one in timeline.pending() if one.action in _WRITES and not is_clustering(handle, one)]
-    return tuple(sorted(failed, key=lambda one: one.requested, reverse=True))
 
 
 def roll_back(

@@ -16,6 +16,7 @@ from hoodie.services.undoing.savepoint import saved_instants
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
+    COMPLETED_WRITE_ACTIONS,
     LOG_COMPACTION,
     NULL_COMMIT,
     REPLACE_COMMIT,
@@ -131,6 +132,13 @@ def is_clustering(handle: TableHandle, instant: Instant) -> bool:
         return instant.action == CLUSTERING
     data = load_requested(handle.storage, handle.profile, instant)
     return parse_requested_replace(data, instant_path(handle.profile, instant)).is_clustering
+
+
+def pending_writes(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
+    """Pending writes that are no plans, newest first: running or dead, which the timeline does not tell."""
+    found = (one for one in timeline.pending() if one.action in COMPLETED_WRITE_ACTIONS)
+    writes = [one for one in found if not is_clustering(handle, one)]
+    return tuple(sorted(writes, key=lambda one: one.requested, reverse=True))
 
 
 def _rests_on(handle: TableHandle, later: Instant, target: Instant) -> bool:

@@ -34,8 +34,8 @@ from hoodie.services.compaction.executor import find_pending
 from hoodie.services.compaction.log_compact import run_log_compaction
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.resize import drop_dead_resizes
-from hoodie.services.undoing.rollback import failed_writes, heal
-from hoodie.services.undoing.rollback_checks import ensure_no_restore
+from hoodie.services.undoing.rollback import heal
+from hoodie.services.undoing.rollback_checks import ensure_no_restore, pending_writes
 from hoodie.services.upgrading.logs import RENAMES_FILE, load_renames, plan_renames, run_renames, store_renames
 from hoodie.services.upgrading.properties import plan_properties, property_blockers
 from hoodie.services.upgrading.timeline import (
@@ -158,7 +158,7 @@ def preview_upgrade(handle: TableHandle, config: Config, version: int) -> Servic
     ensure_no_restore(timeline)
     steps: list[PreviewStep] = []
     notes = [f"blocked: {reason}" for reason in _blockers(handle, config, target)]
-    for one in failed_writes(handle, timeline):
+    for one in pending_writes(handle, timeline):
         steps.append(PreviewStep("delete", "", None, (), 0, f"{one.action} {one.requested} is rolled back first"))
     if handle.config.table_type == "MERGE_ON_READ":
         steps.extend(preview_compaction(handle, _compact_config(config), when_due=False).steps)

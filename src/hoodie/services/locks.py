@@ -1,0 +1,55 @@
+"""The two locks of a service that works beside writers: one for each plan, and the table's writer exclusion.
+
+1. Who carries out a plan, takes it off the timeline or rolls it back holds the plan's own lock; nobody waits for that.
+2. The writer exclusion is waited for: a service that has worked for an hour does not give up for a short write.
+3. Who needs both takes the plan's lock first, or takes it without waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from hoodie.errors import Conflict
+from hoodie.handle import TableHandle
+from hoodie.spec import InstantTime
+from hoodie.storage import Storage
+
+_POLL_SECONDS: Final = 0.05
+_LONGEST_POLL_SECONDS: Final = 2.0
+
+
+def executor_lock(storage: Storage, requested: InstantTime) -> AbstractContextManager[None]:
+    """Hold what lets one executor at a time work on the plan of an instant.
+
+    Raises:
+        Conflict: another holds it.
+    """
+    return storage.exclusive(f"compaction {requested}", f"compaction_{requested}")
+
+
+@contextmanager
+def writer_exclusion(handle: TableHandle, what: str, wait_ms: int) -> Iterator[None]:
+    """Hold the table's writer exclusion, after waiting for it up to `wait_ms`.
+
+    Raises:
+        Conflict: it is still held.
+    """
+    env = handle.env
+    deadline = env.monotonic() + wait_ms / 1000
+    pause = _POLL_SECONDS
+    while True:
+        lock = handle.storage.exclusive(what)
+        try:
+            lock.__enter__()
+            break
+        except Conflict:
+            if env.monotonic() >= deadline:
+                raise
+        env.sleep(pause)
+        pause = min(pause * 2, _LONGEST_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
