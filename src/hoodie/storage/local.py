@@ -3,7 +3,8 @@
 1. A small file is written to a temporary name in its folder, synced, and then given its name in one step that cannot
    replace anything (`create`: hard link) or replaces atomically (`put`: rename). Then the folder is synced.
 2. Temporary names start with `.hoodie-tmp-`: hidden, no digits in front, no data-file extension, so no reader of Hudi
-   tables takes them for an instant, a base file or a log file. A crash can leave one behind; listings omit them.
+   tables takes them for an instant, a base file or a log file. Listings omit them. A crash can leave one behind: the
+   first listing of its folder a day later removes it.
 3. A data file is written in place under its final name and synced, with its folder, at `close`.
 4. `.<name>.crc`, Hadoop's checksum of an earlier file of that name, goes *before* the new bytes appear: a file without
    checksum is read unchecked, a file with a foreign checksum is refused.
@@ -35,6 +36,7 @@ from hoodie.storage.posix import (
     name_if_absent,
     remove,
     remove_folder,
+    remove_if_stale,
     sync_folder,
     sync_named,
     write_all,
@@ -43,6 +45,7 @@ from hoodie.storage.posix import (
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
+_WRITER_LOCK = "writer.flock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ class LocalStorage:
         """`flock` on the folder `.hoodie`, which is made if need be; ends with the process, leaves no file.
 
         Where folders cannot be locked (NFS), the file `.hoodie/.locks/writer.flock` is locked instead, and stays. With
-        a `scope` it is the file `.hoodie/.locks/<scope>.flock`, removed at the end.
+        a `scope` it is the file `.hoodie/.locks/<scope>.flock`, removed at the end with those that dead holders left.
         """
         folder = os.path.join(self.base, ".hoodie")
         own = os.path.join(folder, ".locks", f"{scope}.flock")
@@ -174,6 +177,7 @@ class LocalStorage:
             if scope:
                 with suppress(OSError):
                     remove(own)  # still locked: who opened it before sees that it is not the file of that name any more
+                _remove_free_locks(os.path.dirname(own))
             # Unlock first: a forked child may still hold a copy of the descriptor.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_UN)
@@ -202,7 +206,7 @@ class LocalStorage:
                 return lock
             os.close(lock)  # its holder removed it while we opened it
 
-    def _lock_file(self, folder: str, what: str, name: str = "writer.flock") -> int:
+    def _lock_file(self, folder: str, what: str, name: str = _WRITER_LOCK) -> int:
         make_folder(folder)
         lock = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -242,6 +246,7 @@ class LocalStorage:
             with entries:
                 for entry in entries:
                     if entry.name.startswith(TEMP_PREFIX):
+                        remove_if_stale(entry)
                         continue
                     path = prefix + entry.name
                     with suppress(FileNotFoundError):  # removed since it was listed
@@ -323,6 +328,25 @@ def _split_uri(uri: str) -> tuple[str, str]:
     if not rest.startswith("/"):
         raise Invalid(f"{uri!r} is not an absolute file URI", remedy="Use file:///path or /path", uri=uri)
     return "file://", rest
+
+
+def _remove_free_locks(folder: str) -> None:
+    """Remove the lock files of scopes that nobody holds. Who has just opened one sees that it is gone."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".flock") and entry.name != _WRITER_LOCK:
+                with suppress(OSError):
+                    _remove_if_free(entry.path)
+
+
+def _remove_if_free(full: str) -> None:
+    lock = os.open(full, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_same_file(lock, full):
+            remove(full)
+    finally:
+        os.close(lock)
 
 
 def _info(path: str, facts: os.stat_result) -> FileInfo:

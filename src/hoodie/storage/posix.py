@@ -17,6 +17,8 @@ from hoodie.errors import CommitUnknown, Conflict, Unsupported
 TEMP_PREFIX = ".hoodie-tmp-"
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+STALE_SECONDS = 24 * 3600
+"""The age at which a temporary file, which has its name for milliseconds, is one that a dead writer left."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _AT_FDCWD = -100
@@ -148,6 +150,13 @@ def remove(full: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def remove_if_stale(temp: os.DirEntry[str]) -> None:
+    """Remove a temporary file that a dead writer left. Who may read only leaves it."""
+    with suppress(OSError):
+        if temp.stat(follow_symlinks=False).st_mtime < _ENV.now().timestamp() - STALE_SECONDS:
+            remove(temp.path)
 
 
 def remove_folder(full: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage import LocalStorage, open_storage, posix
-from hoodie.storage.posix import TEMP_PREFIX
+from hoodie.storage.posix import STALE_SECONDS, TEMP_PREFIX
 from hoodie.testing.counting_storage import CountingStorage
 
 
@@ -144,6 +144,17 @@ def test_a_process_killed_before_the_file_has_its_name_leaves_no_file(storage, o
     else:
         assert storage.read("x") == b"old"
     assert storage.delete_dir("") == 1
+
+
+def test_a_temporary_file_that_a_dead_writer_left_goes_when_it_is_a_day_old(storage) -> None:
+    storage.put("t/x", b"1")
+    left = Path(storage.base, "t", TEMP_PREFIX + "left")
+    left.write_bytes(b"half of")
+    yesterday = time.time() - STALE_SECONDS
+    for age, names in ((yesterday + 60, ["t/" + left.name, "t/x"]), (yesterday - 60, ["t/x"])):
+        os.utime(left, (age, age))
+        assert [info.path for info in storage.list_dir("t").files] == ["t/x"]
+        assert names_on_disk(storage) == names
 
 
 def test_a_lost_race_and_a_failed_write_leave_no_temporary_file(storage, monkeypatch) -> None:
@@ -502,6 +513,18 @@ def test_where_folders_cannot_be_locked_a_file_is(storage, monkeypatch) -> None:
         pass
     with storage.exclusive("a third"):
         pass
+    assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
+
+
+def test_lock_files_of_dead_holders_of_a_scope_go_with_the_next_and_those_of_living_ones_stay(storage) -> None:
+    for name in ("dead.flock", "writer.flock"):
+        storage.put(f".hoodie/.locks/{name}", b"")
+    with storage.exclusive("a plan", "living"):
+        with storage.exclusive("another plan", "another"):
+            assert ".hoodie/.locks/dead.flock" in names_on_disk(storage)
+        assert names_on_disk(storage) == [".hoodie/.locks/living.flock", ".hoodie/.locks/writer.flock"]
+        with pytest.raises(Conflict), storage.exclusive("the same plan", "living"):
+            pass
     assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
 
 
