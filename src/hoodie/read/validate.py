@@ -2,7 +2,7 @@
 
 1. Every file a reader would read now must be there, have the size and row count its commit names, and be a base file.
 2. Every file a commit names must be there unless a clean may have taken it: newer slices of its group exist, or the
-   group was replaced, and cleaning retains nothing that old.
+   group was replaced, and cleaning retains nothing that old. What a clean that is under way retains is not known.
 3. A file of an instant that is not committed is a leftover; a file of a committed instant that the commit does not name
    is worse, because readers take it.
 4. Timeline files must parse, and the states of an instant must make sense together.
@@ -84,9 +84,11 @@ def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Fi
         past = load_known_past(storage, timeline)
     except Corrupt as error:
         return _ordered([*findings, _unreadable(error, "timeline")])
-    was_cleaned = any(instant.action == CLEAN for instant in timeline.completed()) or has_history(storage, profile)
+    is_cleaning = any(instant.action == CLEAN for instant in timeline.pending())
+    was_cleaned = any(instant.action == CLEAN for instant in timeline.instants) or has_history(storage, profile)
     sizes = {one.path: one.size_bytes for found in view.files for one in found.everything}
-    picture = _Picture(view, commits, past.earliest_retained, was_cleaned, sizes)
+    earliest = None if is_cleaning else past.earliest_retained
+    picture = _Picture(view, commits, earliest, was_cleaned, sizes)
     findings += [
         *_pending(storage, timeline),
         *_strays(picture),

@@ -34,6 +34,18 @@ def test_cleaned_files_are_not_missing(profile):
     assert found(table) == []
 
 
+def test_files_that_a_pending_clean_may_have_removed_are_not_missing(profile):
+    table = good(profile)
+    table.commit(at(5), {("p0", "a"): [row("k1")]})
+    table.clean(at(6), at(3), removed=[table.path_of(at(1), "p0", "a")])
+    table.storage.delete(table.path_of(at(3), "p0", "a"))
+    assert found(table) == [("missing", table.path_of(at(3), "p0", "a"))]
+    table.instant(at(7), "clean", state=State.INFLIGHT)
+    assert found(table) == []
+    table.storage.delete(table.path_of(at(5), "p0", "a"))
+    assert found(table) == [("missing", table.path_of(at(5), "p0", "a"))]
+
+
 @pytest.mark.parametrize("second", [1, 3])
 def test_missing_file_is_found(profile, second):
     table = good(profile)
