@@ -31,7 +31,7 @@ from hoodie.write.combine import HeldKeys, keys_of, ordering_values, root_column
 from hoodie.write.incoming import KEY, Incoming
 from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap, SliceHits
-from hoodie.write.settled_hits import Merging, plan_merging, settle_hits
+from hoodie.write.settled_hits import settle_hits
 
 log = logging.getLogger(__name__)
 
@@ -97,15 +97,7 @@ def look_up(
         for one, base in searched
     ]
     looked_in = [one.slice for one, _ in searched]
-    found, gone = settle_hits(
-        write.handle.storage,
-        looked_in,
-        engine.run(find_in_file, tasks, "index"),
-        asked.partitions,
-        _merging(write, looked_in, also),
-        engine,
-        asks_all=options.operation == "insert",
-    )
+    found, gone = settle_hits(write, looked_in, engine.run(find_in_file, tasks, "index"), asked.partitions, engine)
     hits = [
         SliceHits(one, seen.rows, seen.positions, _wins(write, asked, one, seen), places)
         for one, seen, places in zip(looked_in, found, gone, strict=True)
@@ -258,15 +250,6 @@ def _stored_ordering(write: Write) -> pa.Schema | None:
     if not (moves and options.merge_rule.ordered_against_stored and options.ordering):
         return None
     return pa.schema([write.schema.field(name) for name in root_columns(options.ordering)])
-
-
-def _merging(write: Write, slices: Sequence[FileSlice], also: pa.Schema | None) -> Merging | None:
-    """How to find out what log files say of stored rows; None where there are none, or nothing is known of columns."""
-    options, schema = write.options, write.table_schema
-    if schema is None or not any(one.logs for one in slices):
-        return None
-    generator = None if options.populate_meta_fields else options.keys
-    return plan_merging(write.handle.config, schema, write.timeline, options.delete_marker, also, generator)
 
 
 def _unseen(one: _Candidate) -> SliceHits:

@@ -24,11 +24,11 @@ from hoodie.index import FileHits, Positions
 from hoodie.logs import BlockKind, blocks_to_merge, read_block_rows, read_blocks, read_deletes
 from hoodie.merge import LogEntry, LogRows, MergeRules, collect_log, columns_needed, merge_rows, merge_rules_of
 from hoodie.records import KEY_FIELD, KeyGenerator, align, iter_batches, with_meta
-from hoodie.records.deletion import DeleteMarker
-from hoodie.spec import LogBlock, TableConfig, keys
+from hoodie.spec import LogBlock, keys
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
+from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap
 
 Mask = npt.NDArray[np.bool_]
@@ -64,49 +64,20 @@ class MergedState:
     values: pa.Table
 
 
-def plan_merging(  # noqa: PLR0917
-    config: TableConfig,
-    schema: pa.Schema,
-    timeline: Timeline,
-    marker: DeleteMarker | None,
-    also: pa.Schema | None,
-    generator: KeyGenerator | None,
-) -> Merging:
-    """How to find out about rows of a table with data columns `schema`; `also` are columns the caller wants to know.
-
-    `marker` is the one of this write, which the table may not store.
-    """
-    named = {} if marker is None else {keys.DELETE_FIELD: marker.field, keys.DELETE_MARKER: marker.marker}
-    rules = merge_rules_of(config, named)
-    full = with_meta(schema)
-    wanted = () if also is None else tuple(also.names)
-    made = () if generator is None else tuple(name.partition(".")[0] for name in generator.options.record_fields)
-    names = dict.fromkeys((*columns_needed(rules, wanted, full), *made))
-    return Merging(rules, pa.schema([full.field(name).with_nullable(True) for name in names]), generator, timeline)
-
-
-def settle_hits(  # noqa: PLR0917
-    storage: Storage,
-    slices: Sequence[FileSlice],
-    found: Sequence[FileHits],
-    partitions: PartitionMap,
-    merging: Merging | None,
-    engine: Engine,
-    *,
-    asks_all: bool,
+def settle_hits(
+    write: Write, slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, engine: Engine
 ) -> tuple[list[FileHits], list[Positions]]:
-    """The hits that count, aligned with `slices`, and for each slice the places among them that are gone there.
-
-    `asks_all`: whether every hit has to be alive or be told apart. `merging` None: no slice has log files.
-    """
+    """The hits that count, aligned with `slices`, and for each slice the places among them that are gone there."""
     nowhere = [np.empty(0, dtype=np.int64) for _ in found]
-    if merging is None:
+    schema = write.table_schema
+    if schema is None or not any(one.logs for one in slices):
         return list(found), nowhere
-    suspects = _suspects(slices, found, partitions, asks_all=asks_all)
+    suspects = _suspects(slices, found, partitions, asks_all=write.options.operation == "insert")
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
-    tasks = [SettleTask(storage, slices[n], found[n].rows[suspects[n]], merging) for n in asked]
+    merging = _merging(write, schema, found)
+    tasks = [SettleTask(write.handle.storage, slices[n], found[n].rows[suspects[n]], merging) for n in asked]
     states = dict(zip(asked, engine.run(find_merged, tasks, "index"), strict=True))
     dead = [np.zeros(len(hits.rows), dtype=np.bool_) for hits in found]
     for n, state in states.items():
@@ -137,6 +108,23 @@ def find_merged(_: TaskId, task: SettleTask) -> MergedState:
         merged = pa.Table.from_batches(merge_rows(lambda: [batch], log), merging.columns)
     at = pc.index_in(batch.column(KEY_FIELD), value_set=merged.column(KEY_FIELD).combine_chunks())
     return MergedState(at.is_valid().to_numpy(zero_copy_only=False), merged.take(at))
+
+
+def _merging(write: Write, schema: pa.Schema, found: Sequence[FileHits]) -> Merging:
+    """How rows with the data columns `schema` are merged, as far as it takes to tell again what `found` has of them.
+
+    The delete marker is the one of this write, which the table may not store.
+    """
+    options = write.options
+    marker, generator = options.delete_marker, None if options.populate_meta_fields else options.keys
+    named = {} if marker is None else {keys.DELETE_FIELD: marker.field, keys.DELETE_MARKER: marker.marker}
+    rules = merge_rules_of(write.handle.config, named)
+    full = with_meta(schema)
+    wanted = next((tuple(hits.stored.schema.names) for hits in found if hits.stored is not None), ())
+    made = () if generator is None else tuple(name.partition(".")[0] for name in generator.options.record_fields)
+    names = dict.fromkeys((*columns_needed(rules, wanted, full), *made))
+    columns = pa.schema([full.field(name).with_nullable(True) for name in names])
+    return Merging(rules, columns, generator, write.timeline)
 
 
 def _suspects(
