@@ -22,8 +22,7 @@ from hoodie.records import newest
 from hoodie.records.columns import column
 from hoodie.records.deletion import DeleteMarker, deletion_columns, is_deleted
 from hoodie.write.incoming import ARRIVAL, KEY, Incoming
-
-EMPTY: Positions = np.empty(0, dtype=np.int64)
+from hoodie.write.plan import EMPTY
 
 
 @dataclass(frozen=True, slots=True)

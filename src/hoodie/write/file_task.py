@@ -21,19 +21,22 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.index import Positions
-from hoodie.records import MergeRule, iter_batches, newer_wins, read_footer, with_meta
+from hoodie.records import (
+    FILE_NAME_FIELD,
+    META_FIELDS,
+    MergeRule,
+    iter_batches,
+    newer_wins,
+    read_footer,
+    with_meta,
+)
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging
 from hoodie.write.combine import ordering_values, root_columns
-from hoodie.write.incoming import KEY, PARTITION, RowsRef
+from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
-
-COMMIT_TIME = "_hoodie_commit_time"
-SEQNO = "_hoodie_commit_seqno"
-FILE_NAME = "_hoodie_file_name"
-_META = (COMMIT_TIME, SEQNO, KEY, PARTITION, FILE_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def _logged(task: FileTask, task_id: TaskId) -> Iterator[ChangeLog | None]:
         yield None
         return
     name = LogFileName(task.file_id, target.instant, 1, task_id.token, SUFFIX)
-    schema = pa.schema([field for field in target.file_schema if field.name not in _META])
+    schema = pa.schema([field for field in target.file_schema if field.name not in META_FIELDS])
     changes = ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
     try:
         yield changes
@@ -148,7 +151,7 @@ class Stamp:
         count = keyed.num_rows
         if not self._target.populate_meta_fields:
             empty = pa.repeat(pa.scalar(self._target.blank, pa.string()), count)
-            meta: list[pa.Array] = [empty] * len(_META)
+            meta: list[pa.Array] = [empty] * len(META_FIELDS)
         else:
             numbers = pa.array(np.arange(self._next, self._next + count, dtype=np.int64)).cast(pa.string())
             self._next += count
@@ -160,7 +163,7 @@ class Stamp:
                 pa.repeat(pa.scalar(self._partition, pa.string()), count),
                 self.file_names(count),
             ]
-        data = [keyed.column(name) for name in schema.names[len(_META) :]]
+        data = [keyed.column(name) for name in schema.names[len(META_FIELDS) :]]
         return pa.Table.from_arrays([*meta, *data], schema=schema)
 
     def file_names(self, count: int) -> pa.Array:
@@ -209,7 +212,7 @@ class _Rewrite:
             if len(at):
                 self.changes.updated(stored.take(pa.array(at)), fresh)
         if target.populate_meta_fields:
-            place = stored.schema.get_field_index(FILE_NAME)
+            place = stored.schema.get_field_index(FILE_NAME_FIELD)
             stored = stored.set_column(place, stored.schema.field(place), self.stamp.file_names(stored.num_rows))
         if len(at):
             stored = _replace(stored, at, fresh)

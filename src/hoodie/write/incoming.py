@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from hoodie.index import Positions
+from hoodie.records import KEY_FIELD, PARTITION_PATH_FIELD
 from hoodie.storage import Storage, translated
 
-KEY = "_hoodie_record_key"
-PARTITION = "_hoodie_partition_path"
+KEY = KEY_FIELD
+PARTITION = PARTITION_PATH_FIELD
 ARRIVAL = "_hoodie_arrival"
-
-Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,7 @@ from hoodie.write.buckets import (
 )
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.change_log import ChangeLogging
-from hoodie.write.combine import (
-    EMPTY,
-    plan_combine,
-    run_combine,
-    same_keys,
-    sorted_by_key,
-)
+from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
@@ -73,6 +67,7 @@ from hoodie.write.look_up import Question, look_up
 from hoodie.write.options import DuplicatePolicy
 from hoodie.write.overwrite import finish_overwrite
 from hoodie.write.plan import (
+    EMPTY,
     PartitionMap,
     PlannedFile,
     SliceHits,
