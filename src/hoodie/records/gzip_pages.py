@@ -1,12 +1,13 @@
 """Parquet pages out of their gzip streams: two to three times as fast as Arrow's own codec, and without Python's lock.
 
 Only what all of Hudi's writers make is known: dictionary pages and data pages of version 1, which are one gzip stream
-each. For everything else, damage too, the answer is None: Arrow reads the page as it is and says what is wrong.
+each. For everything else the answer is None: Arrow reads those pages as they are. It also says what is wrong with
+damaged ones.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from hoodie.records import thrift
 from hoodie.records.thrift import Field, NoThrift, encode_struct, parse_struct_at
@@ -18,9 +19,31 @@ _MOST_BYTES: Final = 64 << 20
 """Of one page; writers make pages of about 1 MiB."""
 
 
-def unpacked_pages(pages: memoryview) -> list[bytes] | None:
-    """Headers and contents, without compression, of pages that lie one behind the other."""
-    made: list[bytes] = []
+class PackedPage(NamedTuple):
+    """A page in its gzip stream, and the header it has without it: no checksum, and the size of the content."""
+
+    header: bytes
+    stream: memoryview
+    content_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of header and content."""
+        return len(self.header) + self.content_bytes
+
+    def unpack_into(self, into: memoryview) -> None:
+        """Puts header and content into `size_bytes` bytes.
+
+        Raises:
+            ValueError: the stream is damaged, or holds more or fewer bytes.
+        """
+        into[: len(self.header)] = self.header
+        into[len(self.header) :] = gunzip(self.stream, self.content_bytes)
+
+
+def packed_pages(pages: memoryview) -> list[PackedPage] | None:
+    """Pages that lie one behind the other."""
+    found: list[PackedPage] = []
     at = 0
     try:
         while at < len(pages):
@@ -29,9 +52,9 @@ def unpacked_pages(pages: memoryview) -> list[bytes] | None:
             at = start + stored
             if header[_KIND].value not in _KNOWN or not 0 <= size <= _MOST_BYTES or not start < at <= len(pages):
                 return None
-            page = gunzip(pages[start:at], size)
             plain = {number: field for number, field in header.items() if number != _CHECKSUM}
-            made += [encode_struct(plain | {_STORED_SIZE: Field(thrift.I32, size)}), page]
-    except (NoThrift, KeyError, TypeError, ValueError):
+            encoded = encode_struct(plain | {_STORED_SIZE: Field(thrift.I32, size)})
+            found.append(PackedPage(encoded, pages[start:at], size))
+    except (NoThrift, KeyError, TypeError):
         return None
-    return made
+    return found

@@ -15,6 +15,7 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.records import thrift
-from hoodie.records.gzip_pages import unpacked_pages
+from hoodie.records.gzip_pages import PackedPage, packed_pages
 from hoodie.records.thrift import Field, Listed, NoThrift, Struct, encode_struct, parse_struct
 
 Rows = npt.NDArray[np.int64]
@@ -175,24 +176,41 @@ def file_of_pages(read_into: ReadInto, chunk: ChunkPages, pages: Sequence[int]) 
         (chunk.offsets[first], chunk.offsets[last] + chunk.sizes[last] - chunk.offsets[first])
         for first, last in _runs(chunk, pages)
     ]
+    rows = int(sum(chunk.first_rows[at + 1] - chunk.first_rows[at] for at in pages))
     codec: int = chunk.meta[_CODEC].value
     dictionary = _read_pages(read_into, [] if chunk.dictionary is None else [chunk.dictionary])
     data = _read_pages(read_into, runs)
-    parts: tuple[Sequence[bytes | memoryview], Sequence[bytes | memoryview]] = [dictionary], [data]
     if codec == _GZIP:
-        plain_dictionary, plain_data = unpacked_pages(dictionary), unpacked_pages(data)
-        if plain_dictionary is not None and plain_data is not None:
-            codec, parts = _UNCOMPRESSED, (plain_dictionary, plain_data)
-    rows = int(sum(chunk.first_rows[at + 1] - chunk.first_rows[at] for at in pages))
-    dictionary_bytes, data_bytes = (sum(map(len, some)) for some in parts)
-    footer = _footer_of_pages(chunk, rows, dictionary_bytes, dictionary_bytes + data_bytes, codec)
-    end = footer + len(footer).to_bytes(4, "little") + MAGIC
-    return pa.py_buffer(b"".join([MAGIC, *parts[0], *parts[1], end]))
+        packed = packed_pages(dictionary), packed_pages(data)
+        if packed[0] is not None and packed[1] is not None:
+            with suppress(ValueError):  # damage: Arrow says what is wrong
+                return _unpacked_file(chunk, rows, packed[0], packed[1])
+    end = _end(chunk, rows, codec, len(dictionary), len(data))
+    return pa.py_buffer(b"".join([MAGIC, dictionary, data, end]))
+
+
+def _unpacked_file(
+    chunk: ChunkPages, rows: int, dictionary: Sequence[PackedPage], data: Sequence[PackedPage]
+) -> pa.Buffer:
+    """The file without compression, in memory of Arrow's pool, which is used again and again; page by page for that
+    reason too.
+    """
+    dictionary_bytes, data_bytes = (sum(page.size_bytes for page in some) for some in (dictionary, data))
+    end = _end(chunk, rows, _UNCOMPRESSED, dictionary_bytes, data_bytes)
+    made = pa.allocate_buffer(len(MAGIC) + dictionary_bytes + data_bytes + len(end))
+    into = memoryview(made).cast("B")
+    into[: len(MAGIC)] = MAGIC
+    place = len(MAGIC)
+    for page in (*dictionary, *data):
+        page.unpack_into(into[place : place + page.size_bytes])
+        place += page.size_bytes
+    into[place:] = end
+    return made
 
 
 def _read_pages(read_into: ReadInto, runs: Sequence[tuple[int, int]]) -> memoryview:
     """The bytes of runs of pages, one behind the other."""
-    into = memoryview(bytearray(sum(length for _, length in runs)))
+    into = memoryview(pa.allocate_buffer(sum(length for _, length in runs))).cast("B")
     place = 0
     for start, length in runs:
         read_into(start, into[place : place + length])
@@ -200,7 +218,13 @@ def _read_pages(read_into: ReadInto, runs: Sequence[tuple[int, int]]) -> memoryv
     return into
 
 
-def _footer_of_pages(chunk: ChunkPages, rows: int, dictionary_bytes: int, data_bytes: int, codec: int) -> bytes:
+def _end(chunk: ChunkPages, rows: int, codec: int, dictionary_bytes: int, data_bytes: int) -> bytes:
+    """What comes after the pages."""
+    footer = _footer_of_pages(chunk, rows, codec, dictionary_bytes, dictionary_bytes + data_bytes)
+    return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def _footer_of_pages(chunk: ChunkPages, rows: int, codec: int, dictionary_bytes: int, data_bytes: int) -> bytes:
     where = {9: len(MAGIC) + dictionary_bytes} | ({11: len(MAGIC)} if dictionary_bytes else {})
     counts = {5: rows, 6: max(data_bytes, chunk.meta[6].value), 7: data_bytes}
     meta = {number: field for number, field in chunk.meta.items() if number in (1, 2, 3)}
