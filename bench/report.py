@@ -94,6 +94,21 @@ def seconds(results: dict[str, Any], peer: str, step: str) -> float | None:
     return statistics.median(rounds) if rounds else None
 
 
+def ratio_in_turns(results: dict[str, Any], step: str, other: str) -> float | None:
+    """Median of the ratios of two steps of ours which took turns: what slows the machine slows both of a pair."""
+    taken = {
+        (measure["round"], measure["step"]): measure["seconds"]
+        for measure in results["measures"]
+        if measure["peer"] == "ours" and measure.get("seconds")
+    }
+    ratios = [
+        one / two
+        for number in {number for number, name in taken if name == step}
+        for one, two in zip(taken[number, step], taken[number, other], strict=True)
+    ]
+    return statistics.median(ratios) if ratios else None
+
+
 def memory(results: dict[str, Any], peer: str, step: str, kind: str = "total") -> int | None:
     """Highest resident memory of a step over the rounds, MiB."""
     peaks = [
@@ -118,10 +133,10 @@ def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
         if took:
             found.append((STEPS[step], f"<= {_number(limit)} s", f"{_number(took)} s", took <= limit))
     for step, same, what in SAME_FILES:
-        scan, plain = seconds(results, "ours", step), seconds(results, "ours", same)
-        if scan and plain:
-            title = f"{what}, against plain parquet over the same files"
-            found.append((title, f"<= {SCAN_RATIO}x", f"{scan / plain:.2f}x", scan / plain <= SCAN_RATIO))
+        ratio = ratio_in_turns(results, step, same)
+        if ratio:
+            title = f"{what}, against plain parquet over the same files in turns"
+            found.append((title, f"<= {SCAN_RATIO}x", f"{ratio:.2f}x", ratio <= SCAN_RATIO))
     worker = memory(results, "ours", "memory_upsert", "largest_worker")
     if worker:
         what = "largest Python worker, 1 000 rows into the table of the memory test"
