@@ -6,7 +6,8 @@ it, so that no decision is taken on an old picture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
@@ -39,6 +40,17 @@ def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
     config = load_table_config(storage, env)
     return TableHandle(storage, config, profile_of(config), env)
+
+
+@contextmanager
+def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
+    """The table as it is once its writer exclusion is held, which it is inside the block. `what` is being done.
+
+    Raises:
+        Conflict: another writer holds it. Else as `open_handle`.
+    """
+    with storage.exclusive(what):
+        yield load_handle(storage, env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:

@@ -1,4 +1,4 @@
-"""Small HTML tables for notebooks: what `_repr_html_` of our values gives. Everything shown is escaped."""
+"""How values show to people: small HTML tables for notebooks (everything shown is escaped), and sizes in words."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[obje
     more = f"<p>{left:,} more</p>" if left > 0 else ""
     thead = f"<thead><tr>{head}</tr></thead>" if header else ""
     return f"<table><caption>{escape(caption)}</caption>{thead}<tbody>{body}</tbody></table>{more}"
+
+
+def size_text(size_bytes: int) -> str:
+    """Bytes in the unit people would use."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
 
 
 def _cell(value: object) -> str:

@@ -36,7 +36,7 @@ from hoodie.records import storable, without_meta
 from hoodie.services import Request, SaveMode, chosen_operation, save_rows, write_table
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
-from hoodie.table_services import TableServices
+from hoodie.table_services import TableServices, option_texts
 from hoodie.timeline import Timeline, load_table_config, parse_as_of
 from hoodie.view import FileSlice
 from hoodie.write import Committed, Operation, create_table, parse_operation
@@ -74,7 +74,7 @@ class Table(TableServices):
             Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
             Unsupported: a table version `hoodie` does not know.
         """
-        given = _texts(options)
+        given = option_texts(options)
         return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))
 
     @classmethod
@@ -93,7 +93,7 @@ class Table(TableServices):
         Raises:
             Conflict: a table is there already. Invalid: the options contradict each other or the schema.
         """
-        given = _texts(options)
+        given = option_texts(options)
         storage = open_storage(uri, storage_options(given))
         world = env or SystemEnv()
         data_schema = None if schema is None else storable(without_meta(schema))
@@ -125,13 +125,13 @@ class Table(TableServices):
 
     def timeline(self) -> Timeline:
         """The active timeline, read now."""
-        return timeline_of(self._reload())
+        return timeline_of(self._fresh())
 
     def files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
         the table has one.
         """
-        handle = self._reload()
+        handle = self._fresh()
         instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
         use_metadata = parse_read_options(resolve(self._options, purpose="read")).use_metadata
         view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
@@ -171,7 +171,7 @@ class Table(TableServices):
         Raises:
             Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.
         """
-        handle = self._reload()
+        handle = self._fresh()
         options = self._read_options(columns=columns, **query)
         config = resolve(self._options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
@@ -228,7 +228,7 @@ class Table(TableServices):
 
     def validate(self) -> list[Finding]:
         """What is wrong with the table's files and timeline; empty when nothing is."""
-        return validate_table(self._reload())
+        return validate_table(self._fresh())
 
     def drop(self) -> None:
         """Delete the table with all its files. There is no way back."""
@@ -240,7 +240,7 @@ class Table(TableServices):
         return f"Table({config.name!r}, {config.table_type}, version {config.table_version}, {self.uri!r})"
 
     def _repr_html_(self) -> str:
-        handle = self._reload()
+        handle = self._fresh()
         config = handle.config
         last = timeline_of(handle).last_completed_write()
         facts = {
@@ -260,12 +260,8 @@ class Table(TableServices):
         return replace(parse_read_options(resolve(self._options, purpose="read")), **query)
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
-        handle = self._reload()
+        handle = self._fresh()
         return load_read_plan(handle.storage, handle.config, timeline_of(handle), options)
-
-    def _reload(self) -> TableHandle:
-        self._handle = load_handle(self.storage, self._handle.env)
-        return self._handle
 
     def _write(
         self,
@@ -276,7 +272,7 @@ class Table(TableServices):
         *,
         partial: bool = False,
     ) -> Committed:
-        config = resolve(self._options).overridden(resolve(_texts(options)))
+        config = self._config(options)
         source = None if data is None else as_source(data)
         request = Request(operation, source, config, self._engine, partitions, partial=partial)
         return write_table(self.storage, request, self._handle.env)
@@ -297,7 +293,7 @@ def write(
     write loses nothing. When the options ask for another kind of table (key, partitioning, version ...) the new one is
     written first, then takes the place of the old one, whose history is gone.
     """
-    given = _texts(options)
+    given = option_texts(options)
     config = resolve(given)
     storage = open_storage(uri, storage_options(given))
     world = env or SystemEnv()
@@ -334,11 +330,3 @@ def as_source(data: Any) -> Source:
 
 def _engine_of(spark: Any) -> Engine:
     return _LOCAL if spark is None else importlib.import_module("hoodie.spark").SparkEngine(spark)
-
-
-def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
-    return {key: _text(value) for key, value in (options or {}).items() if value is not None}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

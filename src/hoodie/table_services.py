@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
-from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 
 if TYPE_CHECKING:
     from hoodie.metadata import IndexDefinition
@@ -310,7 +310,7 @@ class TableServices:
         return page
 
     def _config(self, options: Mapping[str, object]) -> Config:
-        return resolve(self._options).overridden(resolve(_texts(options)))
+        return resolve(self._options).overridden(resolve(option_texts(options)))
 
     def _fresh(self) -> TableHandle:
         self._handle = load_handle(self._handle.storage, self._handle.env)
@@ -323,8 +323,8 @@ class TableServices:
         Raises:
             Conflict: another writer holds it.
         """
-        with self._handle.storage.exclusive(what):
-            yield self._fresh()
+        with held_table(self._handle.storage, what, self._handle.env) as self._handle:
+            yield self._handle
 
 
 def _index_of_column(
@@ -346,9 +346,10 @@ def _text_of(service: str, target: Any) -> str:
     return str(target)
 
 
-def _texts(options: Mapping[str, object]) -> dict[str, str]:
+def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as the text they are stored and parsed as; those of value None are left out."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in options.items()
+        for key, value in (options or {}).items()
         if value is not None
     }

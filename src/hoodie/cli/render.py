@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 
 from hoodie.cli.facts import finding_rows
 from hoodie.cli.plain import count_text, plain_text
+from hoodie.notebook import size_text
 from hoodie.spec import Instant, State
 
 if TYPE_CHECKING:
@@ -62,13 +63,3 @@ def commit_grid(committed: Committed, seconds: float) -> Grid:
     grid.add_row("size", size_text(committed.size_bytes))
     grid.add_row("partitions", f"{len(committed.partitions):,}")
     return grid
-
-
-def size_text(size_bytes: int) -> str:
-    """Bytes in the unit people would use."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

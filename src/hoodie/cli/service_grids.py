@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table as Grid
 
 from hoodie.cli.plain import count_text, plain_text
-from hoodie.cli.render import size_text
+from hoodie.notebook import size_text
 
 if TYPE_CHECKING:
     from hoodie.services.health import TableHealth

@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 
 from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
 from hoodie.records.string_hash import java_hashes
+from hoodie.spec import bucket_file_id
 
 _POSITIVE: Final = np.int64(0x7FFF_FFFF)
-_FIXED_TAIL: Final = "-0000-0000-0000-000000000000"
+_FIXED_UUID: Final = "00000000-0000-0000-0000-000000000000"
 
 Numbers = npt.NDArray[np.int64]
 
@@ -70,7 +71,7 @@ class SimpleBuckets:
         return found if found is not None and found < self.count else None
 
     def new_file_id(self, number: int, uuid: str) -> str:
-        return f"{number:08d}{_FIXED_TAIL if self.fixed_ids else uuid[8:]}-0"
+        return bucket_file_id(number, _FIXED_UUID if self.fixed_ids else uuid)
 
 
 def bucket_of_file(file_id: str) -> int | None:

@@ -16,7 +16,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.env import Env
 from hoodie.errors import Conflict, HudiError
-from hoodie.handle import TableHandle, load_handle
+from hoodie.handle import TableHandle, held_table, load_handle
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
@@ -31,7 +31,7 @@ INLINE_COMPACTION = "hoodie.compact.inline"
 ASYNC_COMPACTION = "hoodie.datasource.compaction.async.enable"
 SERVICES = "hoodie.table.services.enabled"
 
-Service = Callable[[TableHandle, Config, Engine], object]
+Service = Callable[[Storage, Env, Config, Engine], object]
 
 
 def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env) -> None:
@@ -47,7 +47,7 @@ def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env)
         return
     for name, service in due:
         try:
-            service(load_handle(storage, env), config, engine)
+            service(storage, env, config, engine)
         except Conflict as conflict:
             log.info("%s is left to the next commit: %s", name, conflict)
         except HudiError as error:
@@ -79,21 +79,21 @@ def _services(handle: TableHandle, config: Config) -> Iterator[tuple[str, Servic
         yield "upkeep of the metadata table", _alone("metadata upkeep", keep_metadata)
 
 
-def _alone(what: str, service: Service) -> Service:
-    """`service` while it holds the table's writer exclusion."""
+def _alone(what: str, service: Callable[[TableHandle, Config, Engine], object]) -> Service:
+    """`service` on the table as it is while its writer exclusion is held."""
 
-    def run(handle: TableHandle, config: Config, engine: Engine) -> object:
-        with handle.storage.exclusive(what):
+    def run(storage: Storage, env: Env, config: Config, engine: Engine) -> object:
+        with held_table(storage, what, env) as handle:
             return service(handle, config, engine)
 
     return run
 
 
-def _compact(handle: TableHandle, config: Config, engine: Engine) -> None:
-    _alone("plan compaction", schedule_compaction)(handle, config, engine)
-    run_compaction(handle, config, engine)
+def _compact(storage: Storage, env: Env, config: Config, engine: Engine) -> None:
+    _alone("plan compaction", schedule_compaction)(storage, env, config, engine)
+    run_compaction(load_handle(storage, env), config, engine)
 
 
-def _compact_logs(handle: TableHandle, config: Config, engine: Engine) -> None:
-    _alone("plan log compaction", schedule_log_compaction)(handle, config, engine)
-    run_log_compaction(handle, config, engine)
+def _compact_logs(storage: Storage, env: Env, config: Config, engine: Engine) -> None:
+    _alone("plan log compaction", schedule_log_compaction)(storage, env, config, engine)
+    run_log_compaction(load_handle(storage, env), config, engine)

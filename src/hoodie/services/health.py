@@ -17,7 +17,7 @@ from typing import Any, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.notebook import html_table
+from hoodie.notebook import html_table, size_text
 from hoodie.read import Finding, validate_table
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.timeline import Timeline
@@ -258,15 +258,6 @@ def _archiving(handle: TableHandle, config: Config, timeline: Timeline) -> Itera
             "them",
             f"hoodie archive {handle.storage.uri} --dry-run says what keeps them",
         )
-
-
-def size_text(size_bytes: float) -> str:
-    """Bytes in the unit people would use."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size_bytes < 1024:
-            return f"{size_bytes:,.0f} {unit}" if unit == "B" else f"{size_bytes:,.1f} {unit}"
-        size_bytes /= 1024
-    return f"{size_bytes:,.1f} TiB"
 
 
 def _span(seconds: float) -> str:

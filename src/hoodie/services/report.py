@@ -13,7 +13,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import Unavailable
-from hoodie.services.health import Concern, TableHealth, size_text
+from hoodie.notebook import size_text
+from hoodie.services.health import Concern, TableHealth
 from hoodie.spec import TimeZone, parse_instant_time
 
 if TYPE_CHECKING:

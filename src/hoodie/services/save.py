@@ -17,7 +17,7 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
-from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, write_held
@@ -57,8 +57,8 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
         Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
     """
     load_table_config(storage, env)  # without a table there is nothing to hold
-    with storage.exclusive(request.operation):
-        committed = write_held(load_handle(storage, env), request)
+    with held_table(storage, request.operation, env) as handle:
+        committed = write_held(handle, request)
     run_after_commit(storage, request.config, request.engine, env)
     return committed
 
@@ -119,8 +119,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
 def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
     """Save mode overwrite of a table that exists."""
     load_table_config(storage, env)
-    with storage.exclusive("overwrite"):
-        handle = load_handle(storage, env)
+    with held_table(storage, "overwrite", env) as handle:
         difference = _difference(handle, request.config)
         if difference is None:
             return write_held(

@@ -7,15 +7,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
-from pyspark.sql.types import DataType, DecimalType
+
+from hoodie.spark.worker_scan import is_short, loaded_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-LONG_DIGITS = 18
 
 _UNSCALED = "org.apache.spark.sql.catalyst.expressions.UnscaledValue"
 _COLUMNS = "org.apache.spark.sql.classic.ExpressionUtils"
@@ -23,7 +23,7 @@ _COLUMNS = "org.apache.spark.sql.classic.ExpressionUtils"
 
 def with_unscaled(frame: DataFrame) -> DataFrame:
     """`frame` with longs in place of its short decimals: the same columns in the same order."""
-    short = [_is_short(field.dataType) for field in frame.schema.fields]
+    short = [is_short(field.dataType) for field in frame.schema.fields]
     jvm: Any = frame.sparkSession._jvm
     if not any(short) or not _has_functions(jvm):
         return frame
@@ -31,23 +31,20 @@ def with_unscaled(frame: DataFrame) -> DataFrame:
 
     unscaled, columns = (JavaClass(name, jvm._gateway_client) for name in (_UNSCALED, _COLUMNS))
     sent: list[Any] = []
-    for name, is_short in zip(frame.columns, short, strict=True):
+    for name, as_long in zip(frame.columns, short, strict=True):
         column: Any = frame[f"`{name.replace('`', '``')}`"]
-        if is_short:
+        if as_long:
             column = Column(columns.column(unscaled(columns.expression(column._jc)))).alias(name)
         sent.append(column)
     return frame.select(*sent)
 
 
-def _is_short(kind: DataType) -> bool:
-    return isinstance(kind, DecimalType) and kind.precision <= LONG_DIGITS
-
-
+@functools.cache
 def _has_functions(jvm: Any) -> bool:
     """Whether this Spark has the classes where they are expected."""
     try:
         for name in (_UNSCALED, f"{_COLUMNS}$"):
-            jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+            loaded_class(jvm, name)
     except Exception:  # py4j's error around ClassNotFoundException
         return False
     return True

@@ -124,11 +124,12 @@ def with_longs(schema: StructType) -> StructType:
     """`schema` with longs for the decimals that cross as such."""
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
-    kinds = ((field, LongType() if _is_short(field.dataType) else field.dataType) for field in schema.fields)
+    kinds = ((field, LongType() if is_short(field.dataType) else field.dataType) for field in schema.fields)
     return StructType([StructField(field.name, kind, field.nullable, field.metadata) for field, kind in kinds])
 
 
-def _is_short(kind: Any) -> bool:
+def is_short(kind: Any) -> bool:
+    """Whether a Spark type is a decimal that crosses between Spark and Python as a long."""
     return bool(kind.typeName() == "decimal" and kind.precision <= LONG_DIGITS)
 
 
@@ -407,10 +408,10 @@ def _is_fit(jvm: Any) -> bool:
     """Whether the classes are there, and their interfaces want nothing that is not here."""
     try:
         for name in _NEEDED:
-            _loaded(jvm, name)
+            loaded_class(jvm, name)
         for proxy in (_Table, _ScanBuilder, _Scan, _Statistics):
             for interface in proxy.Java.implements:
-                wanted = {str(method.getName()) for method in _loaded(jvm, interface).getMethods()}
+                wanted = {str(method.getName()) for method in loaded_class(jvm, interface).getMethods()}
                 if missing := sorted(name for name in wanted if not hasattr(proxy, name)):
                     log.warning("this Spark asks %s for %s, so its scans are not pruned", interface, missing)
                     return False
@@ -419,5 +420,6 @@ def _is_fit(jvm: Any) -> bool:
     return True
 
 
-def _loaded(jvm: Any, name: str) -> Any:
+def loaded_class(jvm: Any, name: str) -> Any:
+    """A class of Spark, found where Spark finds it. Raises py4j's error when there is none."""
     return jvm.java.lang.Class.forName(name, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())

@@ -21,10 +21,10 @@ from hoodie.records import to_avro
 from hoodie.spec import LogFileName, MarkerKind, marker_path, path_in
 from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema
 from hoodie.storage import OutputFile, Storage
+from hoodie.write.incoming import KEY
 
 BLOCK_ROWS = 131_072
 SUFFIX = ".cdc"
-KEY = "_hoodie_record_key"
 
 
 @dataclass(frozen=True, slots=True)

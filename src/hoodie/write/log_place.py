@@ -80,19 +80,17 @@ def log_place(
     if slicing == "completion":
         if not logs_changes:
             return LogPlace(one.file_id, instant, 1, instant, base_instant=base_instant)
-        earlier = sorted((log.name for log in one.logs), key=lambda name: name.order, reverse=True)
-        base_file = "" if one.base is None else one.base.name.text
-        names = tuple(name.text for name in earlier)
-        return LogPlace(one.file_id, instant, 1, one.base_instant, base_file, names, base_instant)
-    named = compaction or one.base_instant
-    before = [log.name for log in one.logs if log.name.instant == named]
-    version = 1 + max((name.version for name in before), default=0)
-    base = one.base if compaction is None else None
+        named, version, before, base = instant, 1, [log.name for log in one.logs], one.base
+    else:
+        named = compaction or one.base_instant
+        before = [log.name for log in one.logs if log.name.instant == named]
+        version = 1 + max((name.version for name in before), default=0)
+        base = one.base if compaction is None else None
     return LogPlace(
         file_id=one.file_id,
         instant=named,
         version=version,
-        prev_commit=named,
+        prev_commit=one.base_instant if slicing == "completion" else named,
         base_file="" if base is None else base.name.text,
         log_files=tuple(name.text for name in sorted(before, key=lambda name: name.order, reverse=True)),
         base_instant=base_instant,

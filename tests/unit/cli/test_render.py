@@ -8,8 +8,9 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 
 from hoodie.cli.facts import commit_row, files_rows, finding_rows, timeline_rows
-from hoodie.cli.render import commit_grid, files_grid, findings_grid, size_text, timeline_grid
+from hoodie.cli.render import commit_grid, files_grid, findings_grid, timeline_grid
 from hoodie.cli.row_grid import rows_grid
+from hoodie.notebook import size_text
 from hoodie.read import Finding
 from hoodie.spec import BaseFileName, Instant, LogFileName, State
 from hoodie.view import BaseFile, FileSlice, LogFile

@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config
-from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Missing
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.deletion import delete_files
 from hoodie.services.locks import executor_lock, writer_exclusion
 from hoodie.services.undoing.rollback import finish_interrupted
 from hoodie.services.undoing.rollback_checks import ensure_no_restore
@@ -43,7 +44,6 @@ from hoodie.spec import (
     parse_compaction_plan,
     parse_log_file_name,
 )
-from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_markers, load_requested, to_inflight
 from hoodie.write.commit import Outcome, finish
 
@@ -130,7 +130,7 @@ def undo_inflight(handle: TableHandle, engine: Engine, instant: Instant) -> None
     """Make an inflight plan a requested one. The caller holds its executor lock."""
     log.info("undoing the unfinished %s %s", instant.action, instant.requested)
     doomed = _files_of(handle, instant)
-    engine.run(_delete, [_Delete(handle.storage, path) for path in doomed], "undo compaction")
+    delete_files(handle.storage, engine, doomed, "undo compaction")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))
     handle.storage.delete_dir(marker_dir(instant.requested))
 
@@ -236,13 +236,3 @@ def _files_of(handle: TableHandle, instant: Instant) -> list[str]:
                 if own_log and instant.action == LOG_COMPACTION:
                     found.append(file.path)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Delete:
-    storage: Storage
-    path: str
-
-
-def _delete(_: TaskId, task: _Delete) -> None:
-    task.storage.delete(task.path)

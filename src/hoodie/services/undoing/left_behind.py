@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
-from hoodie.engine import Engine, TaskId
+from hoodie.engine import Engine
 from hoodie.errors import HudiError
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import undo_update
+from hoodie.services.deletion import delete_files
 from hoodie.spec import (
     Instant,
     InstantTime,
@@ -44,7 +44,7 @@ def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> No
     if handle.config.has_metadata_table:
         undo_update(handle, instant, None, engine)
     files = _files_of(handle, instant)
-    engine.run(_delete, [_Delete(handle.storage, path) for path in files], "take back")
+    delete_files(handle.storage, engine, files, "take back")
     for partition in sorted({path.rpartition("/")[0] for path in files}):
         _forget_partition(handle.storage, partition, requested)
     delete_instant_files(handle.storage, handle.profile, instant)
@@ -92,13 +92,3 @@ def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
     path = files[0].path
     if parse_partition_metafile(storage.read(path), path).commit_time == requested:
         storage.delete(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Delete:
-    storage: Storage
-    path: str
-
-
-def _delete(_: TaskId, task: _Delete) -> None:
-    task.storage.delete(task.path)

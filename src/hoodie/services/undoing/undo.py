@@ -24,6 +24,7 @@ from hoodie.errors import Conflict, HudiError, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.index import forget_rings
 from hoodie.logs import read_blocks
+from hoodie.services.deletion import delete_files
 from hoodie.services.undoing.undo_plan import path_form
 from hoodie.spec import (
     CLUSTERING,
@@ -93,7 +94,7 @@ def undo_files(handle: TableHandle, engine: Engine, plan: RollbackPlan, command_
         Unsupported: the plan names files that are not the write's; nothing was changed.
     """
     doomed = ensure_own_files(plan)
-    engine.run(_delete, [_Delete(handle.storage, path) for path in doomed], "rollback")
+    delete_files(handle.storage, engine, doomed, "rollback")
     slices = sorted(
         {
             (request.partition_path, request.file_id or "", request.latest_base_instant or "")
@@ -146,16 +147,6 @@ def _states(handle: TableHandle, target: InstantInfo) -> list[Instant]:
     logical = (target.commit_time, comparable_action(target.action))
     found = list_instants(handle.storage, handle.profile, handle.config.timezone)
     return [one for one in found if one.logical == logical]
-
-
-@dataclass(frozen=True, slots=True)
-class _Delete:
-    storage: Storage
-    path: str
-
-
-def _delete(_: TaskId, task: _Delete) -> None:
-    task.storage.delete(task.path)
 
 
 @dataclass(frozen=True, slots=True)
