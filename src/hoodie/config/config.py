@@ -75,6 +75,20 @@ class Config:
         """The parts of a comma list, trimmed; empty when nothing is given."""
         return split_list(self.text(key))
 
+    def value(self, key: str) -> object:
+        """The value of `key` as the type it is registered with. Raises as `integer`."""
+        match lookup(key).type:
+            case "flag":
+                return self.flag(key)
+            case "integer":
+                return self.integer(key)
+            case "number":
+                return self.number(key)
+            case "list":
+                return self.list(key)
+            case _:
+                return self.text(key)
+
     def commit_metadata(self) -> dict[str, str]:
         """Options that go into the commit as extra metadata: those that start with the commit metadata prefix."""
         prefix = self.text(COMMIT_METADATA_PREFIX)

@@ -11,7 +11,7 @@ The caller holds the table's writer exclusion, and nothing of the table is half 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hoodie.config import Config
@@ -37,11 +37,8 @@ class MetadataUpkeep:
     instants_archived: int
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "compaction": self.compaction,
-            "files_cleaned": self.files_cleaned,
-            "instants_archived": self.instants_archived,
-        }
+        """Plain values."""
+        return asdict(self)
 
     def _repr_html_(self) -> str:
         return html_table("metadata table kept up", (), list(self.as_json().items()))

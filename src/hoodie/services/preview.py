@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hoodie.notebook import html_table
@@ -64,23 +64,12 @@ class ServicePreview:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for `--json`, paths included."""
-        steps = [
-            {
-                "action": step.action,
-                "partition": step.partition,
-                "file_id": step.file_id,
-                "paths": list(step.paths),
-                "size_bytes": step.size_bytes,
-                "reason": step.reason,
-            }
-            for step in self.steps
-        ]
         return {
             "service": self.service,
             "files": self.files,
             "size_bytes": self.size_bytes,
             "estimated_seconds": self.estimated_seconds,
-            "steps": steps,
+            "steps": [asdict(step) for step in self.steps],
             "notes": list(self.notes),
         }
 

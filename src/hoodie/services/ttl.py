@@ -56,8 +56,7 @@ def parse_ttl_options(config: Config) -> TtlOptions:
     rule = config.text(STRATEGY).upper()
     if rule not in ("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"):
         raise Invalid(f"{STRATEGY} is {rule}", remedy="Choose KEEP_BY_TIME or KEEP_BY_CREATION_TIME")
-    selected = tuple(config.list(SELECTED)) if config.is_set(SELECTED) else ()
-    return TtlOptions(rule, config.integer(DAYS), selected, config.integer(MOST))  # type: ignore[arg-type]
+    return TtlOptions(rule, config.integer(DAYS), config.list(SELECTED), config.integer(MOST))  # type: ignore[arg-type]
 
 
 def plan_ttl(

@@ -201,7 +201,7 @@ def parse_write_options(
         merge_rule=rule,
         ordering=ordering,
         duplicate_policy=_duplicate_policy(config),
-        arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode").upper()),
+        arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode")),
         sizing=_sizing(config),
         base_file=base_file_options(config, table),
         log=_log(config, table, profile, ordering),
@@ -242,7 +242,7 @@ def _buckets(
             f"Table {table.name} makes its keys automatically, so no bucket can be found again",
             remedy="Make the table with hoodie.datasource.write.recordkey.field, or leave hoodie.index.type out",
         )
-    hashed = tuple(config.list(_HASH_FIELD)) if config.is_set(_HASH_FIELD) else fields
+    hashed = config.list(_HASH_FIELD) if config.is_set(_HASH_FIELD) else fields
     strange = [name for name in hashed if name not in fields]
     if strange:
         raise Invalid(
@@ -250,7 +250,7 @@ def _buckets(
             remedy=f"Use some of {', '.join(fields)}",
             key=_HASH_FIELD,
         )
-    consistent = config.text("hoodie.index.bucket.engine").upper() == "CONSISTENT_HASHING"
+    consistent = config.text("hoodie.index.bucket.engine") == "CONSISTENT_HASHING"
     if consistent and not table.is_merge_on_read:
         raise Invalid(
             f"Table {table.name} is copy-on-write, and consistent hashing is for merge-on-read tables",
@@ -267,7 +267,7 @@ def _buckets(
         consistent=consistent,
         count=config.integer("hoodie.bucket.index.num.buckets"),
         parts=KeyParts(fields, hashed),
-        fixed_ids=config.text("hoodie.write.concurrency.mode").upper() == "NON_BLOCKING_CONCURRENCY_CONTROL",
+        fixed_ids=config.text("hoodie.write.concurrency.mode") == "NON_BLOCKING_CONCURRENCY_CONTROL",
     )
 
 
@@ -282,7 +282,7 @@ def _log(config: Config, table: TableConfig, profile: FormatProfile, ordering: t
             remedy="Use one ordering field, or make the table with version 8 or later",
         )
     return LogOptions(
-        kind=_BLOCK_KINDS[config.text("hoodie.logfile.data.block.format").lower()],
+        kind=_BLOCK_KINDS[config.text("hoodie.logfile.data.block.format")],
         positions=config.flag("hoodie.write.record.positions"),
         late_headers=late,
         marker=profile.log_marker,
@@ -325,7 +325,7 @@ def _ordering(config: Config, table: TableConfig, rule: MergeRule) -> tuple[str,
         return ()
     if table.ordering_fields or table.stored_merge_mode is not None:
         return table.ordering_fields
-    return tuple(config.list("hoodie.table.ordering.fields"))
+    return config.list("hoodie.table.ordering.fields")
 
 
 def _merge_rule(config: Config, table: TableConfig) -> MergeRule:
@@ -359,7 +359,7 @@ def _delete_marker(config: Config, table: TableConfig) -> DeleteMarker | None:
 def _duplicate_policy(config: Config) -> DuplicatePolicy:
     if config.flag(_DROP_DUPLICATES):
         return DuplicatePolicy.DROP
-    return DuplicatePolicy(config.text("hoodie.datasource.insert.dup.policy").lower())
+    return DuplicatePolicy(config.text("hoodie.datasource.insert.dup.policy"))
 
 
 def _sizing(config: Config) -> SizingOptions:
@@ -380,7 +380,7 @@ def _sizing(config: Config) -> SizingOptions:
 def base_file_options(config: Config, table: TableConfig) -> BaseFileOptions:
     """How base files of the table are written, whoever writes them."""
     bloom = BloomOptions(
-        filter_type=config.text("hoodie.bloom.index.filter.type").upper(),  # type: ignore[arg-type]
+        filter_type=config.text("hoodie.bloom.index.filter.type"),  # type: ignore[arg-type]
         entries=config.integer("hoodie.index.bloom.num_entries"),
         fpp=config.number("hoodie.index.bloom.fpp"),
         max_entries=config.integer("hoodie.bloom.index.filter.dynamic.max.entries"),

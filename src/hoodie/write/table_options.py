@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -66,19 +66,19 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
     `schema` is stored as the one the table was created with.
     """
     fields, types = _partition_fields(config)
-    record_fields = tuple(config.list(RECORD_KEY)) if config.is_set(RECORD_KEY) else ()
+    record_fields = config.list(RECORD_KEY)
     name = config.text("hoodie.table.name") if config.is_set("hoodie.table.name") else storage.uri.rsplit("/", 1)[-1]
     return NewTable(
         name=name,
-        table_type=config.text("hoodie.datasource.write.table.type").upper(),  # type: ignore[arg-type]
-        database=_set_text(config, "hoodie.database.name") or "",
+        table_type=config.text("hoodie.datasource.write.table.type"),  # type: ignore[arg-type]
+        database=config.text("hoodie.database.name"),
         record_key_fields=record_fields,
         partition_fields=fields,
         partition_field_types=tuple(kind.lower() for kind in types) if any(types) else (),
         keygen_type=_keygen_type(config, record_fields, fields, types),
-        ordering_fields=tuple(config.list(ORDERING)) if config.is_set(ORDERING) else (),
-        merge_mode=_set_text(config, MERGE_MODE),  # type: ignore[arg-type]
-        payload_class=_set_text(config, "hoodie.datasource.write.payload.class"),
+        ordering_fields=config.list(ORDERING),
+        merge_mode=config.optional(MERGE_MODE),  # type: ignore[arg-type]
+        payload_class=config.optional("hoodie.datasource.write.payload.class"),
         merge_properties=_merge_properties(config),
         hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
         url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
@@ -88,7 +88,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
         cdc_enabled=config.flag(CDC_ENABLED),
         cdc_logging_mode=parse_logging_mode(config.text(CDC_LOGGING_MODE)),
-        timezone=config.text("hoodie.table.timeline.timezone").upper(),  # type: ignore[arg-type]
+        timezone=config.text("hoodie.table.timeline.timezone"),  # type: ignore[arg-type]
         create_schema=None if schema is None else to_avro(schema, name),
     )
 
@@ -155,41 +155,27 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
     if not profile_of(table).capabilities.typed_partition_fields or not any(types):
         types = ("",) * len(fields)
     stored_types = table.partition_field_types
-    readers: dict[str, tuple[Callable[[], object], object]] = {
-        "hoodie.table.name": (lambda: config.text("hoodie.table.name"), table.name),
-        RECORD_KEY: (lambda: tuple(config.list(RECORD_KEY)), table.record_key_fields),
-        "hoodie.datasource.write.table.type": (
-            lambda: config.text("hoodie.datasource.write.table.type").upper(),
-            table.table_type,
-        ),
-        "hoodie.populate.meta.fields": (
-            lambda: config.flag("hoodie.populate.meta.fields"),
-            table.populate_meta_fields,
-        ),
-        "hoodie.datasource.write.hive_style_partitioning": (
-            lambda: config.flag("hoodie.datasource.write.hive_style_partitioning"),
-            table.hive_style,
-        ),
-        "hoodie.datasource.write.partitionpath.urlencode": (
-            lambda: config.flag("hoodie.datasource.write.partitionpath.urlencode"),
-            table.url_encode,
-        ),
-        DROP_COLUMNS: (lambda: config.flag(DROP_COLUMNS), table.drop_partition_columns),
+    fixed: dict[str, object] = {
+        "hoodie.table.name": table.name,
+        RECORD_KEY: table.record_key_fields,
+        "hoodie.datasource.write.table.type": table.table_type,
+        "hoodie.populate.meta.fields": table.populate_meta_fields,
+        "hoodie.datasource.write.hive_style_partitioning": table.hive_style,
+        "hoodie.datasource.write.partitionpath.urlencode": table.url_encode,
+        DROP_COLUMNS: table.drop_partition_columns,
+        **{key: table.merge_properties[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in table.merge_properties},
     }
     if SLASH_DATES in table.raw:
-        readers[SLASH_DATES] = (lambda: config.flag(SLASH_DATES), table.slash_dates)
-    found = [(key, read(), stored) for key, (read, stored) in readers.items() if config.is_set(key)]
+        fixed[SLASH_DATES] = table.slash_dates
+    if table.stored_merge_mode is not None:
+        fixed[MERGE_MODE] = table.stored_merge_mode
+    if table.ordering_fields:
+        fixed[ORDERING] = table.ordering_fields
+    found = [(key, config.value(key), stored) for key, stored in fixed.items() if config.is_set(key)]
     if config.is_set(PARTITION_PATH) and (fields or table.partition_fields):
         found.append((PARTITION_PATH, fields, table.partition_fields))
         if any(types) and any(stored_types):
             found.append((PARTITION_PATH, types, stored_types))
-    for key, stored in table.merge_properties.items():
-        if key in (DELETE_FIELD, DELETE_MARKER) and config.is_set(key):
-            found.append((key, config.text(key), stored))
-    if config.is_set(MERGE_MODE) and table.stored_merge_mode is not None:
-        found.append((MERGE_MODE, config.text(MERGE_MODE).upper(), table.stored_merge_mode))
-    if config.is_set(ORDERING) and table.ordering_fields:
-        found.append((ORDERING, tuple(config.list(ORDERING)), table.ordering_fields))
     if config.is_set(KEYGEN_CLASS) or config.is_set(KEYGEN_TYPE):
         asked = _keygen_type(config, table.record_key_fields, table.partition_fields, stored_types)
         found.append((KEYGEN_TYPE, asked.removesuffix("_AVRO"), table.keygen_type))
@@ -219,7 +205,7 @@ def _keygen_type(
             )
         return kind
     if config.is_set(KEYGEN_TYPE):
-        return config.text(KEYGEN_TYPE).upper()
+        return config.text(KEYGEN_TYPE)
     if not fields:
         return "NON_PARTITION"
     if any(types):
@@ -266,7 +252,3 @@ def _merge_properties(config: Config) -> dict[str, str]:
     if config.integer("hoodie.write.table.version") < 9:
         return {}
     return {key: config.text(key) for key in (DELETE_FIELD, DELETE_MARKER) if config.is_set(key)}
-
-
-def _set_text(config: Config, key: str) -> str | None:
-    return config.text(key) if config.is_set(key) else None

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from hoodie.config import Config
@@ -98,14 +98,8 @@ class ArchiveResult:
     duration_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "instants": self.instants,
-            "files": self.files,
-            "size_bytes": self.size_bytes,
-            "history_file": self.history_file,
-            "merged": self.merged,
-            "duration_ms": self.duration_ms,
-        }
+        """Plain values."""
+        return asdict(self)
 
     def _repr_html_(self) -> str:
         return html_table(f"{self.instants:,} instants archived", (), list(self.as_json().items()))

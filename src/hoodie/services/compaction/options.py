@@ -94,7 +94,7 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
     )
     _ensure_limited(strategies, limits)
     return CompactOptions(
-        trigger=cast(Trigger, config.text("hoodie.compact.inline.trigger.strategy").upper()),
+        trigger=cast(Trigger, config.text("hoodie.compact.inline.trigger.strategy")),
         max_delta_commits=config.integer("hoodie.compact.inline.max.delta.commits"),
         max_delta_seconds=config.integer("hoodie.compact.inline.max.delta.seconds"),
         strategies=strategies,

@@ -209,7 +209,7 @@ def is_after(one: Instant, to: Instant, *, by_completion: bool, merge_on_read: b
 def _after(handle: TableHandle, timeline: Timeline, to: Instant) -> Sequence[Instant]:
     """Writes after `to`: pending ones first, then by completion (version 6: by request), newest first."""
     by_completion = handle.profile.stores_completion_time
-    merge_on_read = handle.config.table_type == "MERGE_ON_READ"
+    merge_on_read = handle.config.is_merge_on_read
     found = [
         one
         for one in timeline.writes()

@@ -15,7 +15,7 @@ in `rollback_checks`; it is done in `undo`. Bytes and order: `docs/format/rollba
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hoodie.config import Config
@@ -95,14 +95,8 @@ class RolledBack:
     duration_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "instant": self.instant,
-            "target": self.target,
-            "action": self.action,
-            "files_deleted": self.files_deleted,
-            "command_logs": self.command_logs,
-            "duration_ms": self.duration_ms,
-        }
+        """Plain values."""
+        return asdict(self)
 
     def _repr_html_(self) -> str:
         return html_table(f"{self.action} {self.target} rolled back", (), list(self.as_json().items()))

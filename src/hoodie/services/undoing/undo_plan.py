@@ -102,7 +102,7 @@ def load_undo_plan(
     is_compaction = target.action == COMPACTION or metadata.operation_type == COMPACT_OPERATION
     undone = Undone(target.requested, is_compaction, whole_slices)
     stats = _stats_of(metadata)
-    if target.is_completed and stats and not (blocks and _has_logs(handle)):
+    if target.is_completed and stats and not (blocks and handle.config.is_merge_on_read):
         names = [path for stat in stats for path in (stat.path, *(stat.cdc_stats or ())) if path]
         return RollbackPlan(info, (*plan_deletions(undone, names, form), *plan_blocks(undone, stats, {}, form)))
     partitions = sorted(metadata.partition_to_write_stats) if target.is_completed else list_partitions(handle.storage)
@@ -209,10 +209,6 @@ def newest_bases(
 def _split(path: str) -> tuple[str, str]:
     partition, _, file_name = path.rpartition("/")
     return partition, file_name
-
-
-def _has_logs(handle: TableHandle) -> bool:
-    return handle.config.table_type == "MERGE_ON_READ"
 
 
 def _stats_of(metadata: CommitMetadata) -> list[WriteStat]:
