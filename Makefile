@@ -78,6 +78,7 @@ compat-all: setup compat-setup  ## every case of those tests (make test-compat t
 
 crash: setup  ## a writer killed after every storage call, every action disturbed there (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
+	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
 	HOODIE_MACHINE_EXAMPLES=200 HOODIE_MACHINE_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
 
 fuzz: setup  ## damaged bytes into every parser, FUZZ_SECONDS=1200 for each test; 200 random sequences of writes
