@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all crash fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all golden crash fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -75,6 +75,9 @@ test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.
 
 compat-all: setup compat-setup  ## every case of those tests (make test-compat takes a sample of the long ones)
 	HOODIE_COMPAT_EVERY=1 $(PYTEST) -m compat
+
+golden: setup  ## every golden query on the local engine and in every way of Spark (make test takes a sample of the slow ones)
+	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py
 
 crash: setup  ## a writer killed after every storage call, every action disturbed there (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
