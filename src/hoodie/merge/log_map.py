@@ -108,10 +108,6 @@ class LogMap:
         """All keys in the log, each once."""
         return pa.chunked_array([part.keys for part in self.parts()], type=pa.string())
 
-    def deleted_keys(self) -> pa.ChunkedArray:
-        """The keys for which a delete has the last word in the log. With ordering, a base row may still outlive it."""
-        return pa.chunked_array([part.keys.filter(pa.array(part.is_deleted)) for part in self.parts()], pa.string())
-
     def close(self) -> None:
         """Removes files on disk. The map is not usable after that."""
         if isinstance(self._held, Spill):

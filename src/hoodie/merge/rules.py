@@ -71,10 +71,6 @@ class MergeRules:
         return self.in_log.ordered or self.against_base.ordered
 
 
-LATEST = MergeRules(MergeStep(ordered=False), MergeStep(ordered=False))
-"""The newest version wins, deletes included: commit-time ordering, and the way the metadata table's keys go."""
-
-
 def merge_rules_of(config: TableConfig, options: Mapping[str, str] | None = None) -> MergeRules:
     """The rules of a table. `options` may name a delete marker or unavailable value the table does not store.
 

@@ -1,7 +1,7 @@
 """What a row is: schemas, base files, keys, partition values, ordering."""
 
-from hoodie.records.align import align, align_array
-from hoodie.records.avro import from_avro, to_avro, with_meta_avro, without_meta_avro
+from hoodie.records.align import align
+from hoodie.records.avro import from_avro, to_avro
 from hoodie.records.avro_rows import RowBytes, decode_rows, encode_rows
 from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer
 from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
@@ -9,7 +9,7 @@ from hoodie.records.bloom import BloomFilter, BloomOptions
 from hoodie.records.evolve import Evolution, EvolutionRules, reconcile
 from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
-from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_class, kind_of_type
+from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_type
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle, url_encoded
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
@@ -25,7 +25,6 @@ from hoodie.records.schema import (
     OPERATION_FIELD,
     PARTITION_PATH_FIELD,
     SEQNO_FIELD,
-    has_meta,
     is_meta,
     storable,
     with_meta,
@@ -70,17 +69,14 @@ __all__ = [
     "RowOrigin",
     "SchemaMapping",
     "align",
-    "align_array",
     "decode_rows",
     "encode_rows",
     "from_avro",
-    "has_meta",
     "is_meta",
     "iter_batches",
     "java_hashes",
     "key_options",
     "key_range",
-    "kind_of_class",
     "kind_of_type",
     "newer_wins",
     "newest",
@@ -95,9 +91,7 @@ __all__ = [
     "to_avro",
     "url_encoded",
     "with_meta",
-    "with_meta_avro",
     "without_meta",
-    "without_meta_avro",
     "xxhash32",
     "xxhash64",
 ]

@@ -36,7 +36,6 @@ def align(rows: Rows, to: pa.Schema) -> Rows:
     """
     if rows.schema.equals(to, check_metadata=False) and _same_names(rows.schema, to):
         return rows
-    missing = _Nulls(rows.num_rows)
     columns = []
     for field in to:
         at = rows.schema.get_field_index(field.name)
@@ -44,27 +43,12 @@ def align(rows: Rows, to: pa.Schema) -> Rows:
             raise Invalid(
                 f"Column `{field.name}` occurs more than once", remedy="Rename one of them", column=field.name
             )
-        column = missing(field) if at < 0 else _aligned_column(rows.column(at), field, field.name)
+        column = pa.nulls(rows.num_rows, field.type) if at < 0 else _aligned_column(rows.column(at), field, field.name)
         _ensure_no_nulls(column, field, field.name)
         columns.append(column)
     if isinstance(rows, pa.RecordBatch):
-        return _batch(columns, to, rows.num_rows)
+        return batch_of(columns, to, rows.num_rows)
     return _table(columns, to, rows.num_rows)
-
-
-def align_array(values: pa.Array, to: pa.Field, path: str | None = None) -> pa.Array:
-    """`values` as the type of `to`; `path` names the column in errors."""
-    return _aligned(values, to.type, path or to.name)
-
-
-class _Nulls:
-    """Columns of nulls, for fields the rows do not have."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __call__(self, field: pa.Field) -> pa.Array:
-        return pa.nulls(self._count, field.type)
 
 
 def _aligned_column(column: Any, field: pa.Field, path: str) -> Any:
@@ -210,7 +194,8 @@ def _ensure_no_nulls(values: Any, field: pa.Field, path: str, present: pa.Array 
     )
 
 
-def _batch(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+def batch_of(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """The columns as a batch of `count` rows, which it has without columns as well."""
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -218,7 +203,7 @@ def _batch(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordB
 
 def _table(columns: list[Any], schema: pa.Schema, count: int) -> pa.Table:
     if not columns:
-        return pa.Table.from_batches([_batch([], schema, count)])
+        return pa.Table.from_batches([batch_of([], schema, count)])
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.errors import Corrupt, Invalid
+from hoodie.errors import Invalid
 from hoodie.records.avro_nodes import parse_nodes
 from hoodie.records.schema import comment_of, is_list, is_meta
 
@@ -59,22 +59,6 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def with_meta_avro(text: str, *, operation: bool = False) -> str:
-    """The schema text of a commit with the meta columns put in front: the text for the footer of a base file."""
-    record = _parsed(text)
-    names = [*_META_NAMES, "_hoodie_operation"] if operation else _META_NAMES
-    own = [field for field in record["fields"] if not is_meta(field["name"])]
-    record["fields"] = [_meta_field(name) for name in names] + own
-    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
-
-
-def without_meta_avro(text: str) -> str:
-    """The schema text of a base file without the meta columns: the text for commits."""
-    record = _parsed(text)
-    record["fields"] = [field for field in record["fields"] if not is_meta(field["name"])]
-    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
-
-
 def from_avro(text: str) -> pa.Schema:
     """Arrow schema of an Avro record schema, meta columns included if it has them.
 
@@ -95,15 +79,6 @@ def decimal_bytes(precision: int) -> int:
     """Fewest bytes whose two's complement holds every decimal of `precision` digits."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8
-
-
-_META_NAMES: Final = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 
 
 def _meta_field(name: str) -> dict[str, Any]:
@@ -169,15 +144,3 @@ def _type(data_type: pa.DataType, name: str, namespace: str, around: str, path: 
         remedy="Apply `storable` first",
         column=path,
     )
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        raise Corrupt(
-            f"Not an Avro schema: {error}", remedy="The schema text in the table is damaged", schema=text[:200]
-        ) from error
-    if not isinstance(record, dict) or record.get("type") != "record" or not isinstance(record.get("fields"), list):
-        raise Corrupt("Not an Avro record schema", remedy="The schema text in the table is damaged", schema=text[:200])
-    return record

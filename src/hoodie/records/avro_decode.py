@@ -40,7 +40,6 @@ FREE_CELLS: Final = 1 << 24
 
 _WORD_BYTES: Final = 8
 _DECIMAL_BYTES: Final = 16
-_TOP: Final = np.uint64(63)
 
 
 def decode(node: Node, cursor: Cursor) -> pa.Array:

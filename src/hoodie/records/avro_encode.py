@@ -27,7 +27,6 @@ Octets = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 _DECIMAL_BYTES: Final = 16
-_NUMBER_BYTES: Final = 10
 _EMPTY: Final = pa.scalar(b"", pa.binary())
 _NOTHING: Final = pa.scalar(None, pa.binary())
 _END: Final = pa.scalar(b"\x00", pa.binary())

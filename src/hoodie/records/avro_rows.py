@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import Corrupt
-from hoodie.records.align import align
+from hoodie.records.align import align, batch_of
 from hoodie.records.avro_cursor import Chunk, Cursor, Damage, Positions
 from hoodie.records.avro_decode import decode, ensure_cells
 from hoodie.records.avro_encode import encode_record
@@ -71,7 +71,7 @@ def decode_rows(
         cursor = Cursor(chunk, _shifted(rows.starts[first:last], shift), _shifted(rows.ends[first:last], shift))
         try:
             ensure_cells(record, last - first, stop - start, chunk.first)
-            batches.append(_batch(_decode_columns(record, wanted, cursor), arrow, last - first))
+            batches.append(batch_of(_decode_columns(record, wanted, cursor), arrow, last - first))
         except Damage as damage:
             raise _corrupt(damage.cause, path, offset + damage.at - shift) from damage
     return pa.Table.from_batches(batches, schema=arrow)
@@ -143,12 +143,6 @@ def _decode_columns(record: Record, wanted: list[bool], cursor: Cursor) -> list[
     if count == len(wanted) and (short := cursor.at < cursor.stop).any():
         raise Damage(int(cursor.at[int(short.argmax())]), "goes on behind its last column")
     return columns
-
-
-def _batch(columns: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _encodable(rows: pa.Table) -> Iterator[pa.StructArray]:

@@ -68,12 +68,6 @@ def java_text(values: pa.Array, form: TextForm = AVRO_TEXT) -> pa.Array:
     raise TypeError(f"{kind} has no text")
 
 
-def has_text(kind: pa.DataType) -> bool:
-    """Whether values of this type are written as themselves: neither nested nor bytes (whose text is hex digits)."""
-    raw = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_fixed_binary(kind)
-    return not (raw or pa.types.is_nested(kind))
-
-
 def ensure_text(kind: pa.DataType, name: str, role: str) -> None:
     """Refuse column `name` as a `role` where `java_text` has nothing to say about its type.
 

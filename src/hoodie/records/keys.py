@@ -28,9 +28,7 @@ from hoodie.records.partition_paths import (
     timestamp_segments,
 )
 from hoodie.records.record_keys import RowOrigin, automatic_keys, named_keys, plain_keys
-from hoodie.records.timestamp_keys import DEFAULT_PIVOT_YEAR, TimestampOptions, parse_timestamp_options
-
-CLASS_PACKAGE = "org.apache.hudi.keygen."
+from hoodie.records.timestamp_keys import TimestampOptions, parse_timestamp_options
 
 
 class KeyKind(Enum):
@@ -46,30 +44,6 @@ class KeyKind(Enum):
     @property
     def has_partitions(self) -> bool:
         return self not in (KeyKind.NON_PARTITION, KeyKind.GLOBAL_DELETE)
-
-    @property
-    def class_name(self) -> str:
-        """The Java class, as `hoodie.table.keygenerator.class` of version 6 names it."""
-        return CLASS_PACKAGE + _CLASSES[self]
-
-
-_CLASSES = {
-    KeyKind.SIMPLE: "SimpleKeyGenerator",
-    KeyKind.COMPLEX: "ComplexKeyGenerator",
-    KeyKind.TIMESTAMP: "TimestampBasedKeyGenerator",
-    KeyKind.CUSTOM: "CustomKeyGenerator",
-    KeyKind.NON_PARTITION: "NonpartitionedKeyGenerator",
-    KeyKind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
-}
-_AVRO_CLASSES = {
-    "SimpleAvroKeyGenerator": KeyKind.SIMPLE,
-    "ComplexAvroKeyGenerator": KeyKind.COMPLEX,
-    "TimestampBasedAvroKeyGenerator": KeyKind.TIMESTAMP,
-    "CustomAvroKeyGenerator": KeyKind.CUSTOM,
-    "NonpartitionedAvroKeyGenerator": KeyKind.NON_PARTITION,
-    "GlobalAvroDeleteKeyGenerator": KeyKind.GLOBAL_DELETE,
-}
-_OF_CLASS = {name: kind for kind, name in _CLASSES.items()} | _AVRO_CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,32 +149,30 @@ def key_options(
     record_fields: str | Sequence[str] = (),
     partition_fields: str | Sequence[str] = (),
     partition_types: Sequence[str] = (),
-    class_name: str | None = None,
     hive_style: bool = False,
     url_encode: bool = False,
     slash_dates: bool = False,
     single_key_with_name: bool = True,
     consistent_timestamps: bool = False,
-    zone: str = "UTC",
     timestamp_options: Mapping[str, str] | None = None,
-    pivot_year: int = DEFAULT_PIVOT_YEAR,
 ) -> KeyOptions:
     """Options from texts as they stand in table properties or write options.
 
-    `kind` is the value of `hoodie.table.keygenerator.type`, `class_name` that of `…keygenerator.class`; with neither
-    the kind follows from the fields. Fields are comma lists or sequences; partition fields carry their type
-    (`city:simple,ts:timestamp`) or have it in `partition_types` ("" where there is none: version 6 stores none, and
-    they are simple then). `timestamp_options` is looked into for `hoodie.keygen.timebased.*` when the kind needs them;
-    other keys in it do not matter.
+    `kind` is the value of `hoodie.table.keygenerator.type`; without it the kind follows from the fields, as it does for
+    AUTO_RECORD. Fields are comma lists or sequences; partition fields carry their type (`city:simple,ts:timestamp`) or
+    have it in `partition_types` ("" where there is none: version 6 stores none, and they are simple then).
+    `timestamp_options` is looked into for `hoodie.keygen.timebased.*` when the kind needs them; other keys in it do not
+    matter.
 
     Raises:
         Invalid: contradicting or missing options.
-        Unsupported: a key generator class of the user's own.
+        Unsupported: a type without a generator here.
     """
     records = field_names(record_fields)
     typed = tuple(_typed_field(text) for text in _with_types(field_names(partition_fields), partition_types))
     names = tuple(name for name, _ in typed)
-    chosen = _chosen_kind(kind, class_name) or inferred_kind(records, typed)
+    is_open = not kind or kind.strip().upper().removesuffix("_AVRO") in ("", "AUTO_RECORD")
+    chosen = inferred_kind(records, typed) if kind is None or is_open else kind_of_type(kind)
     timestamped = frozenset(name for name, type_text in typed if type_text == "TIMESTAMP")
     needs_format = chosen is KeyKind.TIMESTAMP or (chosen is KeyKind.CUSTOM and timestamped)
     return KeyOptions(
@@ -209,9 +181,9 @@ def key_options(
         partition_fields=names if chosen.has_partitions else (),
         style=PathStyle(hive_style, url_encode, slash_dates),
         single_key_with_name=single_key_with_name,
-        text=TextForm("sql" if consistent_timestamps else "avro", zone),
+        text=TextForm("sql" if consistent_timestamps else "avro"),
         timestamp_fields=timestamped if chosen is KeyKind.CUSTOM else frozenset(),
-        timestamp=parse_timestamp_options(timestamp_options or {}, pivot_year) if needs_format else None,
+        timestamp=parse_timestamp_options(timestamp_options or {}) if needs_format else None,
     )
 
 
@@ -240,32 +212,10 @@ def kind_of_type(text: str) -> KeyKind:
     return KeyKind(name)
 
 
-def kind_of_class(class_name: str) -> KeyKind:
-    """The kind whose Java class this is, Avro twins included.
-
-    Raises:
-        Unsupported: any other class.
-    """
-    name = class_name.strip()
-    if not name.startswith(CLASS_PACKAGE) or name.removeprefix(CLASS_PACKAGE) not in _OF_CLASS:
-        known = ", ".join(CLASS_PACKAGE + short for short in _CLASSES.values())
-        raise Unsupported(f"Key generator class {class_name!r}", remedy=f"Supported are {known}", class_name=class_name)
-    return _OF_CLASS[name.removeprefix(CLASS_PACKAGE)]
-
-
 def field_names(fields: str | Sequence[str]) -> tuple[str, ...]:
     """A comma list (or sequence) as names, blanks around them dropped."""
     texts = fields.split(",") if isinstance(fields, str) else fields
     return tuple(text.strip() for text in texts if text.strip())
-
-
-def _chosen_kind(kind: str | None, class_name: str | None) -> KeyKind | None:
-    """The type where there is one, as in Hudi; `USER_PROVIDED` means the class, `AUTO_RECORD` leaves it open."""
-    if kind and kind.strip().upper().removesuffix("_AVRO") == "AUTO_RECORD":
-        return None
-    if kind and kind.strip() and not (class_name and kind.strip().upper() == "USER_PROVIDED"):
-        return kind_of_type(kind)
-    return kind_of_class(class_name) if class_name and class_name.strip() else None
 
 
 def _with_types(names: tuple[str, ...], types: Sequence[str]) -> list[str]:

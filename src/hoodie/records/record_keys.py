@@ -77,13 +77,13 @@ def automatic_keys(rows: int, origin: RowOrigin) -> pa.Array:
     return pc.binary_join_element_wise(f"{origin.instant}_{origin.task}_", numbers, "")
 
 
-def stored_text_form(stored_key: str, zone: str = "UTC") -> TextForm:
+def stored_text_form(stored_key: str) -> TextForm:
     """How the timestamps in a key that a table already holds are written; ask only where a key field is a timestamp.
 
     A table that was bulk-inserted by Hudi's row writer holds SQL text, one filled by its other operations raw numbers:
     an upsert finds its rows only in the form they have.
     """
-    return TextForm("sql" if _SQL_TIMESTAMP.search(stored_key) else "avro", zone)
+    return TextForm("sql" if _SQL_TIMESTAMP.search(stored_key) else "avro")
 
 
 def _text(batch: pa.RecordBatch, field: str, form: TextForm) -> pa.Array:

@@ -48,11 +48,6 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if not is_meta(field.name)])
 
 
-def has_meta(schema: pa.Schema) -> bool:
-    """Whether all five meta columns are there."""
-    return all(schema.get_field_index(name) >= 0 for name in META_FIELDS)
-
-
 def is_meta(name: str) -> bool:
     """Whether a column of this name belongs to Hudi rather than to the user."""
     return name in META_FIELDS or name == OPERATION_FIELD

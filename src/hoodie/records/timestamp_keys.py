@@ -83,7 +83,7 @@ class TimestampOptions:
     pivot_year: int = DEFAULT_PIVOT_YEAR
 
 
-def parse_timestamp_options(properties: Mapping[str, str], pivot_year: int = DEFAULT_PIVOT_YEAR) -> TimestampOptions:
+def parse_timestamp_options(properties: Mapping[str, str]) -> TimestampOptions:
     """The options as they stand in table properties or write options, under either prefix.
 
     Raises:
@@ -103,7 +103,6 @@ def parse_timestamp_options(properties: Mapping[str, str], pivot_year: int = DEF
         inputs=_input_patterns(properties, kind),
         input_zone=_zone(both_zones if both_zones is not None else _property(properties, "input.timezone")),
         output_zone=_zone(both_zones if both_zones is not None else _property(properties, "output.timezone")),
-        pivot_year=pivot_year,
     )
 
 

@@ -17,6 +17,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
+from hoodie.records.keys import inferred_kind
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for, profile_of
 from hoodie.spec.change_schema import parse_logging_mode
 from hoodie.spec.keys import CDC_ENABLED, CDC_LOGGING_MODE, DELETE_FIELD, DELETE_MARKER, SLASH_DATES
@@ -206,11 +207,7 @@ def _keygen_type(
         return kind
     if config.is_set(KEYGEN_TYPE):
         return config.text(KEYGEN_TYPE)
-    if not fields:
-        return "NON_PARTITION"
-    if any(types):
-        return "CUSTOM"
-    return "SIMPLE" if len(fields) == 1 and len(record_fields) <= 1 else "COMPLEX"
+    return inferred_kind(record_fields, tuple(zip(fields, types, strict=True))).value
 
 
 def _ensure_columns(table: NewTable, schema: pa.Schema) -> None:

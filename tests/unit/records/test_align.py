@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid
-from hoodie.records import align, align_array, storable
+from hoodie.records import align, storable
 
 NESTED = pa.struct(
     [("a", pa.int32()), ("l", pa.list_(pa.struct([("x", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])))]
@@ -24,8 +24,12 @@ ROWS: list[Any] = [
 ]
 
 
+def as_type(values: pa.Array, to: pa.DataType) -> pa.Array:
+    return align(pa.RecordBatch.from_arrays([values], ["c"]), pa.schema([("c", to)])).column(0)
+
+
 def aligned(values: list[Any], given: pa.DataType, to: pa.DataType) -> list[Any]:
-    result = align_array(pa.array(values, given), pa.field("c", to))
+    result = as_type(pa.array(values, given), to)
     result.validate(full=True)
     assert result.type == to
     return list(result.to_pylist())
@@ -128,7 +132,7 @@ def test_nested_values_survive_promotion_new_fields_and_slicing() -> None:
     values = pa.array(ROWS, NESTED)
     for start in range(len(ROWS)):
         for length in range(len(ROWS) - start + 1):
-            part = align_array(values.slice(start, length), pa.field("c", to))
+            part = as_type(values.slice(start, length), to)
             part.validate(full=True)
             assert part.to_pylist() == [expected(row) for row in ROWS[start : start + length]]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.records import KeyKind, key_options, kind_of_class, kind_of_type
+from hoodie.records import KeyKind, key_options, kind_of_type
 
 TIMES = {
     "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
@@ -26,21 +26,9 @@ def test_the_kind_follows_from_the_fields_when_none_is_named(records: str, parti
 
 
 @pytest.mark.parametrize("kind", list(KeyKind))
-def test_types_and_classes_name_the_same_kinds(kind: KeyKind) -> None:
+def test_avro_types_are_their_twins(kind: KeyKind) -> None:
     assert kind_of_type(kind.value) is kind
     assert kind_of_type(f"{kind.value.lower()}_avro") is kind
-    assert kind_of_class(kind.class_name) is kind
-
-
-def test_avro_classes_are_their_twins() -> None:
-    assert kind_of_class("org.apache.hudi.keygen.GlobalAvroDeleteKeyGenerator") is KeyKind.GLOBAL_DELETE
-    assert kind_of_class("org.apache.hudi.keygen.TimestampBasedAvroKeyGenerator") is KeyKind.TIMESTAMP
-
-
-@pytest.mark.parametrize("name", ["com.acme.MyKeys", "SimpleKeyGenerator", "org.apache.hudi.keygen.Other"])
-def test_a_class_of_the_users_own_is_not_supported(name: str) -> None:
-    with pytest.raises(Unsupported, match="Supported are"):
-        key_options(class_name=name, record_fields="id", partition_fields="p")
 
 
 def test_a_type_nobody_has_is_not_supported() -> None:

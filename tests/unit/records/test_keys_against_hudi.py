@@ -28,10 +28,12 @@ from hoodie.records import (
     partition_columns,
     partition_values,
 )
+from hoodie.spec import KEYGEN_CLASSES
 
 FACTS = Path(__file__).parents[2] / "golden" / "keys"
 WRITE = "hoodie.datasource.write."
 CLASSES = "org.apache.hudi.keygen."
+KINDS = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
 @cache
@@ -43,9 +45,10 @@ def generator(options: dict[str, str], class_name: str | None, *, named_single_k
     def flag(name: str) -> bool:
         return options.get(WRITE + name) == "true"
 
+    named = class_name or options.get(WRITE + "keygenerator.class")
     return KeyGenerator(
         key_options(
-            class_name=class_name or options.get(WRITE + "keygenerator.class"),
+            None if named is None else KINDS[named],
             record_fields=options.get(WRITE + "recordkey.field", ""),
             partition_fields=options.get(WRITE + "partitionpath.field", ""),
             hive_style=flag("hive_style_partitioning"),

@@ -14,13 +14,10 @@ from hoodie.records import (
     COMMENT_KEY,
     META_FIELDS,
     from_avro,
-    has_meta,
     storable,
     to_avro,
     with_meta,
-    with_meta_avro,
     without_meta,
-    without_meta_avro,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "records"
@@ -80,21 +77,11 @@ def test_meta_columns_carry_an_empty_doc_and_come_first() -> None:
     assert fields[-1] == {"name": "a", "type": "long"}
 
 
-def test_texts_with_and_without_meta_columns_are_made_from_each_other() -> None:
-    schema = pa.schema([pa.field("a", pa.decimal128(9, 2)), pa.field("_hoodie_is_deleted", pa.bool_())])
-    own, footer = to_avro(schema, "t"), to_avro(with_meta(schema), "t")
-    assert with_meta_avro(own) == footer
-    assert without_meta_avro(footer) == own
-    assert json.loads(with_meta_avro(own, operation=True))["fields"][5]["name"] == "_hoodie_operation"
-
-
 def test_meta_columns_are_added_once_and_removed_wherever_they_are() -> None:
     schema = pa.schema([("a", pa.int32()), ("_hoodie_file_name", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
     assert with_meta(with_meta(schema)).names == [*META_FIELDS, "a", "_hoodie_is_deleted"]
     assert with_meta(schema, operation=True).names[5] == "_hoodie_operation"
     assert without_meta(with_meta(schema, operation=True)).names == ["a", "_hoodie_is_deleted"]
-    assert has_meta(with_meta(schema))
-    assert not has_meta(schema)
 
 
 @pytest.mark.parametrize(
