@@ -61,6 +61,7 @@ RINGS = {
 SPLIT = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
 JOIN = {"hoodie.bucket.index.min.num.buckets": "1"}
 BLOCKS = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
+FEW = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 PARTS = ("p0", "p1", "p2")
 KEYS = st.sets(st.integers(0, 14), max_size=6)
 CALLS = st.one_of(st.integers(1, 160), st.none())
@@ -118,6 +119,7 @@ class TableMachine(RuleBasedStateMachine):
         self.cleaned = False
         self.half_changed = False
         self.archived = False
+        self.half_archived = False
         self.restored: set[str] = set()
         self.ever: set[int] = set()
         self.clock = 0
@@ -237,9 +239,8 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(dies_at=CALLS)
     def archive(self, dies_at: int | None) -> None:
-        limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
         self.archived = True
-        self._serve(lambda table: table.archive(**limits), dies_at)
+        self.half_archived = not self._serve(lambda table: table.archive(**FEW), dies_at)
 
     @rule(first_goes=st.booleans())
     def save(self, first_goes: bool) -> None:
@@ -299,6 +300,8 @@ class TableMachine(RuleBasedStateMachine):
             self._check_snapshot({**self.rows, "k99": ("last", 99)})
             if self.half_changed:
                 self._opened(self.storage).upgrade(self._version())  # or given up
+            if self.half_archived:
+                self._opened(self.storage).archive(**FEW)  # goes on with the files of the instant it died at
             for instant in self.states:
                 self._check_state(instant)
             COUNTS["validations"] += 1
