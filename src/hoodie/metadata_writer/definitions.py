@@ -2,7 +2,7 @@
 
 1. The file is replaced as a whole; members that nobody here knows are not kept, Hudi does not have any.
 2. It goes before a partition is announced in the table's properties and after it is taken back: a definition without
-   its partition is harmless, a partition without its definition is not.
+   its partition means at worst that Hudi makes the index anew, a partition without its definition is damage.
 
 Grammar and example: docs/format/metadata-table.md.
 """

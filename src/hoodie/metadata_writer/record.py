@@ -19,6 +19,7 @@ from hoodie.engine import Engine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
+from hoodie.metadata.partitions import SECONDARY_PREFIX
 from hoodie.metadata.records import REBUILD
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
 from hoodie.metadata_writer.definitions import store_index_definitions
@@ -127,10 +128,11 @@ def ensure_metadata(handle: TableHandle, config: Config, timeline: Timeline, eng
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             handle = withdraw(handle, (FILES,))
             return _initialised(with_handle(context, handle), {*wanted_partitions(context), *had})
-        dropped = {name for name in unwanted_partitions(context) if name in had} | _unkept(context, had)
+        unwanted = {name for name in unwanted_partitions(context) if name in had}
+        dropped = unwanted | _unkept(context, had)
         if dropped:
-            handle = withdraw(handle, dropped)
-            context = with_handle(context, handle)
+            handle = _forget(withdraw(handle, dropped), context.definitions, unwanted)
+            context = _context(handle, timeline, engine, options)
     return _initialised(context, wanted_partitions(context))
 
 
@@ -206,6 +208,14 @@ def _initialised(context: SourceContext, wanted: set[str] | tuple[str, ...]) -> 
         log.info("the metadata table of %s is not made now: an instant is pending", handle.config.name)
         return handle
     return initialise(context, missing)
+
+
+def _forget(handle: TableHandle, known: Mapping[str, IndexDefinition], dropped: set[str]) -> TableHandle:
+    """The handle of a table without the definitions of secondary indexes that were dropped: Hudi makes every index anew
+    that it finds a definition of.
+    """
+    left = {name: one for name, one in known.items() if name not in dropped or not name.startswith(SECONDARY_PREFIX)}
+    return store_index_definitions(handle, left) if len(left) < len(known) else handle
 
 
 def _context(handle: TableHandle, timeline: Timeline, engine: Engine, options: MetadataOptions) -> SourceContext:

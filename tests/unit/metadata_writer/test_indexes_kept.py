@@ -14,7 +14,7 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import MetadataTable, open_metadata_table
+from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
 from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata_writer import (
     MetadataOptions,
@@ -161,6 +161,16 @@ def test_a_partitioned_record_index_gets_groups_for_new_partitions(version: int,
     found = metadata_of(lake).locate(["a"], ["x_y/z"])
     assert found.column("partition").to_pylist() == ["x_y/z"]
     assert metadata_of(lake).locate(["a"]).num_rows == 2
+
+
+def test_a_secondary_index_is_forgotten_with_the_record_index_it_needs() -> None:
+    lake = lake_of(9, "MERGE_ON_READ")
+    assert "secondary_index_v" in load_index_definitions(lake.storage, handle_of(lake).config)
+    lake.upsert(row("a", "x", 2), **{"hoodie__metadata__record__index__enable": "false"})
+    known = load_index_definitions(lake.storage, handle_of(lake).config)
+    assert "secondary_index_v" not in known
+    assert {"expr_index_up", "expr_index_len", "column_stats"} <= known.keys()
+    ensure_true(lake)
 
 
 def test_a_new_column_is_indexed_from_its_first_file_on() -> None:
