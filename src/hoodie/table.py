@@ -102,10 +102,12 @@ class Table(TableServices):
 
     @property
     def uri(self) -> str:
+        """Where the table lies: a path of this machine, or a URL with its scheme."""
         return self._handle.storage.uri
 
     @property
     def storage(self) -> Storage:
+        """The files under the table's base path."""
         return self._handle.storage
 
     @property
@@ -130,6 +132,9 @@ class Table(TableServices):
     def files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
         the table has one.
+
+        Raises:
+            Invalid: `as_of` is neither an instant nor a time.
         """
         handle = self._fresh()
         instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
@@ -181,7 +186,9 @@ class Table(TableServices):
         return Rows(run_read(plan, handle.storage, _LOCAL))
 
     def upsert(self, data: Any, **options: object) -> Committed:
-        """Insert new keys, update known ones. `data`: Arrow table or reader, pandas or Spark DataFrame."""
+        """Insert new keys, update known ones. `data`: Arrow table or reader, `Rows` of a scan, pandas, polars or Spark
+        DataFrame. What comes back and what is raised: as `write`.
+        """
         return self.write("upsert", data, options)
 
     def update(self, data: Any, **options: object) -> Committed:
@@ -219,7 +226,8 @@ class Table(TableServices):
         return self._write("delete_partition", None, options, named)
 
     def write(self, operation: str, data: Any, options: Mapping[str, object] | None = None) -> Committed:
-        """The outcome of one write operation (Hudi's names) with `data` and Hudi's option keys.
+        """The outcome of one write operation (Hudi's names) with `data` and Hudi's option keys: instant and
+        completion time, counts of rows inserted, updated and deleted, files written and their bytes, partitions.
 
         Raises:
             Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.

@@ -22,8 +22,7 @@ own. An unknown `hoodie.*` key is an error that names the nearest known key. The
 * **yes**: it does what it says; values listed as *not yet* are refused.
 * **no effect**: it steers the JVM (tasks, memory, servers, Java classes) or is always on; accepted, one log line.
 * **not yet**: it would change what is stored or promised. A value that asks for it is refused, or warned about where
-  only upkeep is missing (cleaning, archiving, compaction, metrics). A default, an "off" value or a detail of a feature
-  that is off is accepted.
+  only upkeep is missing (metrics, say). A default, an "off" value or a detail of a feature that is off is accepted.
 
 Older and stored spellings of one setting are honoured; two of them with different values are an error.
 """

@@ -31,7 +31,7 @@ SMALL_FILES = 10
 _TROUBLE = {
     "metadata": "hoodie doctor {uri} --fix",
     "uncommitted": "the next write rolls it back; hoodie clean {uri} reclaims what is left",
-    "pending": "the next write rolls it back, or: hoodie rollback {uri}",
+    "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 
 
@@ -181,7 +181,9 @@ def _findings(findings: Sequence[Finding], uri: str) -> Iterator[Concern]:
     for one in findings:
         severity: Severity = "warning" if one.kind in {"pending", "uncommitted"} else "error"
         remedy = _TROUBLE.get(one.kind, "restore the file, or restore to an earlier savepoint or instant")
-        yield Concern(severity, one.kind, one.path, one.message, remedy.format(uri=uri))
+        yield Concern(
+            severity, one.kind, one.path, one.message, remedy.format(uri=uri, instant=one.path.partition(".")[0])
+        )
 
 
 def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
@@ -191,13 +193,16 @@ def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
         age = now - parse_instant_time(instant.requested, handle.config.timezone).astimezone(UTC)
         if age.total_seconds() < STUCK_SECONDS:
             continue
-        command = "compact" if instant.action == COMPACTION else "rollback"
+        uri = handle.storage.uri
+        remedy = (
+            f"hoodie compact {uri}" if instant.action == COMPACTION else f"hoodie rollback {uri} {instant.requested}"
+        )
         yield Concern(
             "warning",
             "stuck",
             f"{instant.requested}.{instant.action}",
             f"has been {instant.state.name.lower()} for {_span(age.total_seconds())}",
-            f"hoodie {command} {handle.storage.uri}",
+            remedy,
         )
 
 

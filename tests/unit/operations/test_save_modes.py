@@ -173,7 +173,7 @@ def test_overwrite_by_another_kind_is_a_new_table(other: dict[str, str], operati
         assert lake.rows() == [("x", "vx"), ("y", "vy"), ("z", "vz")]
 
 
-def test_merge_on_read_table_is_replaced_by_what_can_be_written() -> None:
+def test_merge_on_read_table_is_replaced_by_the_default_kind() -> None:
     hand = HandTable(V9, choices={"table_type": "MERGE_ON_READ"})
     hand.commit(at(1), {("p0", "a"): [{"id": "k1", "part": "p0", "qty": 1}]})
     lake = Lake(9, uri=hand.storage.uri)

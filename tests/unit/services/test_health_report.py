@@ -64,7 +64,7 @@ def test_an_instant_that_hangs_for_hours_is_a_concern_with_a_remedy(tmp_path: Pa
     env.advance(timedelta(days=1))
     (stuck,) = (one for one in health_of(path, env).concerns if one.kind == "stuck")
     assert stuck.subject == "20260102040000000.commit"
-    assert stuck.remedy == f"hoodie rollback {path}"
+    assert stuck.remedy == f"hoodie rollback {path} 20260102040000000"
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

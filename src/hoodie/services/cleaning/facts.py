@@ -10,7 +10,7 @@
    and goes on naming savepoints that were removed. Where versions are counted nothing can say so, and it is refused.
    That only some partitions were looked at stands in its metadata; the next clean looks at all it is about.
 
-It reads and decides nothing about files (`clean_plan`), and writes nothing.
+It reads and decides nothing about files (`plan`), and writes nothing.
 """
 
 from __future__ import annotations
