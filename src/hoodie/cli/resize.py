@@ -1,8 +1,8 @@
 """`hoodie resize`: split large and merge small buckets of a consistent hashing index.
 
 Buckets are large or small by hoodie.parquet.max.file.size, hoodie.bucket.index.split.threshold and merge.threshold; a
-partition has hoodie.bucket.index.min.num.buckets to max.num.buckets of them. Both default to num.buckets: name that one,
-and hoodie.bucket.index.hash.field, as writers do.
+partition has hoodie.bucket.index.min.num.buckets to max.num.buckets of them. Both default to num.buckets: name it, and
+hoodie.bucket.index.hash.field, as writers do.
 """
 
 from __future__ import annotations
