@@ -116,9 +116,9 @@ def ensure_metadata(handle: TableHandle, config: Config, timeline: Timeline, eng
     """
     options = MetadataOptions.of(config)
     had = kept_partitions(handle)
+    recover_table_config(handle.storage)  # also where none is kept: who died may have been making one
     if not options.keeps(handle.config):
         return withdraw(handle, (FILES,)) if had else handle
-    recover_table_config(handle.storage)
     context = _context(handle, timeline, engine, options)
     if had:
         try:

@@ -227,3 +227,12 @@ def test_rebuilding_makes_the_metadata_table_say_what_is_there(version: int) -> 
     again = ensure_metadata(handle_of(lake), resolve(ON), timeline_of(handle), ENGINE)
     assert again.config.metadata_partitions == handle.config.metadata_partitions
     ensure_equal(lake)
+
+
+def test_a_write_without_a_metadata_table_removes_what_a_dead_update_of_the_properties_left(version: int) -> None:
+    lake = Lake(version, {"hoodie.metadata.enable": "false"})
+    lake.upsert(row("a"))
+    lake.storage.put(keys.PROPERTIES_BACKUP_FILE, lake.storage.read(keys.PROPERTIES_FILE))
+    assert [one.kind for one in lake.table.validate()] == ["properties"]
+    lake.upsert(row("b"))
+    assert lake.table.validate() == []
