@@ -3,8 +3,8 @@
 1. A small file is written to a temporary name in its folder, synced, and then given its name in one step that cannot
    replace anything (`create`: hard link) or replaces atomically (`put`: rename). Then the folder is synced.
 2. Temporary names start with `.hoodie-tmp-`: hidden, no digits in front, no data-file extension, so no reader of Hudi
-   tables takes them for an instant, a base file or a log file. Listings omit them. A crash can leave one behind: the
-   first listing of its folder a day later removes it.
+   tables takes them for an instant, a base file or a log file. Listings omit them. A crash can leave one behind: a day
+   later the first listing of its folder removes it, or in `.hoodie` and its hidden folders the first writer.
 3. A data file is written in place under its final name and synced, with its folder, at `close`.
 4. `.<name>.crc`, Hadoop's checksum of an earlier file of that name, goes *before* the new bytes appear: a file without
    checksum is read unchecked, a file with a foreign checksum is refused.
@@ -171,6 +171,8 @@ class LocalStorage:
         own = os.path.join(folder, ".locks", f"{scope}.flock")
         with translated("lock", folder, writes=True):
             lock = self._lock_named(own, what) if scope else self._lock(folder, what)
+        if not scope:
+            _remove_stale_temps(folder)
         try:
             yield
         finally:
@@ -328,6 +330,16 @@ def _split_uri(uri: str) -> tuple[str, str]:
     if not rest.startswith("/"):
         raise Invalid(f"{uri!r} is not an absolute file URI", remedy="Use file:///path or /path", uri=uri)
     return "file://", rest
+
+
+def _remove_stale_temps(folder: str, depth: int = 1) -> None:
+    """Remove what dead writers left in a folder and, down to a depth, in its hidden ones: nobody may ever list them."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMP_PREFIX):
+                remove_if_stale(entry)
+            elif depth and entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                _remove_stale_temps(entry.path, depth - 1)
 
 
 def _remove_free_locks(folder: str) -> None:

@@ -157,6 +157,18 @@ def test_a_temporary_file_that_a_dead_writer_left_goes_when_it_is_a_day_old(stor
         assert names_on_disk(storage) == names
 
 
+def test_a_writer_removes_what_dead_ones_left_where_nobody_lists(storage) -> None:
+    storage.put(".hoodie/.index_defs/index.json", b"{}")
+    for folder in (".hoodie", ".hoodie/.index_defs"):
+        left = Path(storage.base, folder, TEMP_PREFIX + "left")
+        left.write_bytes(b"half of")
+        os.utime(left, (0, 0))
+    with storage.exclusive("a plan", "of_work"):
+        assert len(names_on_disk(storage)) == 4
+    with storage.exclusive("a write"):
+        assert names_on_disk(storage) == [".hoodie/.index_defs/index.json"]
+
+
 def test_a_lost_race_and_a_failed_write_leave_no_temporary_file(storage, monkeypatch) -> None:
     storage.create("x", b"1")
     monkeypatch.setattr(os.path, "lexists", lambda path: False)
