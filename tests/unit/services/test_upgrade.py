@@ -296,6 +296,26 @@ def test_downgrade_that_died_can_be_given_up(instead: int) -> None:
     lake.ensure_sound()
 
 
+@pytest.mark.parametrize("instead", [9, 8])
+def test_metadata_table_follows_when_log_files_get_their_names_back(instead: int) -> None:
+    kept = {"hoodie.metadata.enable": "true"}
+    lake = lake_of(9, "MERGE_ON_READ", **kept)
+    counted = CountingStorage(lake.storage)
+    change(lake, 6, counted)
+    renamed = [call.n for call in counted.calls if call.op == "delete" and ".log." in call.path and "/" in call.path]
+    lake = lake_of(9, "MERGE_ON_READ", **kept)
+    with pytest.raises(Crash):
+        change(lake, 6, CountingStorage(lake.storage, crash_at=renamed[-1]))
+    lake.upsert(row("e"))
+    times = [one.requested for one in lake.table.timeline().completed_writes()]
+    seen = {time: lake.values(as_of=time) for time in times}
+    change(lake, instead)
+    lake = reopened(lake, instead)
+    assert lake.table.config.has_metadata_table
+    assert {time: lake.values(as_of=time) for time in times} == seen
+    lake.ensure_sound()
+
+
 @pytest.mark.parametrize(("before", "after"), [(9, 6), (6, 9), (9, 8)])
 def test_resize_that_died_is_dropped_on_the_way(before: int, after: int) -> None:
     ring = {

@@ -106,14 +106,14 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
     before = handle.config.table_version
     if before == version:
         recover_table_config(handle.storage)
-        _give_names_back(handle, engine)
+        handle = _give_names_back(handle, engine)
         _sweep_other_timeline(handle)
         return None
     clock = handle.env.monotonic()
     ensure_no_restore(timeline_of(handle))
     _ensure_possible(handle, config, target)
     if target.slicing == handle.profile.slicing:
-        _give_names_back(handle, engine)
+        handle = _give_names_back(handle, engine)
     drop_dead_resizes(handle, engine, heal(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
@@ -265,11 +265,19 @@ def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
         )
 
 
-def _give_names_back(handle: TableHandle, engine: Engine) -> None:
-    """Undo the renaming of a downgrade that died before the switch, and is not wanted any more."""
-    if handle.profile.slicing == "completion":
-        run_renames(handle.storage, engine, {new: old for old, new in load_renames(handle.storage).items()})
-        handle.storage.delete(RENAMES_FILE)
+def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
+    """The handle after the renaming of a downgrade was undone that died before the switch, and is not wanted any more.
+    A metadata table that a write has made since lists the new names: it is made anew.
+    """
+    renames = load_renames(handle.storage) if handle.profile.slicing == "completion" else {}
+    if not renames:
+        return handle
+    made = handle.config.metadata_partitions if handle.config.has_metadata_table else ()
+    if made:
+        handle = drop_partitions(handle, (FILES,))
+    run_renames(handle.storage, engine, {new: old for old, new in renames.items()})
+    handle.storage.delete(RENAMES_FILE)
+    return rebuild_partitions(handle, made, engine) if made else handle
 
 
 def _all_slices(handle: TableHandle) -> tuple[FileSlice, ...]:
