@@ -13,19 +13,17 @@ DataFrame readers and SQL of a classic session do not come here: `reader` gives 
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from hoodie.engine import usable_cores
-from hoodie.errors import HudiError
 from hoodie.read import ReadPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import pickled
-from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.failures import through_jvm
 from hoodie.spark.filters import texts_of
 from hoodie.spark.writer import path_of, without_path
 from hoodie.table import Table
@@ -76,19 +74,6 @@ def is_filtering_safe(spark: SparkSession) -> bool:
         return False
 
 
-def translated(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors of ours get through the JVM to the caller of the query."""
-
-    @functools.wraps(method)
-    def call(*args: Any, **named: Any) -> Any:
-        try:
-            return method(*args, **named)
-        except HudiError as error:
-            raise_through_jvm(error)
-
-    return call
-
-
 class HudiSource(DataSource):
     """A Hudi table, by its options."""
 
@@ -96,7 +81,7 @@ class HudiSource(DataSource):
     def name(cls) -> str:
         return NAME
 
-    @translated
+    @through_jvm()
     def schema(self) -> StructType:
         query: dict[str, Any] = {"query": "cdc"} if is_change_query(self.options) else {}
         if query or "incremental" in self.options.get(_QUERY_TYPE, ""):
@@ -150,7 +135,7 @@ class TableReader(DataSourceReader):
         self._schema = schema
         self._filters: tuple[str, ...] = ()
 
-    @translated
+    @through_jvm()
     def partitions(self) -> list[InputPartition]:
         from hoodie.spark.worker_frame import understood  # noqa: PLC0415
 

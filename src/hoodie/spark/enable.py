@@ -85,9 +85,8 @@ def _wrap_reader(owner: type) -> None:
         if not _is_hudi(self, format):
             return original(self, path, format, schema, **options)
         self.options(**options)
+        _ensure_own_schema(self, schema)
         notes = _notes(self)
-        if schema is not None or notes.schema is not None:
-            raise Invalid("A Hudi table has its own schema", remedy="Leave schema out; select and cast after load")
         from hoodie.spark.reader import read_frame  # noqa: PLC0415
         from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415
 
@@ -115,7 +114,7 @@ def _wrap_writer(owner: type) -> None:
         notes = _fit_notes(self)
         from hoodie.spark.writer import connect_unsupported, write_frame  # noqa: PLC0415
 
-        if _is_connect(self):
+        if _is_connect(self):  # its `_df` is a plan and no DataFrame
             raise connect_unsupported()
         return write_frame(self._df, path, notes.options, notes.mode or "error", notes.partition_by)
 
@@ -150,8 +149,7 @@ def _wrap_stream_reader(owner: type) -> None:
     def load(original: Any, self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
         if not _is_hudi(self, format):
             return original(self, path, format, schema, **options)
-        if schema is not None or _notes(self).schema is not None:
-            raise Invalid("A Hudi table has its own schema", remedy="Leave schema out; select and cast after load")
+        _ensure_own_schema(self, schema)
         from hoodie.spark.data_source import NAME, register  # noqa: PLC0415
         from hoodie.spark.writer import path_of  # noqa: PLC0415
 
@@ -247,6 +245,11 @@ def _ensure_not_hudi(self: Any, format: str | None, what: str, *, has_default: b
             f"{what} is not supported for Hudi tables yet: they are not in Spark's catalog",
             remedy='Write by path: df.write.format("hudi").options(...).save(path)',
         )
+
+
+def _ensure_own_schema(self: Any, schema: Any) -> None:
+    if schema is not None or _notes(self).schema is not None:
+        raise Invalid("A Hudi table has its own schema", remedy="Leave schema out; select and cast after load")
 
 
 def _session(self: Any) -> Any:

@@ -36,8 +36,17 @@ class ErrorInTransit(RuntimeError):
 
 
 def raise_through_jvm(error: HudiError) -> NoReturn:
-    """Raises something whose text survives the JVM and is turned back by `installed` or `translated`."""
+    """Raises something whose text survives the JVM and is turned back by `install` or `translated`."""
     raise ErrorInTransit(f"{error} {to_text(error)}") from error
+
+
+@contextmanager
+def through_jvm() -> Iterator[None]:
+    """Errors of ours that leave the block, or the function it decorates, reach the caller of the query."""
+    try:
+        yield
+    except HudiError as error:
+        raise_through_jvm(error)
 
 
 def to_text(error: HudiError) -> str:

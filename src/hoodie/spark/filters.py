@@ -18,6 +18,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from hoodie.spark.sql_text import quoted
+
 _COMPARISONS = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
@@ -195,7 +197,7 @@ def _in(column: str, values: Sequence[str]) -> str:
 
 
 def _column(path: Sequence[str]) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in path)
+    return ".".join(map(quoted, path))
 
 
 def _literal(value: Any) -> str:

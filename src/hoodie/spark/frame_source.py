@@ -24,6 +24,7 @@ from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import described, is_classic, pickled
 from hoodie.spark.failures import translated
 from hoodie.spark.sent_decimals import with_unscaled
+from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class FrameSource:
             return self._held.arranged(arrangement, partition_column, key_column)
         if arrangement is Arrangement.NONE:
             return self
-        by = (_quoted(partition_column), _quoted(key_column))
+        by = (quoted(partition_column), quoted(key_column))
         frame = self._applied()
         match arrangement:
             case Arrangement.GLOBAL_SORT:
@@ -160,7 +161,3 @@ def _mapper(maps: bytes, schema: pa.Schema, made: pa.Schema) -> Callable[[Iterat
         yield from map_batches(maps, schema, made, batches)
 
     return apply
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from hoodie.errors import HudiError
 from hoodie.spark.arrow_types import arrow_schema
-from hoodie.spark.failures import raise_through_jvm, watch
+from hoodie.spark.failures import through_jvm, watch
 from hoodie.spark.filters import texts_of_catalyst
 
 if TYPE_CHECKING:
@@ -155,11 +154,9 @@ class _FileIndex:
     def rootPaths(self) -> Any:
         return _scala_seq(self._jvm, [self._jvm.org.apache.hadoop.fs.Path(_uri(self._root))])
 
+    @through_jvm()
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
-        try:
-            return self._list_files(_elements(partition_filters), _elements(data_filters))
-        except HudiError as error:
-            raise_through_jvm(error)
+        return self._list_files(_elements(partition_filters), _elements(data_filters))
 
     def inputFiles(self) -> Any:
         uris = [_uri(file.path) for partition in self._partitions for file in partition.files]

@@ -25,7 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Longs = npt.NDArray[np.int64]
+from hoodie.spark.unscaled import Longs, decimals, digits_of
+
 Mask = npt.NDArray[np.bool_]
 
 LONG_DIGITS: Final = 18
@@ -230,9 +231,7 @@ def _numbers(column: pa.Array) -> _Values:
     scale = 0
     if pa.types.is_decimal128(column.type):
         scale = column.type.scale
-        numbers = np.frombuffer(column.buffers()[1], np.int64)[
-            2 * column.offset : 2 * (column.offset + len(column)) : 2
-        ]
+        numbers = digits_of(column)
     else:
         plain = {32: pa.int32(), 64: pa.int64()}.get(column.type.bit_width)
         whole = column.view(plain) if pa.types.is_temporal(column.type) and plain is not None else column
@@ -412,22 +411,13 @@ def _typed(numbers: Longs, known: Mask, kind: pa.DataType) -> pa.Array:
     """Whole numbers in the type they stand for, NULL where nothing is known."""
     missing = None if known.all() else ~known
     if pa.types.is_decimal128(kind):
-        return decimals(numbers, missing, kind)
+        return decimals(numbers, None if missing is None else pa.array(known).buffers()[1], kind)
     if missing is not None:
         numbers = np.where(missing, 0, numbers)
     if pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         return pa.array(numbers, mask=missing).cast(width).view(kind)
     return pa.array(numbers, mask=missing).cast(kind)
-
-
-def decimals(digits: Longs, missing: Mask | None, kind: pa.Decimal128Type) -> pa.Array:
-    """Decimals with these digits."""
-    both = np.empty((len(digits), 2), np.int64)
-    both[:, 0] = digits
-    both[:, 1] = digits >> 63
-    present = None if missing is None else pa.array(~missing).buffers()[1]
-    return pa.Array.from_buffers(kind, len(digits), [present, pa.py_buffer(both)])
 
 
 # --- types -----------------------------------------------------------------------------------------------------------

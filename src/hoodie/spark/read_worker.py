@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from hoodie.errors import HudiError
 from hoodie.read import FileRead, RowPlan, read_rows
-from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.failures import through_jvm
 from hoodie.spark.partial_aggregate import aggregated
 from hoodie.spark.worker import start, with_schema
 from hoodie.storage import Storage
@@ -21,14 +20,12 @@ def read_tasks(shared: bytes, made: pa.Schema, batches: Iterable[pa.RecordBatch]
     """
     start()
     storage, rows, aggregation = pickle.loads(shared)
-    try:
+    with through_jvm():
         for batch in batches:
             for task in batch.column(0):
                 read = _rows_of(storage, rows, pickle.loads(task.as_buffer()))
                 found = read if aggregation is None else aggregated(read, aggregation, rows.schema)
                 yield from with_schema(found, made)
-    except HudiError as error:
-        raise_through_jvm(error)
 
 
 def _rows_of(storage: Storage, rows: RowPlan, files: Iterable[FileRead]) -> Iterator[pa.RecordBatch]:
@@ -40,8 +37,5 @@ def read_pack(pack: bytes, made: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of one pickled (storage, row plan, files), in the types of `made`."""
     start()
     storage, rows, files = pickle.loads(pack)
-    try:
-        for file in files:
-            yield from with_schema(read_rows(storage, rows, file), made)
-    except HudiError as error:
-        raise_through_jvm(error)
+    with through_jvm():
+        yield from with_schema(_rows_of(storage, rows, files), made)

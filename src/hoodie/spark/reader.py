@@ -28,6 +28,7 @@ from hoodie.spark.arrow_types import is_natively_readable, spark_schema
 from hoodie.spark.engine import is_classic
 from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, Skip, is_native_possible, native_scan
 from hoodie.spark.pruning import pruner
+from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker_frame import Prune, understood, worker_frame
 from hoodie.storage import Storage
 from hoodie.table import Table
@@ -60,15 +61,17 @@ def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: Pru
     """
     root = _jvm_root(spark, storage) if is_classic(spark) else None
     by_spark = root is not None or (not is_classic(spark) and storage.scheme == "file")
-    plain = tuple(file for file in plan.files if by_spark and _is_plain(file, plan))
-    others = tuple(file for file in plan.files if not (by_spark and _is_plain(file, plan)))
+    plain: list[FileRead] = []
+    others: list[FileRead] = []
+    for file in plan.files:
+        (plain if by_spark and _is_plain(file, plan) else others).append(file)
     frames = []
     if root is not None and (plain or not others):
-        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=plain), root, prune), plan))
+        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=tuple(plain)), root, prune), plan))
     elif plain:
-        frames.append(_restricted(_listed_frame(spark, storage, replace(plan, files=plain)), plan))
+        frames.append(_restricted(_listed_frame(spark, storage, replace(plan, files=tuple(plain))), plan))
     if others or not frames:
-        frames.append(worker_frame(spark, storage, replace(plan, files=others), prune))
+        frames.append(worker_frame(spark, storage, replace(plan, files=tuple(others)), prune))
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
@@ -89,7 +92,7 @@ def _without_globs(path: str) -> str:
 def _restricted(frame: DataFrame, plan: ReadPlan) -> DataFrame:
     if plan.rows.commit_times is not None:
         frame = frame.where(plan.rows.commit_times.sql)
-    return frame if frame.columns == plan.schema.names else frame.select(*[_quoted(name) for name in plan.schema.names])
+    return frame if frame.columns == plan.schema.names else frame.select(*[quoted(name) for name in plan.schema.names])
 
 
 def _jvm_root(spark: SparkSession, storage: Storage) -> str | None:
@@ -206,7 +209,7 @@ def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> Data
         if given:
             values = F.broadcast(_path_values(spark, files, wanted, given))
             frame = frame.withColumn(_FILE, F.col("_metadata.file_name")).join(values, _FILE).drop(_FILE)
-        frame = frame.select(*[_quoted(name) for name in wanted.names])
+        frame = frame.select(*[quoted(name) for name in wanted.names])
         frames.append(frame.to(spark_schema(wanted)) if stored else frame)
     if not frames:
         return spark.createDataFrame([], spark_schema(plan.table_schema))
@@ -221,7 +224,3 @@ def _path_values(spark: SparkSession, files: Sequence[SliceRead], wanted: pa.Sch
     columns = {_FILE: pa.array([file.path.rpartition("/")[2] for file in files])}
     columns |= {name: pa.array([row[name] for row in rows], wanted.field(name).type) for name in given}
     return spark.createDataFrame(pa.table(columns))
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"

@@ -43,6 +43,11 @@ class PathQuery:
     relations: tuple[PathRelation, ...]
 
 
+def quoted(name: str) -> str:
+    """A name of a column as SQL has it, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def mentions_hudi(sql: str) -> bool:
     """Whether the statement uses the format at all."""
     if "hudi" not in sql.lower():

@@ -34,8 +34,8 @@ from hoodie.spark.data_source import (
     open_table,
     partitions_of,
     read_partition,
-    translated,
 )
+from hoodie.spark.failures import through_jvm
 from hoodie.spec import Instant, InstantTime
 from hoodie.table import Table
 from hoodie.timeline import Timeline, load_commit_metadata, parse_as_of
@@ -78,7 +78,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._target: InstantTime | None = None
 
-    @translated
+    @through_jvm()
     def initialOffset(self) -> dict[str, str]:
         table = open_table(self._options)
         timeline = table.timeline()
@@ -90,7 +90,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         instant = self._start if self._start.isdigit() else parse_as_of(self._start, table.config.timezone)
         return _offset(timeline, instant)
 
-    @translated
+    @through_jvm()
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, str]:
         table = open_table(self._options)
         timeline = table.timeline()
@@ -111,18 +111,18 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._most_bytes)
         return ReadAllAvailable()
 
-    @translated
+    @through_jvm()
     def reportLatestOffset(self) -> dict[str, str]:
         table = open_table(self._options)
         timeline = table.timeline()
         return _offset(timeline, _latest(table, timeline))
 
-    @translated
+    @through_jvm()
     def prepareForTriggerAvailableNow(self) -> None:
         table = open_table(self._options)
         self._target = _latest(table, table.timeline())
 
-    @translated
+    @through_jvm()
     def partitions(self, start: Any, end: Any) -> list[InputPartition]:
         table = open_table(self._options)
         timeline = table.timeline()

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.arrow_start import start_without_pandas
 from hoodie.engine import BatchMap, BatchWork, TaskId
+from hoodie.spark.unscaled import decimals, digits_of
 
 OUTCOME_SCHEMA = pa.schema([pa.field("done", pa.bool_()), pa.field("outcome", pa.binary())])
 OUTCOME_DDL = "done boolean, outcome binary"
@@ -65,15 +66,12 @@ def map_batches(
     maps: bytes, schema: pa.Schema, made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """`batches` after `maps`, in the types of `made`, which Spark was told. Errors end the job."""
-    from hoodie.errors import HudiError  # noqa: PLC0415
-    from hoodie.spark.failures import raise_through_jvm  # noqa: PLC0415
+    from hoodie.spark.failures import through_jvm  # noqa: PLC0415
 
     task_id = start()
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
-    try:
+    with through_jvm():
         yield from with_schema(_mapped(task_id, steps, with_schema(batches, schema)), made)
-    except HudiError as error:
-        raise_through_jvm(error)
 
 
 def start() -> TaskId:
@@ -123,20 +121,14 @@ def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _digits(column: pa.Array) -> pa.Array:
-    """The unscaled values of decimals with at most 18 digits: the lower half of each sixteen bytes."""
-    start, end = 2 * column.offset, 2 * (column.offset + len(column))
-    halves = np.frombuffer(column.buffers()[1], np.int64)[start:end:2]
-    return pa.array(halves, mask=None if column.null_count == 0 else column.is_null().to_numpy(zero_copy_only=False))
+    missing = None if column.null_count == 0 else column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(digits_of(column), mask=missing)
 
 
-def _decimals(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Decimals with these unscaled values: each long with its sign above it."""
+def _decimals(column: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:
     longs = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
-    both = np.empty((len(column), 2), np.int64)
-    both[:, 0] = longs
-    np.right_shift(longs, 63, out=both[:, 1])
     present = None if column.null_count == 0 else pa.concat_arrays([column.is_valid()]).buffers()[1]
-    return pa.Array.from_buffers(wanted, len(column), [present, pa.py_buffer(both)])
+    return decimals(longs, present, wanted)
 
 
 def _mapped(task_id: TaskId, steps: Iterable[BatchMap], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

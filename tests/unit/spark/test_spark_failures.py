@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid
-from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, to_text
+from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, through_jvm, to_text
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,15 @@ def test_what_is_raised_reads_like_the_error_for_people() -> None:
     with pytest.raises(ErrorInTransit, match=r"Keys are missing\. Name them") as caught:
         raise_through_jvm(Invalid("Keys are missing", remedy="Name them"))
     assert isinstance(caught.value.__cause__, Invalid)
+
+
+def test_an_error_of_ours_leaves_for_the_jvm_and_others_stay() -> None:
+    @through_jvm()
+    def fail(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(ErrorInTransit) as caught:
+        fail(Invalid("Keys are missing"))
+    assert isinstance(from_text(str(caught.value)), Invalid)
+    with pytest.raises(KeyError):
+        fail(KeyError("x"))
