@@ -32,6 +32,7 @@ from hoodie.write.incoming import KEY, Incoming
 from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap, SliceHits
 from hoodie.write.settled_hits import settle_hits
+from hoodie.write.skeletons import ensure_no_skeletons
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ def look_up(
 
     Raises:
         Invalid: some of the table's keys are where this index does not look.
+        Unsupported: stored values decide, and some stand in a table that was bootstrapped.
     """
     if not len(asked.unique):
         return []
@@ -83,6 +85,9 @@ def look_up(
     if options.changes_logs and kind.names_groups and also is None:
         return [_unseen(one) for one in candidates]
     searched = [(one, one.slice.base) for one in candidates if one.slice.base is not None]
+    looked_in = [one.slice for one, _ in searched]
+    if also is not None:
+        ensure_no_skeletons(looked_in, write.handle.config)
     tasks = [
         LookupTask(
             write.handle.storage,
@@ -96,7 +101,6 @@ def look_up(
         )
         for one, base in searched
     ]
-    looked_in = [one.slice for one, _ in searched]
     found, gone = settle_hits(write, looked_in, engine.run(find_in_file, tasks, "index"), asked.partitions, engine)
     hits = [
         SliceHits(one, seen.rows, seen.positions, _wins(write, asked, one, seen), places)

@@ -24,6 +24,7 @@ from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle
 from hoodie.index import Positions
 from hoodie.metadata_writer import list_for_writers
+from hoodie.read.bootstrap import is_skeleton
 from hoodie.records import to_avro
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
@@ -81,6 +82,7 @@ from hoodie.write.plan import (
 )
 from hoodie.write.replace import plan_replaced
 from hoodie.write.reserved import ensure_free, load_reserved
+from hoodie.write.skeletons import ensure_no_skeletons
 
 _SPOOL_SUFFIX = ".spool"
 _SORTED = (
@@ -279,6 +281,8 @@ def _fillable(write: Write, slices: Sequence[FileSlice], compactions: Compaction
         reserved = load_reserved(write.handle.storage, write.timeline)
         for one in slices:
             is_open = one.base is not None or options.inserts_to_logs
+            if is_skeleton(one, write.handle.config):
+                continue
             if is_open and one.group_id not in reserved and one.group_id not in compactions:
                 fillable.setdefault(one.partition, []).append(one)
     if options.log is None or options.inserts_to_logs:
@@ -320,6 +324,8 @@ def _tasks(
 
 
 def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: PlannedFile) -> FileTask:
+    if file.slice is not None:
+        ensure_no_skeletons([file.slice], write.handle.config)
     return FileTask(
         target=target,
         partition=file.partition,

@@ -30,6 +30,7 @@ from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
 from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap
+from hoodie.write.skeletons import ensure_no_skeletons
 
 Mask = npt.NDArray[np.bool_]
 
@@ -76,6 +77,7 @@ def settle_hits(
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
+    ensure_no_skeletons((slices[n] for n in asked), write.handle.config)
     merging = _merging(write, schema, found)
     tasks = [SettleTask(write.handle.storage, slices[n], found[n].rows[suspects[n]], merging) for n in asked]
     states = dict(zip(asked, engine.run(find_merged, tasks, "index"), strict=True))
