@@ -234,7 +234,7 @@ SERVICES = [
     Service("savepoint", savepoint, ALL),
     Service("restore", restore, ALL, before=saved_then_changed, dead="blocks"),
     Service("metadata initialisation", upsert, [replace(kind, metadata=False) for kind in ALL]),
-    Service("index build", make_index, ALL),
+    Service("index build", make_index, ALL, dead="left"),
     Service("upgrade 6 to 9", partial(bring_to, 9), [COW[0], MOR[0]], dead="left"),
     Service("downgrade 9 to 6", partial(bring_to, 6), [COW[2], MOR[2]], dead="left"),
 ]
