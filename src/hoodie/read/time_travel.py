@@ -1,7 +1,8 @@
 """Whether the table still knows how it was at some time.
 
 1. A time names the state made of everything *requested* until then, also where completion times exist.
-2. What a clean has taken away is gone: times before the last clean's earliest retained commit are refused.
+2. What a clean has taken away is gone: times before the earliest retained commit of the last clean, and of one that is
+   planned and may be half done, are refused.
 3. A state that a running write may still change is not a state of the past: times from the first incomplete write on
    are refused. Pending compactions and clusterings change no rows and do not count.
 """
@@ -17,6 +18,7 @@ from hoodie.spec import (
     REPLACE_COMMIT,
     Instant,
     InstantTime,
+    parse_clean_plan,
     parse_earliest_retained,
     parse_requested_replace,
 )
@@ -58,13 +60,15 @@ def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
 
 
 def load_known_past(storage: Storage, timeline: Timeline) -> KnownPast:
-    """What the timeline and the last clean say. Reads the last clean's metadata and plans of pending replacecommits.
+    """What the timeline and cleans say. Reads the last clean's metadata, plans of pending cleans and replacecommits.
 
     Raises:
         Corrupt: the clean's metadata cannot be read.
     """
     cleans = [instant for instant in timeline.completed() if instant.action == CLEAN]
-    retained = _earliest_retained(storage, timeline, max(cleans)) if cleans else None
+    kept = [_earliest_retained(storage, timeline, max(cleans))] if cleans else []
+    kept += [_earliest_planned(storage, timeline, one) for one in timeline.pending() if one.action == CLEAN]
+    retained = max((time for time in kept if time), default=None)
     return KnownPast(retained, first_incomplete_write(storage, timeline))
 
 
@@ -88,6 +92,14 @@ def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> 
     if not data:  # a clean that died while it wrote its result; it is done again
         return None
     return parse_earliest_retained(data, path)
+
+
+def _earliest_planned(storage: Storage, timeline: Timeline, clean: Instant) -> InstantTime | None:
+    data = load_requested(storage, timeline.profile, clean)
+    if not data:  # it died while it wrote its plan, and has deleted nothing
+        return None
+    plan = parse_clean_plan(data, instant_path(timeline.profile, clean))
+    return None if plan.earliest is None else plan.earliest.requested
 
 
 def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:

@@ -120,4 +120,5 @@ def furthest(instants: Iterable[Instant]) -> tuple[Instant, ...]:
 
 def _first_write(instants: tuple[Instant, ...]) -> Instant | None:
     saved = {instant.requested for instant in instants if instant.action == SAVEPOINT}
-    return next((i for i in instants if i.action in WRITE_ACTIONS and i.requested not in saved), None)
+    writes = [i for i in instants if i.action in WRITE_ACTIONS]
+    return next((i for i in writes if i.requested not in saved), writes[-1] if writes else None)

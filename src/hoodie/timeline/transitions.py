@@ -21,6 +21,7 @@ from hoodie.errors import Conflict, Fenced, Missing
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
+    COMPLETED_WRITE_ACTIONS,
     INIT_INSTANT,
     LOG_COMPACTION,
     REPLACE_COMMIT,
@@ -112,13 +113,17 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
     if State.INFLIGHT not in states:
         raise _fenced(instant, "its inflight file is gone")
     completed = {i.logical for i in known if i.is_completed}
+    saved = instant.action == SAVEPOINT and any(
+        i.requested == instant.requested and i.action in COMPLETED_WRITE_ACTIONS and i.is_completed for i in known
+    )
     for other in {i.logical: i for i in known}.values():
         if other.requested <= instant.requested:
             continue
         cause = ""
         if other.action == ROLLBACK and _target_of(storage, profile, other) == instant.requested:
             cause = f"rollback {other.requested} is aimed at it"
-        if other.action == RESTORE and not instant.requested.startswith(INIT_INSTANT):
+        survived = saved and other.logical in completed
+        if other.action == RESTORE and not survived and not instant.requested.startswith(INIT_INSTANT):
             cause = f"restore {other.requested} began after it"
         # Undoing a plan is completed after its inflight file is gone: the one that is there is a later run's.
         if cause and not (other.logical in completed and _is_plan(storage, profile, instant)):

@@ -204,7 +204,7 @@ def _plan(  # noqa: PLR0917
     free = without(free, _deletes(write, incoming))
     if options.partial is not None:
         # What a partial row does not say of a new key nobody knows: it has nothing to update.
-        return place_upserts(EMPTY, hits, partitions, move_partitions=False).files
+        return place_upserts(EMPTY, [hit.stored for hit in hits], partitions, move_partitions=False).files
     if options.operation == "upsert" and options.looks_up:
         placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
     else:

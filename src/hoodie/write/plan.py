@@ -43,7 +43,15 @@ class SliceHits:
     @property
     def present(self) -> Positions:
         """Positions of the rows whose key is stored."""
-        return np.delete(self.positions, self.gone) if len(self.gone) else self.positions
+        return self.stored.positions
+
+    @property
+    def stored(self) -> SliceHits:
+        """The hits without those that are gone."""
+        if not len(self.gone):
+            return self
+        rows, positions, wins = (np.delete(values, self.gone) for values in (self.rows, self.positions, self.wins))
+        return SliceHits(self.slice, rows, positions, wins)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def settle_hits(
     schema = write.table_schema
     if schema is None or not any(one.logs for one in slices):
         return list(found), nowhere
-    suspects = _suspects(slices, found, partitions, asks_all=write.options.operation == "insert")
+    suspects = _suspects(slices, found, partitions, asks_all=_asks_all(write))
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
@@ -127,6 +127,13 @@ def _merging(write: Write, schema: pa.Schema, found: Sequence[FileHits]) -> Merg
     names = dict.fromkeys((*columns_needed(rules, wanted, full), *made))
     columns = pa.schema([full.field(name).with_nullable(True) for name in names])
     return Merging(rules, columns, generator, write.timeline)
+
+
+def _asks_all(write: Write) -> bool:
+    """Whether a key that a log file deleted must be told from a stored one: when rows are added unless they are there,
+    and when columns are changed only if they are.
+    """
+    return write.options.operation == "insert" or write.options.partial is not None
 
 
 def _suspects(

@@ -442,6 +442,20 @@ def test_writes_beside_a_pending_compaction_go_to_its_slice(version: int) -> Non
 
 
 @pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("ordering", ["ts", None])
+def test_update_of_some_columns_does_not_bring_deleted_rows_back(version: int, ordering: str | None) -> None:
+    lake = logged(version)
+    lake.options = {key: value for key, value in {**lake.options, ORDERING: ordering}.items() if value is not None}
+    lake.upsert(row("a"), row("b"))
+    lake.write("delete", [row("a", ts=2)])
+    names = ["id", "part", "v"] if ordering is None else ["id", "part", "v", "ts"]
+    done = lake.table.update(table_of([row("a", "up", 5), row("b", "up", 5)]).select(names))
+    assert (done.updates, done.inserts) == (1, 0)
+    assert lake.values() == {"b": "up"}
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("version", [8, 9])
 def test_update_of_some_columns_keeps_the_others(version: int) -> None:
     lake = logged(version, ROWS.append(pa.field("w", pa.int32())))
     lake.upsert(row("a", w=1), row("b", w=2), row("c", w=3))

@@ -62,6 +62,14 @@ def test_commits_under_a_savepoint_do_not_start_the_timeline():
     assert not LINE.is_before_start("20")
 
 
+def test_where_only_saved_commits_are_left_history_ends_before_the_last_of_them():
+    line = Timeline(V6, tuple(done(time, action) for time in ("10", "20") for action in ("commit", "savepoint")))
+    assert line.first_write_instant == done("20")
+    assert line.is_committed("05")
+    assert line.is_committed("15")
+    assert not line.is_committed("25")
+
+
 def test_committed_is_completed_or_before_the_start():
     committed = {t: LINE.is_committed(t) for t in ("05", "20", "30", "40", "50", "60", "25")}
     assert committed == {"05": True, "20": True, "30": True, "40": False, "50": False, "60": False, "25": False}

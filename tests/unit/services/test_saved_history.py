@@ -1,0 +1,72 @@
+"""Cleans, archives, savepoints and restores one after the other: what was committed stays, what is gone is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hoodie.engine import LocalEngine
+from hoodie.errors import Invalid
+from hoodie.handle import load_handle
+from hoodie.table import Table
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
+from hoodie.testing.lake import Awake, Lake, row
+
+FEW = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1}
+QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+
+versions = pytest.mark.parametrize("version", [6, 8, 9])
+
+
+def _dies_at_second_delete() -> Callable[[Call], None]:
+    deleted: list[str] = []
+
+    def watch(call: Call) -> None:
+        if call.op == "delete" and call.path.endswith(".parquet"):
+            deleted.append(call.path)
+        if len(deleted) > 1:
+            raise Crash(str(call))
+
+    return watch
+
+
+@versions
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_a_restore_that_leaves_only_saved_commits_keeps_archived_rows(version: int, metadata: str) -> None:
+    lake = Lake(version, {**QUIET, "hoodie.metadata.enable": metadata})
+    for number in range(6):
+        lake.upsert(row(f"k{number}", part=f"p{number}"))
+    point = lake.table.savepoint()
+    before = lake.values()
+    for number in range(6, 8):
+        lake.upsert(row(f"k{number}", part=f"p{number}"))
+    lake.table.clean(**FEW)
+    if metadata == "true":  # it keeps commits that its own history needs
+        lake.table.archive(**FEW)
+    else:
+        assert lake.table.archive(**FEW).instants > 0
+    lake.table.restore(point.instant)
+    assert lake.values() == before
+    lake.table.delete_savepoint(point.instant)
+    assert lake.values() == before
+    assert lake.table.savepoint().instant == point.instant
+    assert lake.values() == before
+    lake.upsert(row("new"))
+    assert lake.values() == {**before, "new": "a"}
+
+
+@versions
+def test_states_that_a_dead_clean_may_have_begun_to_delete_are_refused(version: int) -> None:
+    lake = Lake(version, {**QUIET, "hoodie.metadata.enable": "false"})
+    times = [lake.upsert(row("k", str(number), number)).instant for number in range(5)]
+    clean = {"hoodie.clean.commits.retained": "1"}
+    dying = CountingStorage(lake.storage, on_call=_dies_at_second_delete())
+    with pytest.raises(Crash):
+        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).clean(**clean)
+    with pytest.raises(Invalid, match="cleaned up"):
+        lake.values(as_of=times[0])
+    assert lake.values(as_of=times[-1]) == lake.values() == {"k": "4"}
+    lake.table.clean(**clean)
+    with pytest.raises(Invalid, match="cleaned up"):
+        lake.values(as_of=times[0])
