@@ -44,7 +44,9 @@ def run_read(
 def stream(
     files: Sequence[FileRead], rows: RowPlan, storage: Storage, parallelism: int, watch: _Watch
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of all files in order, with up to `parallelism` files read at the same time."""
+    """Batches of all files in order, with up to `parallelism` files read at the same time. As many more wait for a
+    thread, so that none has to wait for the caller.
+    """
     watch.start()
     if parallelism <= 1 or len(files) <= 1:
         for file in files:
@@ -57,7 +59,7 @@ def stream(
     with ThreadPoolExecutor(parallelism, thread_name_prefix="hoodie-read") as pool:
         try:
             while waiting or open_files:
-                while waiting and len(open_files) < parallelism:
+                while waiting and len(open_files) < 2 * parallelism:
                     open_files.append(_Ahead(pool, storage, rows, waiting.popleft(), stopped))
                 yield from open_files[0].batches()
                 watch.finished(open_files.popleft().file)
