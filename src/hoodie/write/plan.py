@@ -50,8 +50,9 @@ class SliceHits:
         """The hits without those that are gone."""
         if not len(self.gone):
             return self
-        rows, positions, wins = (np.delete(values, self.gone) for values in (self.rows, self.positions, self.wins))
-        return SliceHits(self.slice, rows, positions, wins)
+        kept = np.ones(len(self.rows), dtype=np.bool_)
+        kept[self.gone] = False
+        return SliceHits(self.slice, self.rows[kept], self.positions[kept], self.wins[kept])
 
 
 @dataclass(frozen=True, slots=True)
