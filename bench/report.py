@@ -41,7 +41,7 @@ STEPS = {
     "clean_archive": "cleaning and archiving of a table of 2 000 commits",
     "clean_2000": "cleaning alone",
     "archive_2000": "archiving alone",
-    "index_keys": "record index for a table of 10 M keys",
+    "index_keys": "a write of one row that makes the record index of a table of 10 M keys",
     "replace_encode": "metadata that replaces 300 000 file groups: encode",
     "replace_decode": "the same: decode",
     "replace_stats_encode": "the same with 300 000 full write stats: encode",

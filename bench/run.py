@@ -139,7 +139,8 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
     if run.tables is not None and kind.reads_shared_tables:
         steps += shared_steps(run.tables, kind) if part in {"all", "reads"} else []
         steps += service_steps(run.tables, kind) if part in {"all", "services"} else []
-    return [("warm_up", {"step": "warm_up"}), *steps]
+    wanted = run.options.only.split(",") if run.options.only else [label for label, _ in steps]
+    return [("warm_up", {"step": "warm_up"}), *(step for step in steps if step[0] in wanted)]
 
 
 def shared_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any]]]:
@@ -295,6 +296,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--part", choices=["all", "writes", "reads", "services"], default="all")
+    parser.add_argument("--only", default="", help="labels of steps, with commas between them; others are left out")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from hudi_format import MANY_KEY_SQL, WRITE, HudiFormat
+from hudi_format import MANY_KEY_OPTIONS, MANY_KEY_SQL, WRITE, HudiFormat
 from protocol import Inputs, serve, timed
 from spark_peer import peer_jars, session_settings, start_spark
 
@@ -45,10 +45,6 @@ class Hudi(HudiFormat):
         self._register(table)
         self._call("archive_commits(table => 'called', min_commits => 20, max_commits => 30, retain_commits => 10)")
 
-    def make_record_index(self, table: str) -> None:
-        self._register(table)
-        self.spark.sql("CREATE INDEX record_index ON called (id)")
-
     def make_merge_on_read(self, folder: str, blocks: str) -> dict[str, Any]:
         """Lineitem as a merge-on-read table with the 10 % change in log files of Avro or Parquet blocks."""
         table = f"{folder}/merge_on_read_{blocks}"
@@ -62,11 +58,8 @@ class Hudi(HudiFormat):
         """Narrow rows with a record index."""
         source = self.spark.range(0, rows, 1, 16).selectExpr(f"{MANY_KEY_SQL} AS id", "id AS number", "id % 7 AS ts")
         options = {
-            "hoodie.table.name": "many_keys",
-            WRITE + "recordkey.field": "id",
-            WRITE + "precombine.field": "ts",
+            **MANY_KEY_OPTIONS,
             WRITE + "operation": "bulk_insert",
-            "hoodie.metadata.global.record.level.index.enable": "true",
             "hoodie.bulkinsert.shuffle.parallelism": "16",
         }
         writer = source.write.format("hudi").options(**options).mode("overwrite")

@@ -40,9 +40,6 @@ class Ours(HudiFormat):
     def run_archive(self, table: str) -> None:
         hoodie.Table.open(table, spark=self.spark).archive()
 
-    def make_record_index(self, table: str) -> None:
-        hoodie.Table.open(table, spark=self.spark).create_index("record_index")
-
     def replace_metadata(self, with_stats: bool, repeat: int) -> dict[str, Any]:
         """Encoding and decoding of the metadata of a large replacement: a step with two halves, in this process."""
         found = replace_metadata.replace_metadata(with_stats=with_stats, repeat=repeat)
