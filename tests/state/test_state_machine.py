@@ -247,7 +247,7 @@ class TableMachine(RuleBasedStateMachine):
         self.saved.append((instant, dict(self.rows)))
         self.before_newest = None
 
-    @precondition(lambda self: self.saved)
+    @precondition(lambda self: self.saved and not self.half_changed)
     @rule(dies_at=CALLS)
     def restore(self, dies_at: int | None) -> None:
         instant, rows = self.saved[-1]

@@ -9,6 +9,7 @@ import pytest
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
 from hoodie.handle import load_handle
+from hoodie.spec.keys import LOG_RENAMES_FILE
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
@@ -70,3 +71,35 @@ def test_states_that_a_dead_clean_may_have_begun_to_delete_are_refused(version: 
     lake.table.clean(**clean)
     with pytest.raises(Invalid, match="cleaned up"):
         lake.values(as_of=times[0])
+
+
+def test_a_restore_waits_until_a_dead_downgrade_is_settled() -> None:
+    lake = Lake(9, {**QUIET, "hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    lake.upsert(row("a"))
+    first = lake.table.savepoint()
+    for number in range(4):
+        lake.upsert(row("a", str(number), number + 2))
+    before = lake.values()
+    dying = CountingStorage(lake.storage, on_call=_dies_when_log_names_are_listed())
+    with pytest.raises(Crash):
+        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).upgrade(6)
+    assert lake.values() == before
+    with pytest.raises(Invalid, match="downgrade died") as refused:
+        lake.table.restore(first.instant)
+    assert "--to 9" in str(refused.value.remedy)
+    lake.table.upgrade(9)
+    assert lake.values() == before
+    lake.table.restore(first.instant)
+    assert lake.values() == {"a": "a"}
+
+
+def _dies_when_log_names_are_listed() -> Callable[[Call], None]:
+    listed: list[Call] = []
+
+    def watch(call: Call) -> None:
+        if listed:
+            raise Crash(str(call))
+        if call.op == "put" and call.path == LOG_RENAMES_FILE:
+            listed.append(call)
+
+    return watch

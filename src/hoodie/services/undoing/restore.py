@@ -52,6 +52,7 @@ from hoodie.spec import (
     encode_restore_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
+    keys,
     marker_dir,
     parse_restore_plan,
     parse_rollback_metadata,
@@ -103,14 +104,15 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     """What taking the table back to the commit `to` did. A restore to it that died is finished.
 
     Raises:
-        Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, or a restore to another
-            commit is pending.
+        Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, a restore to another
+            commit is pending, or a downgrade died that had begun to name log files anew.
     """
     del config  # nothing about a restore is optional
     clock = handle.env.monotonic()
     timeline = timeline_of(handle)
     pending = _pending_restore(handle, timeline, to)
     if pending is None:
+        _ensure_own_names(handle)
         timeline = finish_interrupted(handle, engine, timeline)
         plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
@@ -139,6 +141,19 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
         tuple(target.commit_time for target in plan.instants),
         sum(one.total_files_deleted for one in done),
         metadata.time_taken_ms,
+    )
+
+
+def _ensure_own_names(handle: TableHandle) -> None:
+    """Nothing, when log files have the names their commits know."""
+    try:
+        handle.storage.head(keys.LOG_RENAMES_FILE)
+    except Missing:
+        return
+    raise Invalid(
+        "A downgrade died after it had given log files other names: a restore would not find what it has to undo",
+        remedy=f"Finish it (hoodie upgrade {handle.storage.uri} --to 6), or give it up (--to "
+        f"{handle.config.table_version}); then restore",
     )
 
 

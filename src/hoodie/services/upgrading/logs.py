@@ -23,8 +23,6 @@ from hoodie.spec import LogFileName, keys
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
 
-RENAMES_FILE = f"{keys.TEMP_DIR}/log-names.upgrade"
-
 _CHUNK_BYTES = 8 << 20
 
 
@@ -52,21 +50,21 @@ def load_renames(storage: Storage) -> dict[str, str]:
         Corrupt: it is damaged.
     """
     try:
-        found = json.loads(storage.read(RENAMES_FILE))
+        found = json.loads(storage.read(keys.LOG_RENAMES_FILE))
     except Missing:
         return {}
     except ValueError as error:
         raise Corrupt(
-            f"{RENAMES_FILE} is damaged: {error}",
+            f"{keys.LOG_RENAMES_FILE} is damaged: {error}",
             remedy="Delete it; commits may name log files by names they have no more",
-            path=RENAMES_FILE,
+            path=keys.LOG_RENAMES_FILE,
         ) from error
     return {str(old): str(new) for old, new in found.items()}
 
 
 def store_renames(storage: Storage, renames: Mapping[str, str]) -> None:
     """Write the list down. The caller deletes the file when the table's commits have the new names."""
-    storage.put(RENAMES_FILE, json.dumps(dict(renames)).encode())
+    storage.put(keys.LOG_RENAMES_FILE, json.dumps(dict(renames)).encode())
 
 
 def run_renames(storage: Storage, engine: Engine, renames: Mapping[str, str]) -> None:

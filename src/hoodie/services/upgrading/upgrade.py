@@ -36,7 +36,7 @@ from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import ensure_no_restore, pending_writes
-from hoodie.services.upgrading.logs import RENAMES_FILE, load_renames, plan_renames, run_renames, store_renames
+from hoodie.services.upgrading.logs import load_renames, plan_renames, run_renames, store_renames
 from hoodie.services.upgrading.properties import plan_properties, property_blockers
 from hoodie.services.upgrading.timeline import (
     Renames,
@@ -276,7 +276,7 @@ def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
     if made:
         handle = drop_partitions(handle, (FILES,))
     run_renames(handle.storage, engine, {new: old for old, new in renames.items()})
-    handle.storage.delete(RENAMES_FILE)
+    handle.storage.delete(keys.LOG_RENAMES_FILE)
     return rebuild_partitions(handle, made, engine) if made else handle
 
 
@@ -296,7 +296,7 @@ def _clear_target(handle: TableHandle, target: FormatProfile) -> None:
 
 def _sweep_other_timeline(handle: TableHandle) -> None:
     """Remove the timeline of the layout this table has no more. The archive of version 6 stays, in nobody's way."""
-    handle.storage.delete(RENAMES_FILE)
+    handle.storage.delete(keys.LOG_RENAMES_FILE)
     sweep_schema_history(handle.storage, handle.profile)
     if handle.profile.timeline_dir == keys.HOODIE_DIR:
         handle.storage.delete_dir(f"{keys.HOODIE_DIR}/{handle.config.raw.get(keys.TIMELINE_PATH) or 'timeline'}")
