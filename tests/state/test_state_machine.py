@@ -262,7 +262,9 @@ class TableMachine(RuleBasedStateMachine):
     def roll_back(self, dies_at: int | None) -> None:
         assert self.before_newest is not None
         newest = self._newest()
-        self._act(lambda table: table.rollback(newest), self.before_newest, dies_at)
+        done = self._act(lambda table: table.rollback(newest), self.before_newest, dies_at)
+        if not done and self._newest() == newest:  # what was planned is carried out by whoever comes next
+            self._act(lambda table: table.rollback(newest), self.before_newest, None)
         self.before_newest = None
         if all(one.requested != newest for one in self._opened(self.storage).timeline().completed_writes()):
             self.states.pop(newest, None)
