@@ -171,7 +171,7 @@ def markdown_report(results: dict[str, Any]) -> str:
     versions = "; ".join(f"{peer['title']} on {peer['version']}" for peer in results["peers"].values())
     text = [
         f"* Run of {results['started']}, {results['rounds']} alternating rounds, medians; "
-        f"load average when the steps began: {min(loads)} to {max(loads)}, median {statistics.median(loads)}.",
+        f"load average when the steps began: {min(loads)} to {max(loads)}, median {statistics.median(loads):.2f}.",
         f"* Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}, "
         f"Python {machine['python']}, {machine['java']}; the heap of each JVM is {results['heap']}.",
         f"* Peers: {versions}.",
