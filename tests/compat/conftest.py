@@ -19,7 +19,7 @@ from peers import Peer, Readers, hudi_peer, hudi_rs_peer  # noqa: E402 (found th
 COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat" / "bin" / "python"))
 
 
-EVERY = int(os.environ.get("HOODIE_COMPAT_EVERY", "4"))
+EVERY = int(os.environ.get("HOODIE_COMPAT_EVERY", "6"))
 """Of the cases of a test in `THINNED` one in so many runs; 1 is all of them (`make compat-all`)."""
 THINNED = {
     "test_bucket_index.py",
