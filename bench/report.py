@@ -26,6 +26,8 @@ STEPS = {
     "scan_plain": "the same by plain Spark parquet over the same files",
     "point_query": "point query by key",
     "incremental": "incremental pull of all changes",
+    "memory_load": "load of the memory test: a table of some gigabytes",
+    "memory_upsert": "upsert of 1 000 rows spread over it",
     "merged_avro_cold": "merge-on-read snapshot, 10 % in Avro blocks, first time",
     "merged_avro_warm": "merge-on-read snapshot, 10 % in Avro blocks, warm",
     "merged_parquet_cold": "merge-on-read snapshot, 10 % in Parquet blocks, first time",
