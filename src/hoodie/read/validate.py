@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.errors import Corrupt, HudiError, Missing
+from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.read.time_travel import incomplete_writes, load_known_past
 from hoodie.records import read_footer
@@ -253,7 +253,7 @@ class _FooterTask:
 def _check_footer(_: TaskId, task: _FooterTask) -> Finding | None:
     try:
         footer = read_footer(task.storage, task.path)
-    except (Corrupt, Missing) as error:
+    except (Corrupt, Missing, Unsupported) as error:
         return _unreadable(error, task.path)
     if task.rows is not None and footer.rows != task.rows:
         return Finding("rows", task.path, f"has {footer.rows} rows, its commit wrote {task.rows}")

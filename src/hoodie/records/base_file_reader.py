@@ -9,6 +9,7 @@ memory.
 4. Streams hold one row group's compressed columns (object stores) or a few buffers (local files), and one batch.
 5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file, nor are the
    rows that can be read of a damaged one for all of its rows.
+6. A Lance file, which is told by its name, raises `Unsupported`: it is whole, and nothing here knows its bytes.
 
 It does not know partitions, slices or commits.
 """
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import Corrupt, Invalid
+from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.records.align import align
 from hoodie.records.condition import ANYTHING, AllOf, Condition
 from hoodie.records.failures import reading
@@ -40,6 +41,7 @@ DEFAULT_BATCH_ROWS: Final = 32 * 1024
 PROBE_SHARE: Final = 4
 """Columns of a filter are read first when there are at least so many times as many columns to read."""
 _PROBE_ROWS: Final = 64 * 1024
+_LANCE: Final = ".lance"
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 _LOCAL_BUFFER_BYTES: Final = 256 * 1024
 
@@ -58,8 +60,10 @@ def read_footer(storage: InputStorage, path: str) -> BaseFooter:
 
     Raises:
         Corrupt: not a parquet (or, by name, ORC) file, or cut short; `facts["path"]` names it.
+        Unsupported: by its name a Lance file.
         Missing: no such file.
     """
+    _ensure_known(path)
     if _is_orc(path):
         with _orc(storage, path) as (source, file):
             return _orc_footer(path, int(source.size()), file)
@@ -79,6 +83,7 @@ def read_columns(
     Raises:
         Invalid: the file has no such column.
         Corrupt: the file is damaged.
+        Unsupported: by its name a Lance file.
     """
     with _opened(storage, path, footer) as file:
         wanted = _selected(file.schema, columns, path)
@@ -109,6 +114,7 @@ def iter_batches(
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
         Corrupt: the file is damaged; batches given before the damage are good.
+        Unsupported: by its name a Lance file.
     """
     with _opened(storage, path, footer) as file:
         full = file.schema if schema is None else schema
@@ -240,6 +246,7 @@ class _OrcRows:
 
 @contextmanager
 def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[_ParquetRows | _OrcRows]:
+    _ensure_known(path)
     if _is_orc(path):
         with _orc(storage, path) as (_, file):
             yield _OrcRows(file, path)
@@ -330,6 +337,16 @@ def _is_local(storage: InputStorage) -> bool:
 
 def _is_orc(path: str) -> bool:
     return path.endswith(".orc")
+
+
+def _ensure_known(path: str) -> None:
+    """Nothing, when files of this name are read here. Their bytes would look like a damaged parquet file."""
+    if path.endswith(_LANCE):
+        raise Unsupported(
+            f"Base file {path} is a Lance file, which hoodie does not read",
+            remedy="Read the table with Apache Hudi 1.2 or later, or let that rewrite it with Parquet base files",
+            path=path,
+        )
 
 
 def _ensure_not_empty(source: Any, path: str) -> None:
