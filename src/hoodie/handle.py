@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hoodie.env import Env, SystemEnv
 from hoodie.spec import FormatProfile, TableConfig, profile_of
 from hoodie.storage import Storage, open_storage
-from hoodie.timeline import Timeline, load_table_config, load_timeline
+from hoodie.timeline import Timeline, load_table_config, load_timeline, recover_table_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,13 @@ def load_handle(storage: Storage, env: Env) -> TableHandle:
 def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
     """The table as it is once its writer exclusion is held, which it is inside the block. `what` is being done.
 
+    What a dead update of its properties left is gone then: who comes next to write heals it, whatever it does.
+
     Raises:
         Conflict: another writer holds it. Else as `open_handle`.
     """
     with storage.exclusive(what):
+        recover_table_config(storage)
         yield load_handle(storage, env)
 
 

@@ -15,6 +15,7 @@ from hoodie.errors import Conflict
 from hoodie.handle import TableHandle
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
+from hoodie.timeline import recover_table_config
 
 _POLL_SECONDS: Final = 0.05
 _LONGEST_POLL_SECONDS: Final = 2.0
@@ -50,6 +51,7 @@ def writer_exclusion(handle: TableHandle, what: str, wait_ms: int) -> Iterator[N
         env.sleep(pause)
         pause = min(pause * 2, _LONGEST_POLL_SECONDS)
     try:
+        recover_table_config(handle.storage)
         yield
     finally:
         lock.__exit__(None, None, None)
