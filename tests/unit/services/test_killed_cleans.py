@@ -1,0 +1,121 @@
+"""A clean that died, and what the next ones do.
+
+Found by killing an upsert with all services: after a clean by versions with one version to keep, three old files were
+left. The clean had finished the dead one and, as Hudi's, planned none of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hoodie.engine import LocalEngine
+from hoodie.handle import load_handle
+from hoodie.spec import CLEAN
+from hoodie.storage import MemoryStorage, Storage
+from hoodie.table import Table
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Awake, Lake, row, table_of
+
+BY_HAND = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.metadata.enable": "true",
+}
+SERVICES = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
+NEWEST_ONLY = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+_NAMES = itertools.count()
+
+
+def opened(storage: Storage, **options: str) -> Table:
+    given = {**BY_HAND, "hoodie.index.bloom.num_entries": "50", **options}
+    return Table(load_handle(storage, Awake()), given, LocalEngine(1))
+
+
+def history(version: int) -> dict[str, bytes]:
+    """The files of a copy-on-write table with two file groups, each rewritten three times."""
+    lake = Lake(version, BY_HAND)
+    for number in range(4):
+        lake.upsert(row("a", str(number), number, "p0"), row("b", str(number), number, "p1"))
+    return lake.files()
+
+
+def copied(files: dict[str, bytes]) -> MemoryStorage:
+    copy = MemoryStorage(f"cleans-{next(_NAMES)}", Awake())
+    for path, data in files.items():
+        copy.put(path, data)
+    return copy
+
+
+def write(storage: Storage) -> None:
+    """An upsert into one of the groups, followed by a clean of all but the newest commit and the state before it."""
+    opened(storage, **SERVICES).upsert(table_of([row("b", "up", 8, "p1")]))
+
+
+def die_while_cleaning(files: dict[str, bytes], call: str) -> MemoryStorage:
+    """The table after a write whose clean died before the first `call` on a data file, or on the clean's instant."""
+    counted = CountingStorage(copied(files))
+    write(counted)
+    start = next(one.n for one in counted.calls if one.path.endswith(".clean.requested"))
+    crash_at = next(
+        one.n
+        for one in counted.calls
+        if one.n > start and one.op == call and one.path.endswith((".parquet", ".clean", ".clean.inflight"))
+    )
+    storage = copied(files)
+    with pytest.raises(Crash):
+        write(CountingStorage(storage, crash_at=crash_at))
+    assert [one.action for one in opened(storage).timeline().pending()] == [CLEAN]
+    return storage
+
+
+def old_files(storage: Storage) -> dict[str, int]:
+    """How many files of each partition are not in its newest slice."""
+    newest = {one.base.path for one in opened(storage).files() if one.base is not None}
+    found = {"p0": 0, "p1": 0}
+    for info in storage.list(""):
+        if info.path.endswith(".parquet") and info.path.startswith("p") and info.path not in newest:
+            found[info.path.partition("/")[0]] += 1
+    return found
+
+
+@pytest.mark.parametrize("call", ["create", "delete"])
+def test_a_clean_by_versions_after_a_dead_one_finishes_that_and_the_next_takes_the_rest(
+    version: int, call: str
+) -> None:
+    storage = die_while_cleaning(history(version), call)
+    table = opened(storage)
+    (dead,) = table.timeline().pending()
+    table.upsert(table_of([row("a", "next", 9, "p0"), row("b", "next", 9, "p1")]))
+    finished = table.clean(**NEWEST_ONLY)
+    assert finished is not None
+    assert finished.instant == dead.requested, "another was planned"
+    assert old_files(storage) == {"p0": 1, "p1": 2}, "what the dead clean had planned to keep, and the write after it"
+    assert table.validate() == []
+    assert table.clean(**NEWEST_ONLY) is not None
+    assert old_files(storage) == {"p0": 0, "p1": 0}
+    assert table.validate() == []
+    assert table.scan(columns=["id", "v"]).read_all().to_pydict() == {"id": ["a", "b"], "v": ["next", "next"]}
+    assert table.clean(**NEWEST_ONLY) is None
+
+
+def test_one_call_does_both_where_that_is_asked_for(version: int) -> None:
+    storage = die_while_cleaning(history(version), "delete")
+    table = opened(storage)
+    table.upsert(table_of([row("a", "next", 9, "p0"), row("b", "next", 9, "p1")]))
+    done = table.clean(**NEWEST_ONLY, **{"hoodie.clean.multiple.enabled": "true"})
+    assert done is not None
+    assert len(done.finished) == 1
+    assert old_files(storage) == {"p0": 0, "p1": 0}
+    assert table.validate() == []
+
+
+def test_the_commits_that_follow_leave_nothing_behind(version: int) -> None:
+    """The clean after the next commit finishes the dead one; the one after that is as if nothing had happened."""
+    storage = die_while_cleaning(history(version), "delete")
+    write(storage)
+    assert old_files(storage)["p1"] > 1
+    write(storage)
+    assert old_files(storage) == {"p0": 0, "p1": 1}, "but the state before the newest commit"
+    assert opened(storage).validate() == []
