@@ -1,106 +1,99 @@
-"""Spark drivers and Python workers killed by SIGKILL in the middle of a write.
+"""Spark drivers and Python workers killed by SIGKILL in the middle of writes and of table services.
 
-A driver dies with its JVM and its workers when a certain file appears on disk. What it left is read, healed and
-continued by this process. When workers only die, Spark runs their tasks again: every row is there once, and of the
-first attempts nothing is left.
+1. A driver dies with its JVM and its workers at a change that one of them makes to the table (`testing.killed_spark`).
+   What it left is read, healed and continued by this process, by the rules of `testing.killed_services`.
+2. When workers only die, Spark runs their tasks again: the job ends well, every row is there once, and of the first
+   attempts nothing is left.
+3. `HOODIE_SPARK_KILLS` kills of each service are spread over its kinds of tables and its changes, one in four of them
+   of workers: `make crash` makes twelve. `make test` makes one of some services, in the middle of a task. The counts
+   are printed at the end.
 """
 
 from __future__ import annotations
 
-import glob
-import json
+import itertools
 import os
-import signal
-import subprocess
-import sys
-import time
+import shutil
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hoodie import Table
+from hoodie.errors import HudiError
 from hoodie.table import as_source, write
-from hoodie.testing.orphans import orphans
+from hoodie.testing.killed import Killer, unsynced
+from hoodie.testing.killed_services import (
+    WRITTEN,
+    Kind,
+    Service,
+    World,
+    ensure_healed,
+    ensure_tidy,
+    rows_of,
+    service_named,
+    table_with_history,
+    world_of,
+    write_next,
+)
+from hoodie.testing.killed_spark import Family, Victim
+from hoodie.testing.orphans import let_days_pass, orphans
 
 pytestmark = pytest.mark.spark
 
+KILLS = int(os.environ.get("HOODIE_SPARK_KILLS", "0"))
 PROGRAM = Path(__file__).parent / "programs" / "killed_driver.py"
-OLD = range(40_000)
-NEW = {"upsert": range(10_000, 40_000), "bulk_insert": range(40_000, 80_000)}
+SERVICES = [
+    "compaction",
+    "log compaction",
+    "clean",
+    "index build",
+    "restore",
+    "upgrade 6 to 9",
+    "downgrade 9 to 6",
+]
+SAMPLE: dict[str, Victim] = {
+    "compaction": "driver",
+    "log compaction": "workers",
+    "index build": "driver",
+    "upgrade 6 to 9": "workers",
+}
+"""Whom `make test` kills in which service."""
+WORKERS_EACH = 4
+"""One kill in so many is one of workers only."""
+COUNTS: Counter[str] = Counter()
+
+OLD = range(2_000)
+NEW = {"upsert": range(500, 2_000), "bulk_insert": range(2_000, 4_000)}
 """The ids of the rows of a write. An upsert brings no new ones: they would go to base files."""
-DATA, LOG = "p*/*.parquet", "p*/.*.log.*"
-MARKER, INFLIGHT = ".hoodie/.temp/*/p*/*", ".hoodie/timeline/*.inflight"
+BASE_FILE, LOG_FILE = r"write p\d/[^.][^/]*\.parquet$", r"write p\d/\.[^/]*\.log\."
+MARKER, INFLIGHT = r"link \.hoodie/\.temp/[^/]*/p\d/", r"link \.hoodie/timeline/.*\.inflight$"
 BEFORE = {n: f"old {n}" for n in OLD}
-LIMIT_S = 120
-POLL_S = 0.004
 NEWEST_ONLY = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
-@dataclass
-class Driver:
-    """A process of `killed_driver.py`."""
+class Families:
+    """One family at a time, used until it is killed."""
 
-    process: subprocess.Popen[str]
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._last: Family | None = None
 
-    def write(self, base: str, operation: str) -> None:
-        """Begin a write of the rows `NEW` says."""
-        assert self.process.stdin is not None
-        ids = NEW[operation]
-        job = {"base": base, "operation": operation, "first": ids.start, "last": ids.stop}
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-
-    def said(self) -> str:
-        """Its next line."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, f"the driver ended with {self.process.wait()}"
-        return line.strip()
-
-    def kill(self) -> None:
-        """End it, its JVM and its workers, and wait until they are gone."""
-        doomed = [self.process.pid, *_descendants(self.process.pid)]
-        for pid in doomed:
-            _kill(pid)
-        self.process.wait()
-        _wait_until(lambda: not any(map(_is_alive, doomed)), "the driver's processes are gone")
-
-    def kill_workers(self) -> int:
-        """How many Python workers there were; they are killed."""
-        family = _descendants(self.process.pid)
-        daemons = {pid for pid, command in family.items() if "pyspark.daemon" in command}
-        workers = [pid for pid in daemons if _parent(pid) in daemons]
-        for pid in workers:
-            _kill(pid)
-        return len(workers)
-
-
-class Drivers:
-    """One driver at a time, used until it is killed."""
-
-    def __init__(self) -> None:
-        self._last: Driver | None = None
-
-    def running(self) -> Driver:
-        if self._last is None or self._last.process.poll() is not None:
-            command = [sys.executable, PROGRAM]
-            self._last = Driver(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-            assert self._last.said() == "ready"
+    def running(self) -> Family:
+        if self._last is None or not self._last.is_alive:
+            self._last = Family(PROGRAM, self._folder)
         return self._last
 
     def stop(self) -> None:
-        if self._last is not None:
-            self._last.kill()
+        if self._last is not None and self._last.is_alive:
+            self._last.stop()
 
 
 @pytest.fixture(scope="module")
-def drivers() -> Iterator[Drivers]:
-    made = Drivers()
+def families(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Families]:
+    made = Families(tmp_path_factory.mktemp("family"))
     try:
         yield made
     finally:
@@ -132,110 +125,148 @@ def _rows(ids: range, text: str, ts: int) -> pa.Table:
     )
 
 
-def _values(base: str) -> dict[int, str]:
-    found = Table.open(base).scan(columns=["id", "v"]).read_all().to_pydict()
-    assert len(found["id"]) == len(set(found["id"])), "a key occurs twice"
-    return dict(zip(found["id"], found["v"], strict=True))
-
-
-def test_rows_of_killed_workers_are_written_once(drivers: Drivers, tmp_path: Path) -> None:
-    driver = drivers.running()
-    for number, (table_type, moment) in enumerate([("COPY_ON_WRITE", DATA), ("MERGE_ON_READ", LOG)], 1):
-        base = _table(tmp_path / table_type, table_type, 9)
-        _begin_and_wait(driver, base, "upsert", moment)
-        assert driver.kill_workers() > 0
-        assert int(driver.said()) >= number, "no task failed"
-        assert _values(base) == _after("upsert")
-        _ensure_healed(base, "upsert")
+@pytest.mark.parametrize(("table_type", "at"), [("COPY_ON_WRITE", BASE_FILE), ("MERGE_ON_READ", LOG_FILE)])
+def test_rows_of_killed_workers_are_written_once(families: Families, table_type: str, at: str, tmp_path: Path) -> None:
+    base = _table(tmp_path / "table", table_type, 9)
+    families.running().do_without_workers(_job(base, "upsert"), base, at)
+    assert rows_of(base) == _after("upsert")
+    _ensure_healed(base, "upsert")
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version", "operation", "moment"),
+    ("table_type", "version", "operation", "at"),
     [
-        ("COPY_ON_WRITE", 9, "bulk_insert", DATA),
+        ("COPY_ON_WRITE", 9, "bulk_insert", BASE_FILE),
         ("COPY_ON_WRITE", 6, "upsert", MARKER),
-        ("MERGE_ON_READ", 9, "upsert", LOG),
+        ("MERGE_ON_READ", 9, "upsert", LOG_FILE),
         ("MERGE_ON_READ", 8, "bulk_insert", INFLIGHT),
     ],
 )
 def test_what_a_killed_driver_left_is_healed(
-    drivers: Drivers, table_type: str, version: int, operation: str, moment: str, tmp_path: Path
+    families: Families, table_type: str, version: int, operation: str, at: str, tmp_path: Path
 ) -> None:
     base = _table(tmp_path / "table", table_type, version)
-    driver = drivers.running()
-    _begin_and_wait(driver, base, operation, moment)
-    driver.kill()
-    print(f"killed at {moment}: {len(Table.open(base).timeline().pending())} pending")
+    print(f"killed at: {families.running().die(_job(base, operation), base, at)}")
     _ensure_healed(base, operation)
+
+
+def _job(base: str, operation: str) -> dict[str, object]:
+    ids = NEW[operation]
+    return {"path": base, "operation": operation, "first": ids.start, "last": ids.stop}
 
 
 def _after(operation: str) -> dict[int, str]:
     return {**BEFORE, **{n: f"new {n}" for n in NEW[operation]}}
 
 
-def _begin_and_wait(driver: Driver, base: str, operation: str, moment: str) -> None:
-    """A write of the driver has begun, and a file of this kind is new."""
-    known = _matching(base, moment)
-    driver.write(base, operation)
-    _wait_until(lambda: _matching(base, moment) - known, f"there is a new {moment}")
-
-
 def _ensure_healed(base: str, operation: str) -> None:
-    found = _values(base)
+    let_days_pass(base)  # for what only time tells to be dead
+    found = rows_of(base)
     assert found in (BEFORE, _after(operation))
     table = Table.open(base)
     table.upsert(_rows(range(5), "next", 3))
     expected = {**found, **{n: f"next {n}" for n in range(5)}}
-    assert _values(base) == expected
+    assert rows_of(base) == expected
     assert table.validate() == []
     while table.config.is_merge_on_read and table.compact() is not None:
         pass
     table.clean(**NEWEST_ONLY)
-    assert _values(base) == expected
+    assert rows_of(base) == expected
     assert orphans(base) == []
 
 
-def _matching(base: str, pattern: str) -> set[str]:
-    return set(glob.glob(pattern, root_dir=base, include_hidden=True))
+class Worlds:
+    """Prepared tables with what a service makes of them, each made when it is first asked for."""
+
+    def __init__(self, folder: Path, killer: Killer) -> None:
+        self._folder = folder
+        self._killer = killer
+        self._names = itertools.count()
+        self._worlds: dict[tuple[str, Kind], World] = {}
+        self._counts: dict[tuple[str, Kind], dict[Victim, int]] = {}
+
+    def world(self, service: Service, kind: Kind) -> World:
+        """The world of a service that runs in this process."""
+        known = self._worlds.get((service.name, kind))
+        if known is None:
+            path = self._name()
+            table_with_history(path, kind, service.commits)
+            if service.before is not None:
+                service.before(path, self._killer)
+            done = self.copy(path)
+            service.run(done)
+            known = self._worlds[service.name, kind] = world_of(service, path, done)
+            shutil.rmtree(done)
+        return known
+
+    def count(self, service: Service, kind: Kind, family: Family) -> dict[Victim, int]:
+        """How many changes the service makes on Spark: all together, and those of workers. It makes the same rows."""
+        known = self._counts.get((service.name, kind))
+        if known is None:
+            world = self.world(service, kind)
+            done = self.copy(world.path)
+            _, told = family.do({"service": service.name, "path": done}, done)
+            assert rows_of(done) == world.after, f"{service.name} {kind} on Spark"
+            known = self._counts[service.name, kind] = {"driver": len(told.changes), "workers": len(told.of_workers)}
+            shutil.rmtree(done)
+        return known
+
+    def copy(self, path: str) -> str:
+        made = self._name()
+        shutil.copytree(path, made)
+        return made
+
+    def _name(self) -> str:
+        return str(self._folder / f"table-{next(self._names)}")
 
 
-def _wait_until(holds: Any, what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(POLL_S)
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
+    with Killer() as killer, unsynced():
+        yield Worlds(tmp_path_factory.mktemp("killed"), killer)
+    if COUNTS:
+        print(f"\nkills on Spark: {COUNTS.total()}: {dict(COUNTS)}")
 
 
-def _descendants(pid: int) -> dict[int, str]:
-    """The processes below `pid`, with their command lines."""
-    parents = {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
-    found: dict[int, str] = {}
-    young = {pid}
-    while young:
-        young = {child for child, parent in parents.items() if parent in young}
-        found.update((child, _command(child)) for child in young)
-    return found
+@pytest.mark.parametrize("name", SERVICES if KILLS else SAMPLE)
+def test_what_a_kill_of_a_service_on_spark_left_is_healed(name: str, families: Families, worlds: Worlds) -> None:
+    service = service_named(name)
+    for n in range(KILLS or 1):
+        kind = _kinds(service)[n % len(_kinds(service))]
+        world = worlds.world(service, kind)
+        victim, at = _moment(service, kind, n, families, worlds)
+        path = worlds.copy(world.path)
+        where = f"{name} {kind} ({path}), {victim} killed at {at}"
+        try:
+            if victim == "driver":
+                where += f": {families.running().die({'service': name, 'path': path}, path, at)}"
+                ensure_healed(path, world, service, again=service.dead == "blocks" or n // 2 % 2 == 0)
+            else:
+                families.running().do_without_workers({"service": name, "path": path}, path, at)
+                _ensure_done(path, world)
+        except (AssertionError, HudiError) as error:
+            raise AssertionError(f"{where}: {error}") from error
+        shutil.rmtree(path)
+        COUNTS[f"{name}, {victim}"] += 1
 
 
-def _parent(pid: int) -> int:
-    """The parent of a process; 0 when it is gone."""
-    with suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
+def _kinds(service: Service) -> list[Kind]:
+    """Its kinds of tables, those first on which there is work for tasks."""
+    return sorted(service.kinds, key=lambda kind: (kind.table_type == "COPY_ON_WRITE", not kind.metadata))
 
 
-def _command(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    return ""
+def _moment(service: Service, kind: Kind, n: int, families: Families, worlds: Worlds) -> tuple[Victim, int | str]:
+    """Who is killed, and at which change."""
+    if not KILLS:
+        return SAMPLE[service.name], service.work
+    counts = worlds.count(service, kind, families.running())
+    victim: Victim = "workers" if n % WORKERS_EACH == WORKERS_EACH - 1 and counts["workers"] else "driver"
+    return victim, 1 + int((n + 0.5) / KILLS * counts[victim])
 
 
-def _is_alive(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+def _ensure_done(path: str, world: World) -> None:
+    """Nothing, when a service has done its work although workers died, and goes on to be well."""
+    let_days_pass(path)  # a worker that was killed leaves temporary files
+    assert rows_of(path) == rows_of(path, metadata=False) == world.after
+    write_next(path)
+    ensure_tidy(path, {**world.after, **WRITTEN})

@@ -1,25 +1,24 @@
-"""A writer that dies after any storage call leaves the table as it was or as it should become; the next write works.
+"""A writer that dies anywhere leaves the table as it was or as it should become; the next write works.
 
-`HOODIE_CRASH_EVERY` thins the points out (`make test` takes a sample, `make crash` every call).
+The writer is a process that is killed before a change of the disk, or in the middle of a write (`testing.killed`).
+`HOODIE_CRASH_EVERY` thins the points out (`make test` takes a sample, `make crash` every change).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.env import SystemEnv
-from hoodie.handle import load_handle
-from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write
-from hoodie.testing.crash import crash_points
+from hoodie.testing.killed import Killer, unsynced
 
-EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "7"))
+EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "13"))
 BLOOM = {"hoodie.index.bloom.num_entries": "100"}
 
 
@@ -34,28 +33,28 @@ def rows(ids: list[int], label: str) -> pa.Table:
     )
 
 
-def opened(storage: Storage) -> Table:
-    return Table(load_handle(storage, SystemEnv()), BLOOM, LocalEngine(2))
+def opened(path: str) -> Table:
+    return Table.open(path, options=BLOOM, engine=LocalEngine(2))
 
 
-def upsert(storage: Storage) -> object:
-    return opened(storage).upsert(rows([2, 3, 11], "new"))
+def upsert(path: str) -> object:
+    return opened(path).upsert(rows([2, 3, 11], "new"))
 
 
-def bulk_insert(storage: Storage) -> object:
-    return opened(storage).bulk_insert(rows([20, 21], "bulk"))
+def bulk_insert(path: str) -> object:
+    return opened(path).bulk_insert(rows([20, 21], "bulk"))
 
 
-def insert_overwrite(storage: Storage) -> object:
-    return opened(storage).insert_overwrite(rows([40], "over"))
+def insert_overwrite(path: str) -> object:
+    return opened(path).insert_overwrite(rows([40], "over"))
 
 
-def delete(storage: Storage) -> object:
-    return opened(storage).delete(rows([1, 2], ""))
+def delete(path: str) -> object:
+    return opened(path).delete(rows([1, 2], ""))
 
 
-def delete_partition(storage: Storage) -> object:
-    return opened(storage).delete_partition("odd")
+def delete_partition(path: str) -> object:
+    return opened(path).delete_partition("odd")
 
 
 def content(path: Path) -> dict[int, str]:
@@ -63,6 +62,12 @@ def content(path: Path) -> dict[int, str]:
     ids = table.column("id").to_pylist()
     assert len(ids) == len(set(ids)), "a key occurs twice"
     return dict(zip(ids, table.column("label").to_pylist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    with Killer() as one, unsynced():
+        yield one
 
 
 @pytest.fixture
@@ -82,18 +87,23 @@ def table(tmp_path: Path, version: int) -> Path:
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("action", [upsert, delete, bulk_insert, insert_overwrite, delete_partition])
-def test_killed_writer_leaves_before_or_after_and_next_write_succeeds(action, table: Path, tmp_path: Path) -> None:
+def test_killed_writer_leaves_before_or_after_and_next_write_succeeds(
+    action: Callable[[str], object], table: Path, killer: Killer, tmp_path: Path
+) -> None:
     before = content(table)
-    done = tmp_path / "done"
-    shutil.copytree(table, done)
-    action(open_storage(str(done)))
-    after = content(done)
+    path = tmp_path / "killed"
+    shutil.copytree(table, path)
+    count = len(killer.changes(action, str(path)))
+    after = content(path)
     seen = set()
-    for remains in crash_points(table, action, tmp_path, every=EVERY):
-        found = content(remains.path)
-        assert found in (before, after), f"between states, killed before {remains.call}"
+    for at in [*range(1, count + 1, EVERY), count + 1]:
+        shutil.rmtree(path)
+        shutil.copytree(table, path)
+        killed_at = killer.kill(action, str(path), at)
+        found = content(path)
+        assert found in (before, after), f"between states, killed at: {killed_at}"
         seen.add("after" if found == after else "before")
-        opened(open_storage(str(remains.path))).upsert(rows([1, 90], "next"))
-        assert content(remains.path) == {**found, 1: "next1", 90: "next90"}, f"killed before {remains.call}"
-        assert Table.open(str(remains.path)).validate() == [], f"killed before {remains.call}"
+        opened(str(path)).upsert(rows([1, 90], "next"))
+        assert content(path) == {**found, 1: "next1", 90: "next90"}, f"killed at: {killed_at}"
+        assert Table.open(str(path)).validate() == [], f"killed at: {killed_at}"
     assert seen == {"before", "after"}

@@ -1,7 +1,7 @@
 """Processes killed by SIGKILL between two changes of the file system, or in the middle of a write.
 
 1. A `Killer` is one warm process without threads. Modules are loaded once; each victim is a fork of it, so a kill takes
-   as long as the work before it.
+   as long as the work before it. (`killed_spark` watches and kills a family of processes in the same way.)
 2. A change is a file that is created, written to, linked, renamed, removed or given a time, or a folder that is made or
    removed, below the victim's folder. Reads change nothing, so kills before each change and one after the last meet
    every state of the disk in which a process can die.
@@ -25,6 +25,7 @@ import signal
 import sys
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ Action = Callable[[str], object]
 """What a victim does to the folder it is given: a module-level function, or a `functools.partial` of one."""
 
 _LIMIT_S = 120
-_write = os.write  # a victim puts another in its place
+_write = os.write  # a watch puts another in its place
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NOT_LOADED = ("hoodie.spark", "hoodie.cli", "hoodie.testing")
 
@@ -53,6 +54,12 @@ class Change:
     def __str__(self) -> str:
         return f"{self.what} {self.path}".rstrip()
 
+    def is_meant(self, number: int, at: int | str) -> bool:
+        """Whether this change, the `number`-th, is the one that `at` says: by its number, from 1, or as the first in
+        which that regular expression is found.
+        """
+        return number == at if isinstance(at, int) else re.search(at, str(self)) is not None
+
 
 def unsynced() -> AbstractContextManager[object]:
     """Inside the block this process asks for no syncing of files."""
@@ -64,6 +71,51 @@ def _not_synced(_: int) -> None:
 
 
 AFTER_ALL = Change("after the last change", "")
+
+
+class Watch(ABC):
+    """Hears of every change that this process makes to the file system, and hands those below some folder on.
+
+    What it does then (`struck`) is up to the subclass; a change has not happened yet when it is told.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def install(self) -> None:
+        """From now on, until the process ends; forks of it hear, too. No file is synced any more."""
+        sys.addaudithook(self._heard)
+        mock.patch.object(os, "write", self._written).start()
+        unsynced().__enter__()
+
+    @abstractmethod
+    def folder(self) -> str | None:
+        """The folder whose changes are told, absolute; None: nobody wants to hear of any."""
+
+    @abstractmethod
+    def struck(self, change: Change, last_deed: Callable[[], object] | None) -> None:
+        """A change is about to happen. `last_deed` is what a process does of it that dies in the middle."""
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """The audit hook."""
+        look = _EVENTS.get(event)
+        if look is None:
+            return
+        named = look(arguments)
+        if named is not None:
+            self._strike(event.removeprefix("os."), os.path.abspath(named), None)
+
+    def _written(self, file: int, data: Any, /) -> int:
+        """In the place of `os.write`."""
+        path = os.readlink(f"/proc/self/fd/{file}")
+        self._strike("write", path, lambda: _write(file, data[: len(data) // 2]))
+        return _write(file, data)
+
+    def _strike(self, what: str, path: str, last_deed: Callable[[], object] | None) -> None:
+        folder = self.folder()
+        if folder is not None and path.startswith(f"{folder}/"):
+            with self._lock:
+                self.struck(Change(what, path[len(folder) + 1 :]), last_deed)
 
 
 class Killer:
@@ -150,10 +202,8 @@ def _live(action: Action, folder: str, kill_at: int | str | None, told: int) -> 
     signal.alarm(_LIMIT_S)
     code = 1
     try:
-        watch = _Watch(folder, kill_at, told)
-        sys.addaudithook(watch.heard)
-        with mock.patch.object(os, "write", watch.write), unsynced():
-            action(folder)
+        _Victim(folder, kill_at, told).install()
+        action(folder)
         if kill_at is not None:
             os.kill(os.getpid(), signal.SIGKILL)
         code = 0
@@ -163,48 +213,28 @@ def _live(action: Action, folder: str, kill_at: int | str | None, told: int) -> 
         os._exit(code)
 
 
-class _Watch:
+class _Victim(Watch):
     """Counts the changes below a folder; at the one with number `kill_at` the process dies. Without it all are told."""
 
     def __init__(self, folder: str, kill_at: int | str | None, told: int) -> None:
-        self._below = folder + "/"
+        super().__init__()
+        self._folder = folder
         self._kill_at = kill_at
         self._told = told
         self._count = 0
-        self._lock = threading.Lock()
 
-    def heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """The audit hook."""
-        look = _EVENTS.get(event)
-        if look is None:
+    def folder(self) -> str:
+        return self._folder
+
+    def struck(self, change: Change, last_deed: Callable[[], object] | None) -> None:
+        self._count += 1
+        if self._kill_at is not None and not change.is_meant(self._count, self._kill_at):
             return
-        named = look(arguments)
-        if named is not None and (path := os.path.abspath(named)).startswith(self._below):
-            self._strike(event.removeprefix("os."), path)
-
-    def write(self, file: int, data: Any, /) -> int:
-        """In the place of `os.write`."""
-        path = os.readlink(f"/proc/self/fd/{file}")
-        if path.startswith(self._below):
-            self._strike("write", path, lambda: _write(file, data[: len(data) // 2]))
-        return _write(file, data)
-
-    def _strike(self, what: str, path: str, last_deed: Callable[[], object] | None = None) -> None:
-        with self._lock:
-            self._count += 1
-            change = Change(what, path.removeprefix(self._below))
-            if self._kill_at is not None and not self._is_meant(change):
-                return
-            _tell(self._told, f"{change.what}\t{change.path}\n")
-            if self._kill_at is not None:
-                if last_deed is not None:
-                    last_deed()
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    def _is_meant(self, change: Change) -> bool:
-        if isinstance(self._kill_at, str):
-            return re.search(self._kill_at, str(change)) is not None
-        return self._count == self._kill_at
+        _tell(self._told, f"{change.what}\t{change.path}\n")
+        if self._kill_at is not None:
+            if last_deed is not None:
+                last_deed()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _tell(told: int, text: str) -> None:

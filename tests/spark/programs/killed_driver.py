@@ -1,15 +1,22 @@
-"""A Spark driver for a test to kill: carries out one write for each line of its input.
+"""A Spark driver for a test to kill: does one job for each line of its input, in a family that is watched.
 
-A line is a JSON object: `base`, `operation`, `first` and `last` (the ids of the rows). The answer is a line with the
-number of tasks that failed so far; a line is printed before the first job, too. Every step runs in Spark's workers.
+A line is a JSON object. `service` names one of `killed_services.SERVICES`, to be run on the table at `path`; without it
+`operation`, `first` and `last` (the ids of the rows) say what is written there. The answer is the line `done`; the
+first line is `ready`. All work goes to Spark's workers, however little.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
+from unittest import mock
 
 import hoodie
+from hoodie.services.cleaning import clean
+from hoodie.spark import SparkEngine
+from hoodie.testing.killed_services import service_named
+from hoodie.testing.killed_spark import DAEMON, join_family
 
 OPTIONS = {
     "hoodie.table.name": "killed",
@@ -18,26 +25,36 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.engine.local.max.bytes": "0",
 }
-MOST_STAGES = 100
 
 
 def main() -> None:
+    join_family()
     spark = hoodie.session(
         "to be killed",
         master="local[2,4]",  # a task may fail four times
-        **{"spark.driver.memory": "1g", "spark.ui.enabled": False, "spark.sql.shuffle.partitions": 2},
+        **{
+            "spark.driver.memory": "1g",
+            "spark.python.daemon.module": DAEMON,
+            "spark.sql.shuffle.partitions": 2,
+            "spark.ui.enabled": False,
+        },
     )
     spark.sparkContext.setLogLevel("OFF")
-    tracker = spark.sparkContext.statusTracker()
     print("ready", flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        rows = spark.range(job["first"], job["last"], 1, 2)
-        frame = rows.selectExpr("id", "concat('p', id % 2) part", "2L ts", "concat('new ', id) v")
-        options = {**OPTIONS, "hoodie.datasource.write.operation": job["operation"]}
-        frame.write.format("hudi").options(**options).mode("append").save(job["base"])
-        stages = (tracker.getStageInfo(stage) for stage in range(MOST_STAGES))
-        print(sum(stage.numFailedTasks for stage in stages if stage is not None), flush=True)
+    with mock.patch.object(clean, "LOCAL_FILES", 0):
+        for line in sys.stdin:
+            do(spark, json.loads(line))
+            print("done", flush=True)
+
+
+def do(spark: Any, job: dict[str, Any]) -> None:
+    if "service" in job:
+        service_named(job["service"]).run(job["path"], SparkEngine(spark))
+        return
+    rows = spark.range(job["first"], job["last"], 1, 2)
+    frame = rows.selectExpr("id", "concat('p', id % 2) part", "2L ts", "concat('new ', id) v")
+    options = {**OPTIONS, "hoodie.datasource.write.operation": job["operation"]}
+    frame.write.format("hudi").options(**options).mode("append").save(job["path"])
 
 
 if __name__ == "__main__":
