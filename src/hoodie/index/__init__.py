@@ -14,7 +14,7 @@ from hoodie.index.hash_ring import (
 )
 from hoodie.index.hash_values import KeyParts
 from hoodie.index.kind import IndexKind, parse_index_kind
-from hoodie.index.lookup import FileHits, KeySet, LookupTask, Positions, find_in_file
+from hoodie.index.lookup import FileHits, KeySet, LookupTask, Positions, StitchedRows, find_in_file
 
 __all__ = [
     "Buckets",
@@ -27,6 +27,7 @@ __all__ = [
     "LookupTask",
     "Positions",
     "SimpleBuckets",
+    "StitchedRows",
     "encode_children",
     "find_in_file",
     "first_ring",

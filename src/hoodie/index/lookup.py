@@ -11,8 +11,9 @@ base files that it was told of.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,9 @@ from hoodie.storage import Storage
 KEY = "_hoodie_record_key"
 
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+StitchedRows: TypeAlias = Callable[[pa.Schema], Iterator[pa.RecordBatch]]
+"""Gives the rows of a base file, in file order and in a schema, where the file itself has its meta columns only."""
 
 
 class KeySet(Protocol):
@@ -41,8 +45,9 @@ class LookupTask:
     """One base file to look into.
 
     `generator` makes the keys when the file has no key column (`hoodie.populate.meta.fields=false`).
-    `also` has columns whose stored values the caller needs for each hit, in the types it wants them. `bloom` is the
-    file's bloom filter, where somebody knows it: a file without any of the keys is then not opened.
+    `also` has columns whose stored values the caller needs for each hit, in the types it wants them; they come from
+    `stitched` where there is that. `bloom` is the file's bloom filter, where somebody knows it: a file without any of
+    the keys is then not opened.
     """
 
     storage: Storage
@@ -53,6 +58,7 @@ class LookupTask:
     generator: KeyGenerator | None = None
     also: pa.Schema | None = None
     bloom: BloomFilter | None = None
+    stitched: StitchedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,10 @@ def _roots(generator: KeyGenerator) -> list[str]:
 def _hits(task: LookupTask, footer: BaseFooter, rows: Positions, positions: Positions) -> FileHits:
     if task.also is None:
         return FileHits(task.path, rows, positions, None)
-    batches = iter_batches(task.storage, task.path, schema=task.also, footer=footer) if len(rows) else ()
+    batches: Iterator[pa.RecordBatch] = iter(())
+    if len(rows) and task.stitched is not None:
+        batches = task.stitched(task.also)
+    elif len(rows):
+        batches = iter_batches(task.storage, task.path, schema=task.also, footer=footer)
     stored = pa.Table.from_batches(batches, task.also).take(pa.array(rows))
     return FileHits(task.path, rows, positions, stored)

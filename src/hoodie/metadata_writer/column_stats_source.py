@@ -1,6 +1,7 @@
 """Records of `column_stats`: the value ranges of indexed columns in every file.
 
 1. Files are asked one by one: footers of base files, blocks of log files. Nothing that a write task knows is needed.
+   A bootstrap skeleton has the ranges of its meta columns, and those of its source: it stands for the rows of both.
 2. Removed files get deletes, for every column that may have a record.
 3. What was found of the files of one update is kept in the context: statistics of partitions need it again.
 """
@@ -8,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -22,12 +23,13 @@ from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import grown_columns, indexed_columns
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.skeletons import Sources, skeleton_sources, source_of_base
 from hoodie.metadata_writer.slices_after import base_file_of, log_file_of
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.records import with_meta
+from hoodie.records import is_meta, with_meta
 from hoodie.storage import Storage
 from hoodie.view import BaseFile, LogFile
 
@@ -53,13 +55,16 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangesTask:
-    """Files and the columns whose ranges are wanted; `schema` are the table's columns, meta columns included."""
+    """Files and the columns whose ranges are wanted; `schema` are the table's columns, meta columns included. `sources`
+    has the other halves of those files that are bootstrap skeletons.
+    """
 
     storage: Storage
     files: tuple[DataFile, ...]
     columns: tuple[str, ...]
     schema: pa.Schema
     version: str
+    sources: Sources = field(default_factory=dict)
 
 
 class ColumnStatsSource:
@@ -158,13 +163,21 @@ def committed_files(context: SourceContext) -> list[DataFile]:
     ]
 
 
+def ranges_task(
+    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+) -> RangesTask:
+    """The task of asking files that were there before."""
+    sources = skeleton_sources(context.handle, ((file.partition, file.file) for file in files))
+    storage, version = context.handle.storage, stats_version(context)
+    return RangesTask(storage, tuple(files), tuple(columns), with_meta(schema), version, sources)
+
+
 def tasks_of(
     context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[RangesTask]:
     """Tasks for some files each."""
     for at in range(0, len(files), FILES_PER_TASK):
-        some = tuple(files[at : at + FILES_PER_TASK])
-        yield RangesTask(context.handle.storage, some, tuple(columns), with_meta(schema), stats_version(context))
+        yield ranges_task(context, files[at : at + FILES_PER_TASK], columns, schema)
 
 
 def column_stats_records(task: RangesTask) -> MetadataRecords:
@@ -181,7 +194,13 @@ def ranges_of_file(task: RangesTask, file: DataFile) -> list[ColumnRange]:
     """The ranges of the task's columns in one file."""
     if isinstance(file.file, LogFile):
         return log_file_ranges(task.storage, file.file.path, file.file.size_bytes, task.columns, task.schema)
-    return base_file_ranges(task.storage, file.file.path, task.columns)
+    own = base_file_ranges(task.storage, file.file.path, task.columns)
+    source = source_of_base(task.sources, file.partition, file.file)
+    if source is None:
+        return own
+    elsewhere = source.path_values(task.schema)
+    columns = [one for one in task.columns if not is_meta(one) and one.partition(".")[0] not in elsewhere]
+    return [*own, *base_file_ranges(source.storage, source.path, columns)]
 
 
 def _ranges_of_file(_: TaskId, task: RangesTask) -> list[ColumnRange]:

@@ -5,7 +5,8 @@
 2. Ranges of files that an action did not write come from `column_stats`, or from the files where there is no such
    partition.
 3. A range that nobody knows for one of the files is not known for the partition: it has no record then. Nor have
-   partitions without live files.
+   partitions without live files. Nobody knows the ranges of a bootstrap skeleton of which `column_stats` has none: what
+   has no range in another file is not there, but a skeleton's columns stand elsewhere.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from hoodie.metadata_writer.column_stats_source import (
     columns_of_update,
     ranges_of_file,
     ranges_of_update,
+    ranges_task,
     stats_version,
 )
 from hoodie.metadata_writer.file_ranges import type_at
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.skeletons import skeletons_among
 from hoodie.metadata_writer.slices_after import slices_after
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
@@ -73,8 +76,7 @@ class PartitionStatsSource:
         partitions = sorted(files)
         for at in range(0, len(partitions), PARTITIONS_PER_TASK):
             some = tuple(file for name in partitions[at : at + PARTITIONS_PER_TASK] for file in files[name])
-            storage, version = context.handle.storage, stats_version(context)
-            yield RecordTask(partition_stats_records, RangesTask(storage, some, columns, with_meta(schema), version))
+            yield RecordTask(partition_stats_records, ranges_task(context, some, columns, schema))
 
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Ranges of the partitions that got or lost files."""
@@ -87,7 +89,7 @@ class PartitionStatsSource:
         live = live_files(slices_after(context.view(touched), update, touched).values())
         others = [file for files in live.values() for file in files if file not in written]
         parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
-        for partition, one in _known_ranges(context, others, columns, with_meta(schema)):
+        for partition, one in _known_ranges(context, others, columns, schema):
             parts[partition, one.column].append(one)
         for file in (file for files in live.values() for file in files):
             for one in written.get(file, ()):
@@ -131,20 +133,26 @@ def _known_ranges(
     """Ranges over files that were there before, with their partition: by file, or of several files at once."""
     table = context.metadata_table() if files else None
     if table is not None and table.has(COLUMN_STATS):
-        types = {column: found for column in columns if (found := type_at(schema, column)) is not None}
-        yield from stored_ranges(table.store, COLUMN_STATS, files, types)
+        full = with_meta(schema)
+        types = {column: found for column in columns if (found := type_at(full, column)) is not None}
+        halves = skeletons_among(context.handle, ((file.partition, file.file) for file in files))
+        yield from stored_ranges(table.store, COLUMN_STATS, files, types, halves)
         return
-    task = RangesTask(context.handle.storage, (), tuple(columns), schema, "")
+    task = ranges_task(context, files, columns, schema)
     for file in files:
         for one in ranges_of_file(task, file):
             yield file.partition, one
 
 
 def stored_ranges(
-    store: MetadataStore, index: str, files: Sequence[DataFile], types: Mapping[str, pa.DataType]
+    store: MetadataStore,
+    index: str,
+    files: Sequence[DataFile],
+    types: Mapping[str, pa.DataType],
+    halves: Collection[str] = (),
 ) -> Iterator[tuple[str, ColumnRange]]:
     """The ranges an index of statistics has over the files of each partition, one by column and partition. `types`:
-    the columns, and the types their bounds have now.
+    the columns, and the types their bounds have now. `halves`: paths of files with columns the index may not know of.
     """
     partitions = sorted({file.partition for file in files})
     wanted = EVERYTHING
@@ -158,18 +166,21 @@ def stored_ranges(
     stats = rows.column(STATS).combine_chunks()
     names = [partition_hash(file.partition) + file_hash(file.name) for file in files]
     own = pa.array([file.partition for file in files], pa.string())
+    is_half = pa.array([file.file.path in halves for file in files], pa.bool_())
     for column, data_type in types.items():
         start = name_hash(column)
         at = pc.index_in(pa.array([start + name for name in names], pa.string()), value_set=rows.column(KEY))
-        yield from _by_partition(column, data_type, stats.take(at), own)
+        yield from _by_partition(column, data_type, stats.take(at), own, is_half)
 
 
 def _by_partition(
-    column: str, data_type: pa.DataType, stats: pa.StructArray, partitions: pa.Array
+    column: str, data_type: pa.DataType, stats: pa.StructArray, partitions: pa.Array, is_half: pa.BooleanArray
 ) -> Iterator[tuple[str, ColumnRange]]:
     """The range of one column over the files of each partition; null: a file without statistics."""
     ranges = ranges_of(stats, data_type, as_stored=True)
-    has_values = pc.less(ranges.nulls, ranges.rows)
+    is_told = ranges.rows.is_valid()
+    has_values = pc.fill_null(pc.less(ranges.nulls, ranges.rows), False)
+    no_bounds = pc.or_(ranges.low.is_null(), ranges.high.is_null())
     high = in_order(ranges.high)
     table = pa.table(
         {
@@ -180,10 +191,10 @@ def _by_partition(
             "nulls": ranges.nulls,
             "size": pc.struct_field(stats, "totalSize"),
             "plain": pc.struct_field(stats, "totalUncompressedSize"),
-            "unknown": pc.and_(has_values, pc.or_(ranges.low.is_null(), ranges.high.is_null())),
+            "unknown": pc.or_(pc.and_(has_values, no_bounds), pc.and_not(is_half, is_told)),
             "nan": pc.is_nan(high) if pa.types.is_floating(high.type) else pa.repeat(False, len(high)),
         }
-    ).filter(ranges.rows.is_valid())
+    ).filter(pc.or_(is_told, is_half))
     sums = [(name, "sum") for name in ("rows", "nulls", "size", "plain")]
     found = table.group_by("partition").aggregate(
         [("low", "min"), ("high", "max"), *sums, ("unknown", "any"), ("nan", "any")]

@@ -10,6 +10,8 @@
 4. All keys of replaced file groups are deleted, if no other group got them: a key that is put and deleted by one action
    is put. Whoever writes the records sees to that.
 5. An index that is cut by partitions has file groups for each of them.
+6. Keys of bootstrap skeletons are in the skeletons. Their sources are read where log files are merged with them: the
+   values by which rows are ordered stand there.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from hoodie.metadata_writer.key_work import (
 )
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.locations import instant_millis, location_rows
+from hoodie.metadata_writer.skeletons import skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.slices_after import log_file_of, slice_after, slices_before, stats_by_group
 from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, RecordTask, SourceContext
@@ -120,7 +123,8 @@ class RecordIndexSource:
             return
         rows, form = slice_rows(context, schema), _form(context)
         for some in bounded_slices(context.view().slices_at()):
-            yield RecordTask(records_of_slices, SlicesTask(rows, form, some))
+            sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in some if part.logs))
+            yield RecordTask(records_of_slices, SlicesTask(rows.having(sources), form, some))
 
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Where keys came, and which are gone."""
@@ -173,6 +177,7 @@ def changes(context: SourceContext, update: TableUpdate, rows: SliceRows) -> Ite
         return
     view, form = context.view(partitions), _form(context)
     before = slices_before(view, [*written, *replaced])
+    rows = rows.having(skeleton_sources(context.handle, ((part.partition, part.base) for part in before.values())))
     for group_id, stats in written.items():
         task = _group_task(view, update, rows, form, group_id, stats, before.get(group_id))
         if task is not None:

@@ -58,7 +58,7 @@ class Entries:
 
     def having(self, sources: Sources) -> Entries:
         """The same for slices whose skeletons have these sources."""
-        return replace(self, rows=replace(self.rows, sources=sources)) if sources else self
+        return replace(self, rows=self.rows.having(sources))
 
     def of(self, part: FileSlice | None) -> pa.Array:
         """The keys of the index for the rows of a slice."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hoodie.handle import TableHandle
-from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, load_sources
+from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, load_sources, source_of
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT
 from hoodie.view import BaseFile, GroupId, LogFile
 
@@ -29,9 +29,16 @@ def skeleton_sources(handle: TableHandle, files: Iterable[tuple[str, File | None
     return load_sources(handle.storage, handle.config, sorted(groups))
 
 
+def skeletons_among(handle: TableHandle, files: Iterable[tuple[str, File | None]]) -> frozenset[str]:
+    """The paths of those files (with their partitions) that are skeletons."""
+    if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
+        return frozenset()
+    return frozenset(file.path for _, file in files if file is not None and _is_skeleton(file))
+
+
 def source_of_base(sources: Sources, partition: str, file: File | None) -> BootstrapSource | None:
     """The source of a file; None: it has all its columns itself."""
-    return None if file is None or not _is_skeleton(file) else sources.get((partition, file.name.file_id))
+    return source_of(sources, partition, file) if isinstance(file, BaseFile) else None
 
 
 def _is_skeleton(file: File) -> bool:

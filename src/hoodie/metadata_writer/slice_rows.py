@@ -36,6 +36,10 @@ class SliceRows:
     plan: RowPlan
     sources: Sources = field(default_factory=dict)
 
+    def having(self, sources: Sources) -> SliceRows:
+        """The same for slices whose skeletons have these sources."""
+        return replace(self, sources=sources) if sources else self
+
     def of(self, part: FileSlice | None) -> pa.Table:
         """The rows of a slice; none of no slice.
 

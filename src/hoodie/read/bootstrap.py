@@ -5,8 +5,8 @@
    (instant `00000000000002`).
 2. Which source file belongs to a skeleton stands in the bootstrap index. Source files lie below
    `hoodie.bootstrap.base.path`, outside the table; paths of the index can not leave it.
-3. Source files have no meta columns, and mostly no partition columns: those are null here and come from the partition
-   path, as for any file.
+3. Source files have no meta columns, and mostly no partition columns. These have the values of the partition path here,
+   as they have in the base files that Hudi makes of skeletons; what no path tells is read from the source.
 4. Both files are read as streams side by side: memory is two batches, and only what is asked for is read.
 
 How to use it. Planning: `skeletons = [part.group_id for part in slices if is_skeleton(part, config)]`, then
@@ -20,40 +20,64 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Missing
 from hoodie.hfile import open_hfile
-from hoodie.records import is_meta, iter_batches, read_footer
+from hoodie.records import COMMIT_TIME_FIELD, is_meta, iter_batches, partition_values, read_footer
+from hoodie.records.base_file_reader import DEFAULT_BATCH_ROWS
 from hoodie.spec import (
     BOOTSTRAP_PARTITIONS_FILE,
     METADATA_BOOTSTRAP_INSTANT,
+    BootstrapPartition,
     TableConfig,
     parse_bootstrap_partition,
     partition_key,
 )
 from hoodie.storage import Storage, open_storage
-from hoodie.view import FileSlice, GroupId
+from hoodie.view import BaseFile, FileSlice, GroupId
 
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 
 _REMEDY = "Restore it from a copy, or put the source back where the bootstrap found it"
+_COUNTED: Final = pa.schema([pa.field(COMMIT_TIME_FIELD, pa.string())])
+"""What is read of a skeleton to know how many rows there are: a column of one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSource:
-    """A file of the source table. Picklable; opens nothing until it is read."""
+    """A file of the source table, `size_bytes` long when it was bootstrapped (0: nobody knows). Picklable; opens
+    nothing until it is read. `partition` is that of the skeleton; the table's `layout` tells what its path says of
+    columns.
+    """
 
     storage: Storage
     path: str
+    size_bytes: int = 0
+    partition: str = ""
+    layout: TableConfig | None = field(default=None, compare=False, repr=False)
+
+    def path_values(self, schema: pa.Schema) -> dict[str, Any]:
+        """The values of those columns of `schema` that the partition path gives."""
+        return {} if self.layout is None else partition_values(self.partition, schema, self.layout)
 
 
 def is_skeleton(part: FileSlice, config: TableConfig) -> bool:
     """Whether the rows of the slice's base file are partly in the source table."""
     made_by_bootstrap = part.base is not None and part.base.name.instant == METADATA_BOOTSTRAP_INSTANT
     return made_by_bootstrap and bool(config.raw.get(BOOTSTRAP_BASE_PATH))
+
+
+def source_of(
+    sources: Mapping[GroupId, BootstrapSource], partition: str, base: BaseFile | None
+) -> BootstrapSource | None:
+    """That of `sources` which belongs to the base file; None: the file is no skeleton."""
+    if base is None or base.name.instant != METADATA_BOOTSTRAP_INSTANT:
+        return None
+    return sources.get((partition, base.name.file_id))
 
 
 def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId]) -> Mapping[GroupId, BootstrapSource]:
@@ -75,7 +99,7 @@ def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId
     found: dict[GroupId, BootstrapSource] = {}
     for partition, file_ids in wanted.items():
         for file_id in file_ids:
-            path = known.get(partition, {}).get(file_id)
+            path = known[partition].sources.get(file_id) if partition in known else None
             if path is None:
                 raise Corrupt(
                     f"The bootstrap index has no source file for file group {file_id} in partition {partition!r}",
@@ -84,35 +108,39 @@ def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId
                     partition=partition,
                     file_id=file_id,
                 )
-            found[partition, file_id] = BootstrapSource(base, path)
+            size_bytes = known[partition].sizes.get(file_id, 0)
+            found[partition, file_id] = BootstrapSource(base, path, size_bytes, partition, config)
     return found
 
 
 def iter_stitched(
-    storage: Storage, skeleton: str, source: BootstrapSource, schema: pa.Schema, batch_rows: int
+    storage: Storage,
+    skeleton: str,
+    source: BootstrapSource,
+    schema: pa.Schema,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a skeleton and its source in `schema`, in file order, at most `batch_rows` at a time.
 
     Raises:
         Corrupt: a file is damaged or gone, or they have different numbers of rows.
     """
+    given = source.path_values(schema)
     meta = pa.schema([field for field in schema if is_meta(field.name)])
-    data = pa.schema([field for field in schema if not is_meta(field.name)])
+    data = pa.schema([field for field in schema if not is_meta(field.name) and field.name not in given])
+    left = iter_batches(storage, skeleton, schema=meta if meta.names else _COUNTED, batch_rows=batch_rows)
+    sides: Iterator[tuple[pa.RecordBatch, ...]]
     if not data.names:
-        yield from iter_batches(storage, skeleton, schema=meta, batch_rows=batch_rows)
-        return
-    _ensure_same_length(read_footer(storage, skeleton).rows, source, skeleton)
-    right = _source_batches(source, data, batch_rows)
-    if not meta.names:
-        yield from right
-        return
-    left = iter_batches(storage, skeleton, schema=meta, batch_rows=batch_rows)
-    for mine, theirs in _side_by_side(left, right):
-        columns = [(mine if is_meta(name) else theirs).column(name) for name in schema.names]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        sides = ((mine,) for mine in left)
+    else:
+        _ensure_same_length(read_footer(storage, skeleton).rows, source, skeleton)
+        right = _source_batches(source, data, batch_rows)
+        sides = _side_by_side(left, right) if meta.names else ((theirs,) for theirs in right)
+    for side in sides:
+        yield _put_together(side, schema, given)
 
 
-def _index_entries(storage: Storage, partitions: Iterable[str]) -> dict[str, Mapping[str, str]]:
+def _index_entries(storage: Storage, partitions: Iterable[str]) -> dict[str, BootstrapPartition]:
     path = BOOTSTRAP_PARTITIONS_FILE
     try:
         size_bytes = storage.head(path).size_bytes
@@ -128,7 +156,7 @@ def _index_entries(storage: Storage, partitions: Iterable[str]) -> dict[str, Map
         bytes(found.data[start:end]) for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     )
     entries = (parse_bootstrap_partition(value, path) for value in values)
-    return {one.partition: one.sources for one in entries}
+    return {one.partition: one for one in entries}
 
 
 def _source_batches(source: BootstrapSource, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -157,6 +185,17 @@ def _ensure_same_length(rows: int, source: BootstrapSource, skeleton: str) -> No
 def _gone(source: BootstrapSource) -> Corrupt:
     path = source.storage.absolute(source.path)
     return Corrupt(f"{path}, a source file of the bootstrapped table, is gone", remedy=_REMEDY, path=path)
+
+
+def _put_together(sides: tuple[pa.RecordBatch, ...], schema: pa.Schema, given: Mapping[str, Any]) -> pa.RecordBatch:
+    """Rows of `schema` of the columns of all sides and of values that are `given`."""
+    found = {name: side.column(name) for side in sides for name in side.schema.names}
+    rows = sides[0].num_rows
+    columns = [
+        pa.repeat(pa.scalar(given[field.name], field.type), rows) if field.name in given else found[field.name]
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _side_by_side(

@@ -6,7 +6,8 @@
 2. Only operations that change data count. Compaction and clustering move rows.
 3. What the change files hold depends on the logging mode: both images, the image before, or operation and key only.
    Missing images come from the base file before and the one after.
-4. Changes come in the order of the commits' requested times; those of one commit by partition and file.
+4. Rows of bootstrap skeletons are those of their sources.
+5. Changes come in the order of the commits' requested times; those of one commit by partition and file.
 
 Pure, like all planning. What rows look like: `change_rows`; the cases with examples: docs/design/0004-reads.md.
 """
@@ -20,10 +21,11 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Invalid
+from hoodie.read.bootstrap import BootstrapSource, source_of
 from hoodie.read.incremental import Window
 from hoodie.read.slice_read import ChangeKind, ChangeRead, SliceRead
 from hoodie.spec import CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
-from hoodie.view import BaseFile, LogFile, View
+from hoodie.view import BaseFile, GroupId, LogFile, View
 
 CHANGE_SCHEMA: Final = pa.schema(
     [("op", pa.string()), ("ts_ms", pa.string()), ("before", pa.string()), ("after", pa.string())]
@@ -65,9 +67,13 @@ def ensure_changes_are_kept(config: TableConfig) -> None:
 
 
 def change_reads(
-    window: Window, commits: Mapping[InstantTime, CommitMetadata], view: View, mode: str
+    window: Window,
+    commits: Mapping[InstantTime, CommitMetadata],
+    view: View,
+    mode: str,
+    sources: Mapping[GroupId, BootstrapSource] | None = None,
 ) -> tuple[ChangeRead, ...]:
-    """The changes of the window's commits, oldest first.
+    """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons.
 
     Raises:
         Invalid: a file that is needed was cleaned, or commits of the range are archived.
@@ -79,7 +85,7 @@ def change_reads(
             remedy="Begin at a commit of the active timeline",
             begin=window.begin,
         )
-    known = _Known(view, mode)
+    known = _Known(view, mode, sources or {})
     reads: list[ChangeRead] = []
     for instant in window.instants:
         metadata = commits[instant.requested]
@@ -91,7 +97,8 @@ def change_reads(
 class _Known:
     """Files of the table by path, to put slices of the past together."""
 
-    def __init__(self, view: View, mode: str) -> None:
+    def __init__(self, view: View, mode: str, sources: Mapping[GroupId, BootstrapSource]) -> None:
+        self._sources = sources
         self._view = replace(view, replaced={})  # slices of replaced groups are asked for, too
         self._mode = mode
         self._bases = {base.path: base for found in view.files for base in found.bases}
@@ -110,7 +117,7 @@ class _Known:
             slices = {one.file_id: one for one in self._view.slices_at(requested, (partition,))}
             for file_id in file_ids:
                 if file_id in slices:
-                    before = SliceRead(partition, slices[file_id].base, slices[file_id].logs)
+                    before = self._read(partition, slices[file_id].base, slices[file_id].logs)
                     yield ChangeRead(ChangeKind.REPLACED, requested, partition, before=before)
 
     def _of_stat(self, requested: InstantTime, operation: str, partition: str, stat: WriteStat) -> ChangeRead:
@@ -119,15 +126,14 @@ class _Known:
         path = stat.path or ""
         if stat.is_log or parse_log_file_name(path.rpartition("/")[2]) is not None:
             before = self._slice_before(requested, partition, stat)
-            after = SliceRead(
-                partition, before.base if before else None, (*_logs_of(before), self._log(path, requested))
-            )
+            logs = (*_logs_of(before), self._log(path, requested))
+            after = self._read(partition, before.base if before else None, logs)
             return ChangeRead(ChangeKind.MERGED, requested, partition, before=before, after=after)
         if operation in _DELETES and stat.num_writes == 0 and stat.num_deletes:
-            before = SliceRead(partition, self._base_before(partition, stat, requested))
+            before = self._read(partition, self._base_before(partition, stat, requested))
             return ChangeRead(ChangeKind.DELETED, requested, partition, before=before)
         if stat.num_update_writes == 0 and stat.num_deletes == 0 and stat.num_writes == stat.num_inserts:
-            after = SliceRead(partition, self._base(path, requested))
+            after = self._read(partition, self._base(path, requested))
             return ChangeRead(ChangeKind.INSERTED, requested, partition, after=after)
         raise Corrupt(
             f"The commit {requested} updated {path} and names no change file for it",
@@ -139,10 +145,10 @@ class _Known:
         files = tuple(sorted((stat.cdc_stats or {}).items()))
         if self._mode == _BOTH_IMAGES:
             return ChangeRead(ChangeKind.LOGGED, requested, partition, files)
-        after = SliceRead(partition, self._base(stat.path or "", requested))
+        after = self._read(partition, self._base(stat.path or "", requested))
         before = None
         if self._mode == _OPERATION_AND_KEY:
-            before = SliceRead(partition, self._base_before(partition, stat, requested))
+            before = self._read(partition, self._base_before(partition, stat, requested))
         return ChangeRead(ChangeKind.LOGGED, requested, partition, files, before, after)
 
     def _slice_before(self, requested: InstantTime, partition: str, stat: WriteStat) -> SliceRead | None:
@@ -153,7 +159,10 @@ class _Known:
         logs = [self._log(_path(partition, name), requested) for name in names if name != own and _has_rows(name)]
         if base is None and not logs:
             return None
-        return SliceRead(partition, base, tuple(sorted(logs, key=lambda log: log.name.order)))
+        return self._read(partition, base, tuple(sorted(logs, key=lambda log: log.name.order)))
+
+    def _read(self, partition: str, base: BaseFile | None, logs: tuple[LogFile, ...] = ()) -> SliceRead:
+        return SliceRead(partition, base, logs, source=source_of(self._sources, partition, base))
 
     def _base_before(self, partition: str, stat: WriteStat, requested: InstantTime) -> BaseFile:
         found = self._by_instant.get((partition, stat.file_id or "", stat.prev_commit or ""))

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
-from hoodie.read.bootstrap import BootstrapSource
+from hoodie.read.bootstrap import source_of
 from hoodie.read.changes import CHANGE_SCHEMA, change_reads, ensure_changes_are_kept
 from hoodie.read.incremental import CommitTimes, Window, commit_times, ensure_fallback_allowed, touched_slices
 from hoodie.read.merge_plan import MergePlan, plan_merge
@@ -34,7 +34,7 @@ from hoodie.read.row_filter import RowFilter, filter_of, matching
 from hoodie.read.slice_read import FileRead, SliceRead
 from hoodie.read.time_travel import ensure_known
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, ColumnIds, partition_values, with_meta
-from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, InstantTime, TableConfig
+from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice, GroupId, View, load_view
@@ -164,7 +164,7 @@ def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: Re
     rows = _row_plan(CHANGE_SCHEMA, _row_filter(options, CHANGE_SCHEMA), None, options)
     return ReadPlan(
         query=options.query,
-        files=change_reads(facts.window, facts.commits, view, config.cdc_logging_mode),
+        files=change_reads(facts.window, facts.commits, view, config.cdc_logging_mode, facts.sources),
         rows=replace(rows, images=images),
         table_schema=CHANGE_SCHEMA,
         path_columns=frozenset(),
@@ -258,16 +258,12 @@ def _slice_read(
     part: FileSlice, values: Mapping[str, Mapping[str, Any]], facts: ReadFacts, chosen: _Chosen
 ) -> SliceRead:
     known = tuple(values[part.partition].items())
-    read = SliceRead(part.partition, part.base, part.logs, known, _source_of(part, facts))
+    read = SliceRead(part.partition, part.base, part.logs, known, source_of(facts.sources, part.partition, part.base))
     whole = chosen.wholes.get(part.group_id) if part.logs else None
     if whole is None or whole.paths == part.paths:
         return read
-    return replace(read, whole=SliceRead(whole.partition, whole.base, whole.logs, known, _source_of(whole, facts)))
-
-
-def _source_of(part: FileSlice, facts: ReadFacts) -> BootstrapSource | None:
-    is_half = part.base is not None and part.base.name.instant == METADATA_BOOTSTRAP_INSTANT
-    return facts.sources.get(part.group_id) if is_half else None
+    source = source_of(facts.sources, whole.partition, whole.base)
+    return replace(read, whole=SliceRead(whole.partition, whole.base, whole.logs, known, source))
 
 
 def matching_partitions(

@@ -32,10 +32,11 @@ _REMEDY = "Restore the bootstrap index from a copy"
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPartition:
-    """Source files of one partition: paths below the bootstrap base path, by file id."""
+    """Source files of one partition by file id: paths below the bootstrap base path, and sizes in bytes where known."""
 
     partition: str
     sources: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 def partition_key(partition: str) -> bytes:
@@ -55,7 +56,8 @@ def parse_bootstrap_partition(data: bytes, path: str) -> BootstrapPartition:
     if not isinstance(files, dict) or not isinstance(folder, str) or not isinstance(partition, str):
         raise Corrupt(f"{path} holds a {name}, not files of a partition", remedy=_REMEDY, path=path)
     sources = {str(file_id): _source(folder, status, path) for file_id, status in files.items()}
-    return BootstrapPartition(partition, sources)
+    sizes = {str(file_id): _length(status) for file_id, status in files.items()}
+    return BootstrapPartition(partition, sources, sizes)
 
 
 def _source(folder: str, status: Any, path: str) -> str:
@@ -73,3 +75,9 @@ def _source(folder: str, status: Any, path: str) -> str:
             source=text,
         )
     return "/".join(parts)
+
+
+def _length(status: Any) -> int:
+    """What the file system said of its size; 0 where it is not told."""
+    length = status.get("length") if isinstance(status, dict) else None
+    return length if isinstance(length, int) else 0

@@ -1,7 +1,8 @@
 """What a rewrite of a base file changed, as a change-data file beside it (change data capture).
 
-1. Only rewrites log changes: of a new base file every row is new, of a replaced group every row is gone, and a log
-   file's changes are what merging it does. Readers know that.
+1. Of writes only rewrites log changes: of a new base file every row is new, of a replaced group every row is gone, and
+   a log file's changes are what merging it does. Readers know that. Compactions log what they merge, as in Hudi, for
+   readers that want the changes of many log files at once (Flink's).
 2. One file for each base file, one block for each `BLOCK_ROWS` changes; none when nothing changed. It is announced by a
    marker like the base file, so that a rollback takes both.
 3. An updated row is one change, with the row before and the row after as the table's mode asks for them.
@@ -12,14 +13,16 @@ Memory: the changes of one file group that have not filled a block. Format: `doc
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.handle import TableHandle
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
 from hoodie.spec import LogFileName, MarkerKind, marker_path, path_in
-from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema
+from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema, parse_logging_mode
 from hoodie.storage import OutputFile, Storage
 from hoodie.write.incoming import KEY
 
@@ -33,6 +36,15 @@ class ChangeLogging:
 
     mode: str
     marker: MarkerKind
+
+
+def change_logging_of(handle: TableHandle) -> ChangeLogging | None:
+    """How the table logs changes; None when it does not."""
+    if not handle.config.cdc_enabled:
+        return None
+    by_name = handle.profile.slicing == "completion"
+    marker = MarkerKind.CREATE if by_name else MarkerKind.APPEND
+    return ChangeLogging(parse_logging_mode(handle.config.cdc_logging_mode), marker)
 
 
 @dataclass(slots=True)
@@ -118,3 +130,14 @@ class ChangeLog:
         content = encode_avro_content(pa.concat_tables(self._pending).combine_chunks(), schema)
         self._file.write(encode_block(BlockKind.CDC_DATA, header, content))
         self._pending, self._rows = [], 0
+
+
+@contextmanager
+def aborted_on_failure(changes: ChangeLog | None) -> Iterator[ChangeLog | None]:
+    """The change log, which leaves no file behind when the block fails."""
+    try:
+        yield changes
+    except BaseException:
+        if changes is not None:
+            changes.abort()
+        raise

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.index import Positions
+from hoodie.index import Positions, StitchedRows
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
@@ -33,7 +32,7 @@ from hoodie.records import (
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
-from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging
+from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
 from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
@@ -67,7 +66,8 @@ class FileTask:
     """One base file to write: the next version of `old`, or a new file group without one.
 
     `rows` are the incoming rows: first one for each entry of `update_rows`, then the inserts. `update_rows` are rows of
-    the old base file, ascending; `drop_rows` are rows of it to remove whatever their content.
+    the old base file, ascending; `drop_rows` are rows of it to remove whatever their content. `stitched` gives the rows
+    of an old base file that is a bootstrap skeleton.
     """
 
     target: WriteTarget
@@ -79,13 +79,14 @@ class FileTask:
     drop_rows: Positions
     merge_rule: MergeRule
     ordering: tuple[str, ...]
+    stitched: StitchedRows | None = None
 
 
 def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
     """The write stat of the file written for `task`.
 
     Raises:
-        Corrupt: the old base file cannot be read.
+        Corrupt: the old base file cannot be read, or what it is a skeleton of.
         Unavailable: storage refused (disk full, permission).
     """
     target, old = task.target, task.old
@@ -95,7 +96,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
     inserts = without_deleted(inserts, target.delete_marker)
     inherit = None if old is None or _may_delete(task, updates) else read_footer(target.storage, old.path)
     stamp = Stamp(target, task_id, task.partition, file.name)
-    with _logged(task, task_id) as changes, file.open(target.file_schema, inherit) as writer:
+    with aborted_on_failure(_change_log(task, task_id)) as changes, file.open(target.file_schema, inherit) as writer:
         rewrite = _Rewrite(task, updates, stamp, changes)
         if old is not None:
             for rows in rewrite.rows(old.path):
@@ -115,21 +116,14 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
     )
 
 
-@contextmanager
-def _logged(task: FileTask, task_id: TaskId) -> Iterator[ChangeLog | None]:
+def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:
     """The change log of a rewrite in a table that has them."""
     target = task.target
     if target.changes is None or task.old is None:
-        yield None
-        return
+        return None
     name = LogFileName(task.file_id, target.instant, 1, task_id.token, SUFFIX)
     schema = pa.schema([field for field in target.file_schema if field.name not in META_FIELDS])
-    changes = ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
-    try:
-        yield changes
-    except BaseException:
-        changes.abort()
-        raise
+    return ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
 
 
 class Stamp:
@@ -183,8 +177,10 @@ class _Rewrite:
 
     def rows(self, old_path: str) -> Iterator[pa.Table]:
         """Batch by batch what is left of the old file."""
-        task, first = self.task, 0
-        for batch in iter_batches(task.target.storage, old_path, schema=task.target.file_schema):
+        task, first, schema = self.task, 0, self.task.target.file_schema
+        stitched = task.stitched
+        stored = iter_batches(task.target.storage, old_path, schema=schema) if stitched is None else stitched(schema)
+        for batch in stored:
             at, matching = _within(task.update_rows, first, batch.num_rows)
             drop, _ = _within(task.drop_rows, first, batch.num_rows)
             rows = self.updates.slice(matching.start, len(at))

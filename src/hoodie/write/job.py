@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle
+from hoodie.read.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.timeline import Timeline
+from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions
 
 
@@ -29,7 +31,8 @@ class Write:
     `schema` is what rows are cast to, `table_schema` what the table has afterwards (data columns only; None: a delete
     in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
     kind whose place this one takes: the write is pending there until the switch. `guard` raises when this writer may
-    have been taken for dead; it is asked right before the write completes.
+    have been taken for dead; it is asked right before the write completes. `sources` has the other halves of bootstrap
+    skeletons among the file groups that the write looks at.
     """
 
     handle: TableHandle
@@ -41,3 +44,4 @@ class Write:
     instant: InstantTime
     overwritten: TableHandle | None = None
     guard: Callable[[], None] | None = None
+    sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)

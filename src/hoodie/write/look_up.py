@@ -32,7 +32,7 @@ from hoodie.write.incoming import KEY, Incoming
 from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap, SliceHits
 from hoodie.write.settled_hits import settle_hits
-from hoodie.write.skeletons import ensure_no_skeletons
+from hoodie.write.skeletons import stitched_rows
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,6 @@ def look_up(
 
     Raises:
         Invalid: some of the table's keys are where this index does not look.
-        Unsupported: stored values decide, and some stand in a table that was bootstrapped.
     """
     if not len(asked.unique):
         return []
@@ -86,8 +85,6 @@ def look_up(
         return [_unseen(one) for one in candidates]
     searched = [(one, one.slice.base) for one in candidates if one.slice.base is not None]
     looked_in = [one.slice for one, _ in searched]
-    if also is not None:
-        ensure_no_skeletons(looked_in, write.handle.config)
     tasks = [
         LookupTask(
             write.handle.storage,
@@ -98,6 +95,7 @@ def look_up(
             None if options.populate_meta_fields else options.keys,
             also,
             one.bloom,
+            None if also is None else stitched_rows(write, one.slice),
         )
         for one, base in searched
     ]

@@ -14,6 +14,7 @@ The caller holds the table's writer exclusion, has rolled back failed writes, an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,8 @@ import pyarrow as pa
 
 from hoodie.engine import Arrangement, Engine, Source, TaskId
 from hoodie.errors import Conflict, Invalid
-from hoodie.handle import TableHandle
 from hoodie.index import Positions
 from hoodie.metadata_writer import list_for_writers
-from hoodie.read.bootstrap import is_skeleton
 from hoodie.records import to_avro
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
@@ -32,7 +31,6 @@ from hoodie.spec import (
     REPLACE_COMMIT,
     CommitMetadata,
     Instant,
-    MarkerKind,
     WriteStat,
     delete_partition_request,
     encode_requested_replace,
@@ -41,7 +39,6 @@ from hoodie.spec import (
     new_file_id,
     workload_profile,
 )
-from hoodie.spec.change_schema import parse_logging_mode
 from hoodie.timeline import create_requested, load_commit_metadata, to_inflight
 from hoodie.view import FileSlice, View, load_view
 from hoodie.write.buckets import (
@@ -54,7 +51,7 @@ from hoodie.write.buckets import (
     store_rings,
 )
 from hoodie.write.bulk import BulkTask, run_bulk_insert
-from hoodie.write.change_log import ChangeLogging
+from hoodie.write.change_log import change_logging_of
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
@@ -82,7 +79,7 @@ from hoodie.write.plan import (
 )
 from hoodie.write.replace import plan_replaced
 from hoodie.write.reserved import ensure_free, load_reserved
-from hoodie.write.skeletons import ensure_no_skeletons
+from hoodie.write.skeletons import load_skeleton_sources, stitched_rows, with_source_bytes
 
 _SPOOL_SUFFIX = ".spool"
 _SORTED = (
@@ -146,7 +143,10 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     view = _view(write, incoming)
     slices = view.slices_at()
     touches = options.looks_up or options.fills_small_files
-    held = sum(one.base.size_bytes for one in slices if one.base is not None) if touches else 0
+    if touches:
+        write = replace(write, sources=load_skeleton_sources(write.handle, slices))
+    sized = [with_source_bytes(write, one) for one in slices] if touches else []
+    held = sum(one.base.size_bytes for one in sized if one.base is not None)
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
     compactions = pending_compactions(view)
     homes = None if options.buckets is None else load_homes(write, options.buckets, incoming, view, engine)
@@ -281,10 +281,8 @@ def _fillable(write: Write, slices: Sequence[FileSlice], compactions: Compaction
         reserved = load_reserved(write.handle.storage, write.timeline)
         for one in slices:
             is_open = one.base is not None or options.inserts_to_logs
-            if is_skeleton(one, write.handle.config):
-                continue
             if is_open and one.group_id not in reserved and one.group_id not in compactions:
-                fillable.setdefault(one.partition, []).append(one)
+                fillable.setdefault(one.partition, []).append(with_source_bytes(write, one))
     if options.log is None or options.inserts_to_logs:
         return fillable
     return {name: fillable_beside_logs(group, options.sizing) for name, group in fillable.items()}
@@ -324,8 +322,6 @@ def _tasks(
 
 
 def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: PlannedFile) -> FileTask:
-    if file.slice is not None:
-        ensure_no_skeletons([file.slice], write.handle.config)
     return FileTask(
         target=target,
         partition=file.partition,
@@ -336,6 +332,7 @@ def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: Plan
         drop_rows=file.drop_rows,
         merge_rule=write.options.merge_rule,
         ordering=write.options.ordering,
+        stitched=stitched_rows(write, file.slice),
     )
 
 
@@ -404,17 +401,8 @@ def _target(write: Write) -> WriteTarget:
         table_name=write.handle.config.name,
         delete_marker=options.delete_marker,
         options=options.base_file,
-        changes=_changes(write.handle),
+        changes=change_logging_of(write.handle),
     )
-
-
-def _changes(handle: TableHandle) -> ChangeLogging | None:
-    """How the table logs changes; None when it does not."""
-    if not handle.config.cdc_enabled:
-        return None
-    by_name = handle.profile.slicing == "completion"
-    marker = MarkerKind.CREATE if by_name else MarkerKind.APPEND
-    return ChangeLogging(parse_logging_mode(handle.config.cdc_logging_mode), marker)
 
 
 def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, TaskId
-from hoodie.index import FileHits, Positions
+from hoodie.index import FileHits, Positions, StitchedRows
 from hoodie.logs import BlockKind, blocks_to_merge, read_block_rows, read_blocks, read_deletes
 from hoodie.merge import LogEntry, LogRows, MergeRules, collect_log, columns_needed, merge_rows, merge_rules_of
 from hoodie.records import KEY_FIELD, KeyGenerator, align, iter_batches, with_meta
@@ -30,7 +30,7 @@ from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
 from hoodie.write.job import Write
 from hoodie.write.plan import PartitionMap
-from hoodie.write.skeletons import ensure_no_skeletons
+from hoodie.write.skeletons import stitched_rows
 
 Mask = npt.NDArray[np.bool_]
 
@@ -49,12 +49,13 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class SettleTask:
-    """Some rows of the base file of a slice with log files; `rows` ascend."""
+    """Some rows of the base file of a slice with log files; `rows` ascend. `stitched`: see `LookupTask`."""
 
     storage: Storage
     slice: FileSlice
     rows: Positions
     merging: Merging
+    stitched: StitchedRows | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,9 +78,13 @@ def settle_hits(
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
-    ensure_no_skeletons((slices[n] for n in asked), write.handle.config)
     merging = _merging(write, schema, found)
-    tasks = [SettleTask(write.handle.storage, slices[n], found[n].rows[suspects[n]], merging) for n in asked]
+    tasks = [
+        SettleTask(
+            write.handle.storage, slices[n], found[n].rows[suspects[n]], merging, stitched_rows(write, slices[n])
+        )
+        for n in asked
+    ]
     states = dict(zip(asked, engine.run(find_merged, tasks, "index"), strict=True))
     dead = [np.zeros(len(hits.rows), dtype=np.bool_) for hits in found]
     for n, state in states.items():
@@ -102,8 +107,9 @@ def find_merged(_: TaskId, task: SettleTask) -> MergedState:
     assert base is not None
     logs = (block for log in task.slice.logs for block in read_blocks(task.storage, log.path, log.size_bytes))
     blocks = blocks_to_merge(logs, counts=merging.timeline.is_committed)
-    batches = iter_batches(task.storage, base.path, schema=_stored(merging))
-    rows = _with_keys(pa.Table.from_batches(batches, _stored(merging)).take(pa.array(task.rows)), merging)
+    stored = _stored(merging)
+    batches = iter_batches(task.storage, base.path, schema=stored) if task.stitched is None else task.stitched(stored)
+    rows = _with_keys(pa.Table.from_batches(batches, stored).take(pa.array(task.rows)), merging)
     batch = rows.combine_chunks().to_batches()[0]
     entries = (_entry(task.storage, block, merging) for block in blocks)
     with collect_log(entries, merging.rules, merging.columns) as log:

@@ -1,32 +1,53 @@
 """Bootstrap skeletons: base files whose data columns stand in a file of another table.
 
-Writers read base files as they are, without that file. So what they would have to know or carry over of a skeleton's
-rows is not there, and they refuse instead of writing rows with nothing in them.
+1. Keys are in the skeleton, with its bloom filter and key range: they are looked up there as in any base file.
+2. Whatever else a write has to know or to carry over of stored rows is read from skeleton and source side by side. What
+   is written is a whole base file, the next version of the skeleton's file group.
+3. A skeleton is as large as both files are: so large is the file that would be made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from hoodie.errors import Unsupported
-from hoodie.read.bootstrap import is_skeleton
-from hoodie.spec import TableConfig
-from hoodie.view import FileSlice
+from hoodie.handle import TableHandle
+from hoodie.index import StitchedRows
+from hoodie.read.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_sources
+from hoodie.view import FileSlice, GroupId
+from hoodie.write.job import Write
 
 
-def ensure_no_skeletons(slices: Iterable[FileSlice], config: TableConfig) -> None:
-    """Does nothing if the base files of the slices hold all of their rows.
+def load_skeleton_sources(handle: TableHandle, slices: Sequence[FileSlice]) -> Mapping[GroupId, BootstrapSource]:
+    """The source files of those of the slices whose base files are skeletons, by file group.
 
     Raises:
-        Unsupported: one of them is a skeleton.
+        Corrupt: the bootstrap index is damaged or gone.
+        Unsupported: the sources lie on a storage there is none for, or the skeletons hold no keys.
     """
-    for one in slices:
-        if is_skeleton(one, config):
-            raise Unsupported(
-                f"Rows of file group {one.file_id} in partition {one.partition!r} stand in the table that was "
-                "bootstrapped, and writers cannot carry them over yet",
-                remedy="Write the table anew from its own rows (read it and save it elsewhere), or upsert these rows "
-                "once with Hudi, which writes whole base files",
-                partition=one.partition,
-                file_id=one.file_id,
-            )
+    config = handle.config
+    groups = sorted(one.group_id for one in slices if is_skeleton(one, config))
+    if groups and not config.populate_meta_fields:
+        raise Unsupported(
+            f"Table {config.name} was bootstrapped, and its files have no keys (hoodie.populate.meta.fields=false)",
+            remedy="Write the table anew from its own rows (read it and save it elsewhere)",
+            table=config.name,
+        )
+    return load_sources(handle.storage, config, groups)
+
+
+def stitched_rows(write: Write, one: FileSlice | None) -> StitchedRows | None:
+    """How the rows of the slice's base file are read, if it is a skeleton; None: it has them all itself."""
+    if one is None or one.base is None or not is_skeleton(one, write.handle.config):
+        return None
+    return partial(iter_stitched, write.handle.storage, one.base.path, write.sources[one.group_id])
+
+
+def with_source_bytes(write: Write, one: FileSlice) -> FileSlice:
+    """The slice with a base file as large as skeleton and source together, if it is a skeleton."""
+    source = write.sources.get(one.group_id)
+    if source is None or one.base is None or not is_skeleton(one, write.handle.config):
+        return one
+    return replace(one, base=replace(one.base, size_bytes=one.base.size_bytes + source.size_bytes))

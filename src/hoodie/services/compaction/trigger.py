@@ -4,7 +4,8 @@
    later "since" goes by completion: what was requested before a compaction and completed after it is new to it.
 2. With NUM_COMMITS_AFTER_LAST_REQUEST a pending compaction counts as one: writers that only plan make one plan for so
    many commits, and not one after each.
-3. Time is counted from the last compaction, else from the first delta commit.
+3. Time is counted from the last compaction, else from the first delta commit. A bootstrap has no time: its instant is
+   none.
 
 Pure.
 """
@@ -14,8 +15,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.services.compaction.options import CompactOptions
-from hoodie.spec import COMMIT, COMPACTION, DELTA_COMMIT, Instant, InstantTime, TimeZone, parse_instant_time
+from hoodie.spec import (
+    COMMIT,
+    COMPACTION,
+    DELTA_COMMIT,
+    FULL_BOOTSTRAP_INSTANT,
+    METADATA_BOOTSTRAP_INSTANT,
+    Instant,
+    InstantTime,
+    TimeZone,
+    parse_instant_time,
+)
 from hoodie.timeline import Timeline
+
+_BOOTSTRAPS = (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +44,10 @@ def compaction_due(timeline: Timeline, options: CompactOptions, now: InstantTime
     after_request = options.trigger == "NUM_COMMITS_AFTER_LAST_REQUEST"
     last = _last_compaction(timeline, pending_too=after_request)
     deltas = _delta_commits(timeline, last)
-    start = last.requested if last is not None else deltas[0].requested if deltas else None
-    if start is None:
+    if last is None and not deltas:
         return Due(False, "there is no delta commit")
+    timed_deltas = [one.requested for one in deltas if one.requested not in _BOOTSTRAPS]
+    start = last.requested if last is not None else min(timed_deltas, default=now)
     waited = (parse_instant_time(now, timezone) - parse_instant_time(start, timezone)).total_seconds()
     enough = len(deltas) >= options.max_delta_commits
     long_enough = waited >= options.max_delta_seconds
