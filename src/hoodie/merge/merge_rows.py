@@ -50,13 +50,15 @@ class Changes:
 class Piece:
     """Some rows of a slice, and how the log has changed them: `updated` of the rows, and `deleted` ones that are gone.
 
-    `of_base`: what became of rows of the base; else rows that are in the log only. A piece may have no rows.
+    `of_base`: what became of rows of the base; else rows that are in the log only. A piece may have no rows. `changes`
+    are what was asked for of this row by row.
     """
 
     rows: pa.RecordBatch
     of_base: bool
     updated: int = 0
     deleted: int = 0
+    changes: tuple[Changes, ...] = ()
 
 
 def merge_rows(base: BaseRows, log: LogMap, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -67,7 +69,9 @@ def merge_rows(base: BaseRows, log: LogMap, columns: Sequence[str] | None = None
     return (piece.rows for piece in merge_pieces(base, log, columns) if piece.rows.num_rows)
 
 
-def merge_pieces(base: BaseRows, log: LogMap, columns: Sequence[str] | None = None) -> Iterator[Piece]:
+def merge_pieces(
+    base: BaseRows, log: LogMap, columns: Sequence[str] | None = None, *, with_changes: bool = False
+) -> Iterator[Piece]:
     """The rows of the slice as `merge_rows` gives them, with what the log did to them."""
     names = log.layout.schema.names if columns is None else columns
     for part in log.parts():
@@ -78,9 +82,12 @@ def merge_pieces(base: BaseRows, log: LogMap, columns: Sequence[str] | None = No
                 continue
             met[at] = True
             meeting = _meet(batch, places, at, part, names)
-            yield Piece(_applied(_selected(batch, names), meeting), True, len(meeting.changed), len(meeting.removed))
+            stored = _selected(batch, names)
+            changes = _changes(stored, meeting) if with_changes else ()
+            yield Piece(_applied(stored, meeting), True, len(meeting.changed), len(meeting.removed), changes)
         for rows in _batches(part, ~met & ~part.is_deleted):
-            yield Piece(_selected(rows, names), of_base=False)
+            new = _selected(rows, names)
+            yield Piece(new, of_base=False, changes=(Changes("insert", None, new),) if with_changes else ())
 
 
 def merge_changes(base: BaseRows, log: LogMap) -> Iterator[Changes]:
@@ -92,11 +99,7 @@ def merge_changes(base: BaseRows, log: LogMap) -> Iterator[Changes]:
         met = np.zeros(len(part.keys), dtype=np.bool_)
         for batch, places, at in _matched(base(), part):
             met[at] = True
-            meeting = _meet(batch, places, at, part, batch.schema.names)
-            if len(meeting.changed):
-                yield Changes("update", batch.take(pa.array(meeting.changed)), meeting.after)
-            if len(meeting.removed):
-                yield Changes("delete", batch.take(pa.array(meeting.removed)), None)
+            yield from _changes(batch, _meet(batch, places, at, part, batch.schema.names))
         for rows in _batches(part, ~met & ~part.is_deleted):
             yield Changes("insert", None, rows)
 
@@ -108,6 +111,16 @@ class _Meeting:
     removed: Positions
     changed: Positions
     after: pa.RecordBatch
+
+
+def _changes(batch: pa.RecordBatch, meeting: _Meeting) -> tuple[Changes, ...]:
+    """What a meeting makes of rows of a base batch."""
+    found: list[Changes] = []
+    if len(meeting.changed):
+        found.append(Changes("update", batch.take(pa.array(meeting.changed)), meeting.after))
+    if len(meeting.removed):
+        found.append(Changes("delete", batch.take(pa.array(meeting.removed)), None))
+    return tuple(found)
 
 
 def _matched(batches: Iterable[pa.RecordBatch], part: LogPart) -> Iterator[tuple[pa.RecordBatch, Positions, Positions]]:

@@ -61,9 +61,10 @@ class OpenSlice:
     log: LogMap
     counts: LogCounts
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, *, with_changes: bool = False) -> Iterator[Piece]:
         """The merged rows, base rows first, in the columns of the slices' schema."""
-        yield from merge_pieces(lambda: self.slices.base_rows(self.part), self.log, self.slices.schema.names)
+        names = self.slices.schema.names
+        yield from merge_pieces(lambda: self.slices.base_rows(self.part), self.log, names, with_changes=with_changes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

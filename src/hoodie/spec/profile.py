@@ -37,6 +37,8 @@ class Capabilities:
     `index_version`: what new indexes are: in V2 statistics name their types, and secondary indexes are spread by value.
     `late_log_headers`: readers know the header keys of log blocks past the first seven (record positions of a base
     file, partial rows), and deletes with values of several ordering fields.
+    `compactions_log_changes`: which compactions of a table that logs changes have change files: those of bucket indexes
+    where there was a base file, or all.
     """
 
     clustering_action: bool
@@ -49,6 +51,7 @@ class Capabilities:
     clean_inflight_repeats_plan: bool
     index_version: Literal["V1", "V2"]
     late_log_headers: bool
+    compactions_log_changes: Literal["of buckets", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ V6 = FormatProfile(
         clean_inflight_repeats_plan=True,
         index_version="V1",
         late_log_headers=False,
+        compactions_log_changes="of buckets",
     ),
 )
 
@@ -113,6 +117,7 @@ _SINCE_8 = Capabilities(
     clean_inflight_repeats_plan=False,
     index_version="V1",
     late_log_headers=True,
+    compactions_log_changes="always",
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.logs import HeaderKey, read_blocks
+from hoodie.logs import HeaderKey, read_block_rows, read_blocks
 from hoodie.spec.change_schema import change_schema, parse_logging_mode
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
@@ -105,6 +105,44 @@ def test_a_write_that_died_leaves_no_change_file(version: int) -> None:
     again.upsert(row("z", "1", part="z"))
     assert change_files(again) == []
     again.ensure_sound()
+
+
+def logged_by(lake: Lake) -> list[tuple[str, str]]:
+    """Operation and key of every change in the change files of the newest commit."""
+    found = []
+    for _, stat in lake.commits()[-1].write_stats():
+        for path, size in (stat.cdc_stats or {}).items():
+            for block in read_blocks(lake.storage, path, size):
+                for one in read_block_rows(lake.storage, block).to_pylist():
+                    image = one.get("after") or one.get("before") or {}
+                    found.append((one["op"], one.get("record_key") or image["id"]))
+    return sorted(found)
+
+
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("index", [{}, BUCKETS], ids=["files", "buckets"])
+def test_a_compaction_logs_what_it_merges_and_queries_see_no_change_twice(
+    version: int, mode: str, index: dict[str, str]
+) -> None:
+    lake = logged_lake(version, **{ON: "true", MODE: mode, **index})
+    lake.upsert(row("a", "1"), row("b", "1"), row("c", "1", 5))
+    begin = end(lake)
+    lake.upsert(row("a", "2", 2), row("c", "late", 1), row("n", "1", 2))
+    lake.write("delete", [row("b", "", 3)])
+    before = changes_of(lake, begin)
+    assert before == [("d", "1", None), ("i", None, "1"), ("u", "1", "2")]
+    lake.table.compact()
+    assert changes_of(lake, begin) == before
+    of_logs = [("d", "b"), *([("i", "n")] if index else []), ("u", "a")]
+    assert logged_by(lake) == ([] if version == 6 and not index else of_logs)
+    lake.ensure_sound()
+    lake.upsert(row("a", "3", 3))
+    lake.table.compact()
+    assert changes_of(lake, begin) == sorted([*before, ("u", "2", "3")], key=repr)
+    lake.ensure_sound()
 
 
 def test_no_such_mode_and_no_meta_columns_are_refused() -> None:

@@ -212,7 +212,8 @@ def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequ
             kept = {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
             for stat in stats:
                 if stat.path and stat.path not in kept:
-                    handle.storage.delete(stat.path)
+                    for path in (stat.path, *(stat.cdc_stats or ())):
+                        handle.storage.delete(path)
     except HudiError as error:
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
 
@@ -231,8 +232,10 @@ def _files_of(handle: TableHandle, instant: Instant) -> list[str]:
                 base, written = parse_base_file_name(name), parse_log_file_name(name)
                 if base is not None and base.instant == instant.requested and instant.action == COMPACTION:
                     found.append(file.path)
+                if written is None or written.instant != instant.requested:
+                    continue
                 # Log files of this name are later delta commits' where names carry the base instant.
-                own_log = written is not None and written.instant == instant.requested and not by_base_instant
-                if own_log and instant.action == LOG_COMPACTION:
+                own_log = instant.action == LOG_COMPACTION and not by_base_instant
+                if own_log or (written.is_cdc and instant.action == COMPACTION):
                     found.append(file.path)
     return found

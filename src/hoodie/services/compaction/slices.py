@@ -11,6 +11,7 @@ import pyarrow as pa
 from hoodie.errors import Corrupt, Invalid
 from hoodie.handle import TableHandle
 from hoodie.read import ReadFacts, ReadOptions, SliceRead, load_read_facts, plan_merge
+from hoodie.read.bootstrap import source_of
 from hoodie.records import to_avro, without_meta
 from hoodie.services.compaction.executor import PendingPlan
 from hoodie.services.compaction.options import CompactOptions
@@ -18,6 +19,7 @@ from hoodie.services.compaction.task import CompactTarget
 from hoodie.spec import CompactionOperation, keys
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import BaseFile, LogFile, View, load_view
+from hoodie.write.change_log import ChangeLogging, change_logging_of
 
 _F = TypeVar("_F")
 
@@ -75,8 +77,7 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
     slices = []
     for one in pending.plan.operations:
         base = files.base_of(one)
-        skeleton = base is not None and base.name.instant == one.base_instant and one.group_id in facts.sources
-        source = facts.sources[one.group_id] if skeleton else None
+        source = source_of(facts.sources, one.partition, base)
         slices.append(SliceRead(one.partition, base, files.logs_of(one), source=source))
     return view, facts, slices
 
@@ -109,7 +110,17 @@ def slice_target(
         ids=facts.ids,
         batch_rows=read.batch_rows,
         attempt=pending.attempt,
+        changes=_change_logging(handle, options),
+        logs_new_groups=handle.profile.capabilities.compactions_log_changes == "always",
     )
+
+
+def _change_logging(handle: TableHandle, options: CompactOptions) -> ChangeLogging | None:
+    """How compactions of the table log changes; None when they do not."""
+    of_buckets = handle.profile.capabilities.compactions_log_changes == "of buckets"
+    if not handle.config.populate_meta_fields or (of_buckets and not options.is_bucketed):
+        return None
+    return change_logging_of(handle)
 
 
 def extra_metadata(handle: TableHandle, timeline: Timeline, facts: ReadFacts) -> dict[str, str]:

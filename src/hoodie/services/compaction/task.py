@@ -6,31 +6,37 @@
 3. The key footer of the old base file is inherited. A filter that also knows some deleted keys is still a filter, so it
    is made anew only when the log deletes many.
 4. Memory: the log's rows up to the limit (the rest spills to disk), one batch of the base file, one row group.
+5. In a table that logs changes the new base file has a change file beside it, as Hudi writes it: what merging did to
+   the rows of the base file, and the rows that are new in it.
 
 No row becomes a Python object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.logs import read_blocks
+from hoodie.merge import Changes
 from hoodie.read import MergedSlices, MergePlan, OpenSlice, SliceRead
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
     OPERATION_FIELD,
+    SEQNO_FIELD,
     BaseFooter,
     ColumnIds,
     read_footer,
     with_meta,
 )
-from hoodie.spec import RuntimeStats, WriteStat
+from hoodie.spec import LogFileName, RuntimeStats, WriteStat
+from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
 
 _FEW_DELETES: Final = 8
@@ -40,7 +46,8 @@ _FEW_DELETES: Final = 8
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactTarget(FileTarget):
     """What all tasks of a compaction share. `schema` has the stored data columns; `attempt` is where the attempt
-    numbers of this run begin: two runs of one plan never give a file the same name.
+    numbers of this run begin: two runs of one plan never give a file the same name. `changes`: how merged changes are
+    logged, and whether they are in slices without a base file (`logs_new_groups`).
     """
 
     schema: pa.Schema
@@ -49,6 +56,8 @@ class CompactTarget(FileTarget):
     ids: ColumnIds | None
     batch_rows: int
     attempt: int
+    changes: ChangeLogging | None = None
+    logs_new_groups: bool = False
 
     def token(self, task_id: TaskId) -> str:
         """The write token of files of this task."""
@@ -96,18 +105,21 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
     file = NewBaseFile(target, part.partition, part.file_id, target.token(task_id), part.base)
     footer = None if part.base is None else read_footer(target.storage, part.base.path)
     counts = _Counts()
-    with target.slices(part, footer).opened(part) as merge:
+    logged = _change_log(target, part, target.token(task_id))
+    with target.slices(part, footer).opened(part) as merge, aborted_on_failure(logged) as changes:
         scan_ms = file.milliseconds
         schema = _file_schema(target, merge)
         with file.open(schema, footer if _keeps_most_keys(merge, footer) else None) as writer:
-            for rows, of_base in _rows(merge, schema, file.name, counts):
+            for rows, of_base in _rows(merge, schema, file.name, counts, changes):
                 writer.write(rows, inherited=of_base)
+        cdc_stats = None if changes is None else changes.close()
         written = writer.close()
     stat = replace(
         file.stat(written),
         num_deletes=counts.deletes,
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
+        cdc_stats=cdc_stats,
         runtime=RuntimeStats(total_scan_time_ms=scan_ms, total_upsert_time_ms=file.milliseconds),
     )
     return with_log_facts(stat, merge)
@@ -142,15 +154,39 @@ def _keeps_most_keys(merge: OpenSlice, footer: BaseFooter | None) -> bool:
     return deleted * _FEW_DELETES < footer.rows
 
 
-def _rows(merge: OpenSlice, schema: pa.Schema, file_name: str, counts: _Counts) -> Iterator[tuple[pa.Table, bool]]:
-    """The rows of the new file, and whether their keys were in the old one."""
-    for piece in merge.pieces():
+def _change_log(target: CompactTarget, part: SliceRead, token: str) -> ChangeLog | None:
+    if target.changes is None or (part.base is None and not target.logs_new_groups):
+        return None
+    name = LogFileName(part.file_id, target.instant, 1, token, SUFFIX)
+    return ChangeLog(target.storage, target.changes, target.table_name, target.schema, part.partition, name)
+
+
+def _rows(
+    merge: OpenSlice, schema: pa.Schema, file_name: str, counts: _Counts, log: ChangeLog | None
+) -> Iterator[tuple[pa.Table, bool]]:
+    """The rows of the new file, and whether their keys were in the old one. What became of them is logged."""
+    for piece in merge.pieces(with_changes=log is not None):
+        if log is not None:
+            _log_changes(piece.changes, log)
         counts.updates += piece.updated
         counts.deletes += piece.deleted
         if not piece.of_base:
             counts.inserts += piece.rows.num_rows
         if piece.rows.num_rows:
             yield _with_meta_columns(piece.rows, schema, file_name), piece.of_base
+
+
+def _log_changes(changes: Iterable[Changes], log: ChangeLog) -> None:
+    """Log what merging did. Rows that stayed what they were, sequence number and all, did not change."""
+    for one in changes:
+        before, after = (None if rows is None else pa.Table.from_batches([rows]) for rows in (one.before, one.after))
+        if before is not None and after is not None:
+            differs = pc.not_equal(before.column(SEQNO_FIELD), after.column(SEQNO_FIELD))
+            log.updated(before.filter(differs), after.filter(differs))
+        elif before is not None:
+            log.deleted(before)
+        elif after is not None:
+            log.inserted(after)
 
 
 def _with_meta_columns(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> pa.Table:
