@@ -36,8 +36,10 @@ def add_engine(parser: ArgumentParser) -> None:
     )
 
 
-def parse_options(pairs: Sequence[str]) -> dict[str, str]:
-    """`KEY=VALUE` arguments as a mapping.
+def parse_options(
+    pairs: Sequence[str], argument: str = "--option", example: str = "hoodie.table.name=trips"
+) -> dict[str, str]:
+    """`KEY=VALUE` arguments as a mapping. `argument` is what they are given with, `example` one of them.
 
     Raises:
         Invalid: an argument without `=`, or one key with two values.
@@ -46,9 +48,9 @@ def parse_options(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise Invalid(f"--option {pair!r} is not KEY=VALUE", remedy="Write for example -o hoodie.table.name=trips")
+            raise Invalid(f"{argument} {pair!r} is not KEY=VALUE", remedy=f"Write for example {argument} {example}")
         if options.setdefault(key.strip(), value) != value:
-            raise Invalid(f"--option {key.strip()} is given twice with different values", remedy="Give it once")
+            raise Invalid(f"{argument} {key.strip()} is given twice with different values", remedy="Give it once")
     return options
 
 

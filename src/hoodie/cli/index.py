@@ -9,6 +9,7 @@ import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json, progress
 from hoodie.engine import LocalEngine
+from hoodie.errors import Invalid
 
 
 def define(parser: ArgumentParser) -> None:
@@ -23,6 +24,13 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument("--column", action="append", default=[], help="a column to index; may be repeated")
     parser.add_argument("--function", help="index a function of the column, for example from_unixtime")
     parser.add_argument(
+        "--function-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the function, for example format=yyyy-MM-dd; may be repeated",
+    )
+    parser.add_argument(
         "--using", default="column_stats", choices=("column_stats", "bloom_filters"), help="with --function"
     )
     parser.add_argument("--partitioned", action="store_true", help="a record index for each partition of its own")
@@ -32,9 +40,17 @@ def define(parser: ArgumentParser) -> None:
 def run(said: Namespace) -> int:
     table = hoodie.Table.open(said.path, options=parse_options(said.option), engine=LocalEngine())
     if said.create:
+        given = parse_options(said.function_option, "--function-option", "format=yyyy-MM-dd")
+        if given and said.function is None:
+            raise Invalid("--function-option is given without --function", remedy="Name the function, too")
         with progress(f"building {said.create}"):
             built = table.create_index(
-                said.create, *said.column, function=said.function, using=said.using, partitioned=said.partitioned
+                said.create,
+                *said.column,
+                function=said.function,
+                using=said.using,
+                partitioned=said.partitioned,
+                **given,
             )
         return _shown(said, built.as_json(), f"index {built.name} is ready, {built.records:,} records")
     if said.drop:

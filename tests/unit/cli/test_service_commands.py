@@ -147,6 +147,23 @@ def test_indexes_are_made_listed_and_dropped(tmp_path: Path, capsys: pytest.Capt
     assert "record_index" not in [one["name"] for one in said(capsys, "index", table.uri)]
 
 
+def test_an_index_of_a_function_is_made_with_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true"})
+    asked = ("index", table.uri, "--create", "begin", "--column", "city", "--function", "substring")
+    assert main([*asked, "--function-option", "pos=1"]) == 2
+    assert "len" in capsys.readouterr().err
+    assert (
+        said(capsys, *asked, "--function-option", "pos=1", "--function-option", "len=2")["name"] == "expr_index_begin"
+    )
+    definition = table.indexes()["expr_index_begin"]
+    assert definition is not None
+    assert definition.options == {"expr": "substring", "pos": "1", "len": "2"}
+    assert main(["index", table.uri, "--create", "x", "--column", "city", "--function-option", "pos=1"]) == 2
+    assert "--function" in capsys.readouterr().err
+    assert main([*asked, "--function-option", "pos"]) == 2
+    assert "--function-option" in capsys.readouterr().err
+
+
 def test_an_upgrade_is_planned_done_and_undone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = made(tmp_path, 2, **{"hoodie.write.table.version": "6"})
     assert said(capsys, "upgrade", table.uri, "--to", "8", "--dry-run")["steps"]
