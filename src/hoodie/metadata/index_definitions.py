@@ -24,8 +24,9 @@ MAX_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """One index. `kind` is Hudi's word (`column_stats`, `secondary_index`, `bloom_filters` ...), `function` what is
-    applied to the source fields (`identity` or empty: nothing).
+    """One index. `kind` is Hudi's word (`column_stats`, `secondary_index`, `bloom_filters` ...) in small letters: Hudi
+    writes capitals, too, and does not tell them apart. `function` is what is applied to the source fields (`identity`
+    or empty: nothing).
     """
 
     name: str
@@ -95,7 +96,7 @@ def _definition(name: str, found: Mapping[str, Any]) -> IndexDefinition:
         raise ValueError(f"options of {name} are not text")
     return IndexDefinition(
         name=name,
-        kind=_text(found["indexType"]),
+        kind=_text(found["indexType"]).lower(),
         function=_text(found.get("indexFunction") or ""),
         source_fields=tuple(fields),
         options=dict(options),

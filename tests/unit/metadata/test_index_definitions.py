@@ -33,6 +33,12 @@ DEFINITIONS = {
 }
 
 
+def test_kinds_are_told_alike_in_capitals_and_small_letters():
+    one = {"indexType": "COLUMN_STATS", "sourceFields": ["a"], "indexFunction": "upper"}
+    data = json.dumps({"indexDefinitions": {"expr_index_a": one}}).encode()
+    assert parse_index_definitions(data, "index.json")["expr_index_a"].kind == "column_stats"
+
+
 def test_definitions_are_read_by_name():
     found = parse_index_definitions(json.dumps(DEFINITIONS).encode(), "index.json")
     assert found["record_index"].is_partitioned
