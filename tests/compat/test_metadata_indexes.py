@@ -37,6 +37,13 @@ RECORDS = {"hoodie.metadata.record.index.enable": "true"}
 EVERYTHING = {**STATS, **RECORDS, "hoodie.metadata.index.bloom.filter.enable": "true"}
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 SKIPPING = {**STATS, "hoodie.enable.data.skipping": "true"}
+ASKED = {
+    "hoodie.metadata.index.secondary.column": "name",
+    "hoodie.metadata.index.expression.enable": "true",
+    "hoodie.metadata.index.expression.column": "seen_ms",
+    "hoodie.metadata.index.expression.options": "expr=from_unixtime,format=yyyy-MM-dd",
+    "hoodie.index.name": "by_name",
+}
 SERVER = {"hoodie.embed.timeline.server": "true"}  # without it 1.2.0 fails to update indexes of keys
 WRITERS = [(6, "hudi_015"), (6, "hudi_12"), (8, "hudi_12"), (9, "hudi_12")]
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -172,6 +179,58 @@ def test_secondary_and_expression_indexes_are_kept_in_turns(
     rows = slim_rows(range(5, 12), 9)
     hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12)})
     model.upsert(rows)
+    ensure_same_rows(without_meta(hudi_12.read(table, options=ON)), model.rows, called=("after the drop", "model"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_indexes_that_options_of_a_write_ask_for_are_kept_in_turns(
+    first: str, kind: str, hudi_12: Peer, tmp_path: Path
+) -> None:
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    options = table_options(9, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
+    rows = slim_rows(range(30))
+    write_rows(table, "insert", rows, options)
+    model.upsert(rows)
+    rows = slim_rows(range(0, 40, 5), 1)
+    if first == "ours":
+        continue_table(table, "upsert", rows, {**EVERYTHING, **ASKED})
+    else:
+        hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12), **ASKED})
+        found = _metadata(table).secondary("secondary_index_by_name", set(rows.column("name").drop_null().to_pylist()))
+        assert found.num_rows == 0, "an index that Hudi makes by options knows nothing of the write that makes it"
+        model.upsert(rows)
+        rows = slim_rows(range(0, 40, 5), 8)
+        continue_table(table, "upsert", rows, {**EVERYTHING, "hoodie.metadata.index.drop": "secondary_index_by_name"})
+        continue_table(table, "upsert", rows, {**EVERYTHING, **ASKED})
+    model.upsert(rows)
+    names = {"secondary_index_by_name", "expr_index_by_name"}
+    assert names <= set(_metadata(table).partitions)
+    definition = _metadata(table).definitions["expr_index_by_name"]
+    assert (definition.kind, definition.function, definition.source_fields) == (
+        "column_stats",
+        "from_unixtime",
+        ("seen_ms",),
+    )
+    _ensure_secondary(table, hudi_12, model)
+    rows, gone = slim_rows(range(2, 40, 3), 2), slim_rows([8], 2)
+    continue_table(table, "upsert", rows, {**EVERYTHING, **ASKED})
+    continue_table(table, "delete", gone, ON)
+    model.upsert(rows)
+    model.delete(gone)
+    _ensure_secondary(table, hudi_12, model)
+    rows = slim_rows(range(2, 40, 4), 3)
+    hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12), **ASKED})
+    model.upsert(rows)
+    _ensure_secondary(table, hudi_12, model)
+    assert names <= set(_metadata(table).partitions)
+    rows = slim_rows(range(1, 9), 6)
+    continue_table(table, "upsert", rows, {**EVERYTHING, "hoodie.metadata.index.drop": "secondary_index_by_name"})
+    model.upsert(rows)
+    rows = slim_rows(range(5, 12), 7)
+    hudi_12.write(table, "upsert", rows, {**_peer_indexes(hudi_12)})
+    model.upsert(rows)
+    assert {"expr_index_by_name"} == {one for one in _metadata(table).partitions if one.endswith("by_name")}
     ensure_same_rows(without_meta(hudi_12.read(table, options=ON)), model.rows, called=("after the drop", "model"))
 
 

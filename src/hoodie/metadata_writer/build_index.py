@@ -6,7 +6,8 @@
 3. Last, holding the table again: a delta commit makes them visible, what completed meanwhile is caught up with, commit
    by commit, and the partition is announced as ready. Where catching up is not safe (the metadata table was compacted,
    something was cleaned or rolled back, the table has version 6) the records are made while the table is held.
-4. A build that died is an `indexing` nobody completes: the same index can be built again, or dropped, at any time.
+4. A build that died is an `indexing` nobody completes: the same index can be built again, or dropped, at any time. One
+   that finds that the table cannot have the index leaves nothing.
 5. An index that others need comes with them: the record index with a secondary index, column statistics with those of
    partitions. Dropping takes the dependents along.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Invalid
-from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.errors import Conflict, Invalid
+from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.metadata import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -38,6 +40,7 @@ from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.indexed_columns import ensure_columns
 from hoodie.metadata_writer.initialise import add_groups, initialise, next_init_instant
 from hoodie.metadata_writer.kept_definitions import definitions_for
+from hoodie.metadata_writer.key_count import ensure_counted
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
@@ -62,6 +65,7 @@ from hoodie.spec import (
     keys,
 )
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan
+from hoodie.storage.waiting import exclusive_within
 from hoodie.timeline import (
     Timeline,
     complete,
@@ -74,6 +78,7 @@ from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
 
+_WAIT_SECONDS: Final = "hoodie.metadata.index.check.timeout.seconds"
 _NEEDS: Final = {PARTITION_STATS: COLUMN_STATS}
 
 
@@ -104,7 +109,9 @@ class IndexBuilt:
 def build_index(
     handle: TableHandle, definition: IndexDefinition, engine: Engine | None = None, config: Config | None = None
 ) -> IndexBuilt:
-    """The index, ready for readers and kept by writers from now on. Takes the table's writer exclusion twice, shortly.
+    """The index, ready for readers and kept by writers from now on. Takes the table's writer exclusion twice, shortly:
+    to begin, where another writer is a `Conflict` at once, and to end, where it waits for writers that are still
+    running, up to `hoodie.metadata.index.check.timeout.seconds`.
 
     Raises:
         Invalid: there is such an index, or the table cannot have it. Unsupported: its column or function cannot be
@@ -112,13 +119,17 @@ def build_index(
             again.
     """
     clock = handle.env.monotonic()
-    with handle.storage.exclusive("index"):
-        plan = _schedule(
-            load_handle(handle.storage, handle.env), definition, engine or LocalEngine(), config or Config()
-        )
-    staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
-    with handle.storage.exclusive("index"):
-        done, staged = _finish(plan, staged)
+    with held_table(handle.storage, "index", handle.env) as held:
+        plan = _schedule(held, definition, engine or LocalEngine(), config or Config())
+    wait_ms = 1000 * (config or Config()).integer(_WAIT_SECONDS)
+    try:
+        staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
+        with exclusive_within(handle.storage, handle.env, "index", wait_ms):
+            done, staged = _finish(plan, staged)
+    except Invalid:
+        with suppress(Conflict), exclusive_within(handle.storage, handle.env, "index", wait_ms):
+            _give_up(plan)
+        raise
     own = [one for one in staged if one.name == definition.name]
     return IndexBuilt(
         name=definition.name,
@@ -210,6 +221,7 @@ def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
     file_ids = {name: tuple(sorted({*plan.groups[name], *_listed_groups(own, name)}))}
     records: Sequence[Records] = tuple(source.initial(context))
     stats = write_bases(own, plan.instants[name], records, file_ids, context.definitions, context.engine)
+    ensure_counted(own, name, stats, context.options.config)
     return _Staged(name, stats)
 
 
@@ -244,6 +256,15 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
     done = complete(handle.storage, handle.profile, plan.inflight, payload, handle.env, handle.config.timezone)
     announce(handle, plan.names)
     return done, staged
+
+
+def _give_up(plan: _Plan) -> None:
+    """Nothing; of a build that can never succeed nothing is left. The table is held."""
+    handle = load_handle(plan.context.handle.storage, plan.context.handle.env)
+    give_up_builds(handle, plan.names)
+    handle = withdraw(handle, plan.names)
+    known = load_index_definitions(handle.storage, handle.config)
+    store_index_definitions(handle, {name: one for name, one in known.items() if name not in plan.names})
 
 
 def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Instant) -> None:

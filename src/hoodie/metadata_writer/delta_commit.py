@@ -82,19 +82,6 @@ def write_delta_commit(  # noqa: PLR0917
     return finish(own, inflight, stats, UPSERT)
 
 
-def write_initial(  # noqa: PLR0917
-    own: TableHandle,
-    inflight: Instant,
-    records: Sequence[Records],
-    file_ids: Mapping[str, tuple[str, ...]],
-    definitions: Mapping[str, IndexDefinition],
-    engine: Engine,
-) -> Instant:
-    """The completed delta commit whose base files hold `records`. Groups that get none have no base file."""
-    stats = write_bases(own, inflight.requested, records, file_ids, definitions, engine)
-    return finish(own, inflight, stats, BULK_INSERT)
-
-
 def write_bases(  # noqa: PLR0917
     own: TableHandle,
     instant: InstantTime,
@@ -103,7 +90,9 @@ def write_bases(  # noqa: PLR0917
     definitions: Mapping[str, IndexDefinition],
     engine: Engine,
 ) -> tuple[WriteStat, ...]:
-    """Base files with the records, which nobody sees before a delta commit `instant` completes."""
+    """Base files with the records, which nobody sees before a delta commit `instant` completes. Groups that get none
+    have no base file.
+    """
     entries = gather(own, instant, records, file_ids, definitions, engine)
     groups = sorted(entries)
     names = [base_name(file_id, number, instant) for number, (_, file_id) in enumerate(groups)]

@@ -12,16 +12,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.metadata import FILES
+from hoodie.metadata import FILES, IndexDefinition
 from hoodie.metadata_writer.definitions import store_index_definitions
-from hoodie.metadata_writer.delta_commit import write_initial
+from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
 from hoodie.metadata_writer.group_files import empty_log
 from hoodie.metadata_writer.kept_definitions import definitions_for
+from hoodie.metadata_writer.key_count import ensure_counted
 from hoodie.metadata_writer.own_table import create_own, open_own
 from hoodie.metadata_writer.partition_state import announce
 from hoodie.metadata_writer.source import RecordSource, SourceContext
@@ -51,9 +52,11 @@ def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
     return handle.profile.layout_version != 1 or not timeline.pending()
 
 
-def initialise(context: SourceContext, partitions: Sequence[str]) -> TableHandle:
+def initialise(
+    context: SourceContext, partitions: Sequence[str], asked: Mapping[str, IndexDefinition] | None = None
+) -> TableHandle:
     """The handle of a table whose metadata table has these partitions, besides those it had. Existing ones among them
-    are not asked for; names that nobody can keep are left out.
+    are not asked for; names that nobody can keep are left out. `asked`: definitions of new indexes among them.
     """
     handle = context.handle
     if FILES not in handle.config.metadata_partitions:
@@ -61,7 +64,7 @@ def initialise(context: SourceContext, partitions: Sequence[str]) -> TableHandle
     else:
         own = open_own(handle)
         settle(own, timeline_of(own))
-    definitions = definitions_for(context, partitions)
+    definitions = {**definitions_for(context, partitions), **(asked or {})}
     if definitions != dict(context.definitions):
         handle = store_index_definitions(handle, definitions)
         context = replace(context, handle=handle, definitions=definitions)
@@ -85,7 +88,10 @@ def make_partition(own: TableHandle, context: SourceContext, source: RecordSourc
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
     own.storage.put(f"{source.partition}/{_PARTITION_METAFILE}", metafile)
     add_groups(own, source.partition, file_ids, instant)
-    write_initial(own, inflight, records, {source.partition: file_ids}, context.definitions, context.engine)
+    groups = {source.partition: file_ids}
+    stats = write_bases(own, instant, records, groups, context.definitions, context.engine)
+    ensure_counted(own, source.partition, stats, context.options.config)
+    finish(own, inflight, stats, BULK_INSERT)
 
 
 def add_groups(own: TableHandle, partition: str, file_ids: Sequence[str], instant: InstantTime) -> None:

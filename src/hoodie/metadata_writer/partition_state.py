@@ -56,11 +56,29 @@ def withdraw(handle: TableHandle, names: Collection[str]) -> TableHandle:
     return handle
 
 
-def _stored(handle: TableHandle, ready: Collection[str], building: Collection[str]) -> TableHandle:
-    wanted = {
+def without_partitions(handle: TableHandle, names: Collection[str]) -> TableHandle:
+    """The handle of the table as it would be without these partitions. Nothing is stored."""
+    config = handle.config
+    return replace(
+        handle,
+        config=config.with_changes(
+            _properties(
+                [name for name in config.metadata_partitions if name not in names],
+                [name for name in config.metadata_partitions_inflight if name not in names],
+            )
+        ),
+    )
+
+
+def _properties(ready: Iterable[str], building: Iterable[str]) -> dict[str, str]:
+    return {
         keys.METADATA_PARTITIONS: ",".join(sorted(ready)),
         keys.METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(building)),
     }
+
+
+def _stored(handle: TableHandle, ready: Collection[str], building: Collection[str]) -> TableHandle:
+    wanted = _properties(ready, building)
     raw = handle.config.raw
     if all(raw.get(key, "") == value for key, value in wanted.items()):
         return handle

@@ -11,27 +11,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+
+import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
-from hoodie.metadata.partitions import SECONDARY_PREFIX
+from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.records import REBUILD
+from hoodie.metadata_writer.asked_indexes import asked_indexes, dropped_by_name
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import write_delta_commit
+from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
 from hoodie.metadata_writer.kept_definitions import definitions_after
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
-from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
+from hoodie.metadata_writer.partition_state import kept_partitions, withdraw, without_partitions
 from hoodie.metadata_writer.record_index_source import RecordIndexSource
 from hoodie.metadata_writer.source import Records, SourceContext
-from hoodie.metadata_writer.sources import ordered, source_of, unwanted_partitions, wanted_partitions
+from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_partitions, wanted_partitions
 from hoodie.metadata_writer.undo import last_compaction, settle, take_back
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
@@ -107,33 +111,39 @@ def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime,
     return rebuild_partitions(handle, names, engine)
 
 
-def ensure_metadata(handle: TableHandle, config: Config, timeline: Timeline, engine: Engine) -> TableHandle:
+def ensure_metadata(
+    handle: TableHandle, config: Config, timeline: Timeline, engine: Engine, schema: pa.Schema | None = None
+) -> TableHandle:
     """The handle of a table that has the metadata table the options ask for.
 
     Unless they say no (`hoodie.metadata.enable=false`, which drops it) it is made where there is none. Its partitions
     are added and dropped as they say. One that cannot be opened is made anew, with a warning. `timeline` is the
-    table's, after failed writes were rolled back.
+    table's, after failed writes were rolled back; `schema` its data columns after the write, where they are known.
+
+    Raises:
+        Invalid, Unsupported: the table cannot have an index the options ask for. Nothing was changed, unless the rows
+            were counted for it.
     """
     options = MetadataOptions.of(config)
     had = kept_partitions(handle)
     recover_table_config(handle.storage)  # also where none is kept: who died may have been making one
     if not options.keeps(handle.config):
         return withdraw(handle, (FILES,)) if had else handle
-    context = _context(handle, timeline, engine, options)
+    context = _context(handle, timeline, engine, options, schema)
+    unwanted = set(unwanted_partitions(context))
+    wanted, asked = _wanted(context, unwanted)
     if had:
         try:
             own = _open_complete(handle)
             finish_compactions(own, timeline, settle(own, timeline_of(own)), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
-            handle = withdraw(handle, (FILES,))
-            return _initialised(with_handle(context, handle), {*wanted_partitions(context), *had})
-        unwanted = {name for name in unwanted_partitions(context) if name in had}
+            context = _without(context, {FILES}, unwanted)
+            return _initialised(context, {*wanted, *had} - (unwanted - wanted), asked)
         dropped = unwanted | _unkept(context, had)
-        if dropped:
-            handle = _forget(withdraw(handle, dropped), context.definitions, unwanted)
-            context = _context(handle, timeline, engine, options)
-    return _initialised(context, wanted_partitions(context))
+        if dropped or dropped_by_name(config, context.definitions):
+            context = _without(context, dropped, unwanted)
+    return _initialised(context, wanted, asked)
 
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
@@ -198,7 +208,17 @@ def _with_definitions(context: SourceContext, update: TableUpdate) -> SourceCont
     return context
 
 
-def _initialised(context: SourceContext, wanted: set[str] | tuple[str, ...]) -> TableHandle:
+def _wanted(context: SourceContext, unwanted: set[str]) -> tuple[set[str], dict[str, IndexDefinition]]:
+    """The partitions that options ask for once the unwanted ones are gone, and definitions of new ones among them."""
+    after = with_handle(context, without_partitions(context.handle, unwanted)) if unwanted else context
+    wanted = set(wanted_partitions(after))
+    asked = {} if context.options.config.flag(ASYNC) else asked_indexes(after, wanted)
+    return wanted | asked.keys(), asked
+
+
+def _initialised(
+    context: SourceContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
+) -> TableHandle:
     handle = context.handle
     had = kept_partitions(handle)
     missing = [name for name in ordered(wanted) if name not in had]
@@ -207,19 +227,30 @@ def _initialised(context: SourceContext, wanted: set[str] | tuple[str, ...]) -> 
     if not may_initialise(handle, context.timeline):
         log.info("the metadata table of %s is not made now: an instant is pending", handle.config.name)
         return handle
-    return initialise(context, missing)
+    return initialise(context, missing, asked)
 
 
-def _forget(handle: TableHandle, known: Mapping[str, IndexDefinition], dropped: set[str]) -> TableHandle:
-    """The handle of a table without the definitions of secondary indexes that were dropped: Hudi makes every index anew
-    that it finds a definition of.
+def _without(context: SourceContext, dropped: set[str], unwanted: set[str]) -> SourceContext:
+    """The context after partitions were dropped. Definitions go along where options name them, and those of indexes
+    with names that nobody wants: Hudi makes every such index anew that it finds a definition of.
     """
-    left = {name: one for name, one in known.items() if name not in dropped or not name.startswith(SECONDARY_PREFIX)}
-    return store_index_definitions(handle, left) if len(left) < len(known) else handle
+    config, known = context.options.config, context.definitions
+    named = dropped_by_name(config, {*known, *unwanted})
+    if named:
+        give_up_builds(context.handle, named)
+    handle = withdraw(context.handle, dropped)
+    forgotten = named | {one for one in unwanted if one.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))}
+    left = {name: one for name, one in known.items() if name not in forgotten}
+    if len(left) < len(known):
+        handle = store_index_definitions(handle, left)
+    return with_handle(replace(context, definitions=left), handle)
 
 
-def _context(handle: TableHandle, timeline: Timeline, engine: Engine, options: MetadataOptions) -> SourceContext:
-    return SourceContext(handle, timeline, engine, options, load_index_definitions(handle.storage, handle.config))
+def _context(
+    handle: TableHandle, timeline: Timeline, engine: Engine, options: MetadataOptions, schema: pa.Schema | None = None
+) -> SourceContext:
+    definitions = load_index_definitions(handle.storage, handle.config)
+    return SourceContext(handle, timeline, engine, options, definitions, schema)
 
 
 def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[str, IndexDefinition]:

@@ -3,9 +3,11 @@
 1. A partition's source is chosen by its name; indexes of their own names also need their definition.
 2. A partition is made when an option asks for it, and dropped when an option, set by the caller, says no. An option
    that nobody gave drops nothing.
-3. Without a word a table of version 8 and later has column statistics, and with partitions those of partitions, as
+3. Indexes with names are asked for and dropped by options as `asked_indexes` says. With `hoodie.metadata.index.async` a
+   write makes none of all these but `files`: that is left to `build_index`, beside writers.
+4. Without a word a table of version 8 and later has column statistics, and with partitions those of partitions, as
    Hudi 1.x makes them; one of version 6 has files alone, as Hudi 0.15 does.
-4. Statistics of partitions need those of columns, secondary indexes need the record index: they go together.
+5. Statistics of partitions need those of columns, secondary indexes need the record index: they go together.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
+from hoodie.metadata_writer.asked_indexes import dropped_by_name
 from hoodie.metadata_writer.bloom_filters_source import BloomFiltersSource
 from hoodie.metadata_writer.column_stats_source import ColumnStatsSource
 from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource, bloom_options
@@ -23,6 +26,7 @@ from hoodie.metadata_writer.files_source import FilesSource
 from hoodie.metadata_writer.index_functions import parse_function
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import COLUMN_LIST, indexed_columns
+from hoodie.metadata_writer.partition_state import kept_partitions
 from hoodie.metadata_writer.partition_stats_source import PartitionStatsSource
 from hoodie.metadata_writer.record_index_source import (
     GLOBAL_ENABLE,
@@ -37,6 +41,7 @@ from hoodie.metadata_writer.table_columns import columns_before
 COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
 BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
+ASYNC = "hoodie.metadata.index.async"
 
 
 def source_of(partition: str, context: SourceContext) -> RecordSource | None:
@@ -56,12 +61,15 @@ def source_of(partition: str, context: SourceContext) -> RecordSource | None:
 
 
 def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
-    """The partitions that the options ask for, `files` first. Indexes with a name are made by building them.
+    """The partitions that a write with these options makes where they are not there, `files` first. Those of indexes
+    with names are said by `asked_indexes`.
 
     Raises:
         Invalid, Unsupported: an index that is asked for cannot be kept for this table.
     """
     config, handle = context.options.config, context.handle
+    if config.flag(ASYNC):
+        return (FILES,)
     is_new = handle.profile.dialect == "1.x"
     wanted = [FILES]
     if config.flag(COLUMN_STATS_ENABLE) if config.is_set(COLUMN_STATS_ENABLE) else is_new:
@@ -71,14 +79,16 @@ def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
     if config.flag(BLOOM_ENABLE):
         wanted.append(BLOOM_FILTERS)
     if config.flag(GLOBAL_ENABLE) or config.flag(PARTITIONED_ENABLE):
-        ensure_record_index(handle, partitioned=is_partitioned(context))
         wanted.append(RECORD_INDEX)
-    return tuple(wanted)
+    dropped = dropped_by_name(config, wanted)
+    if RECORD_INDEX in wanted and RECORD_INDEX not in dropped:
+        ensure_record_index(handle, partitioned=is_partitioned(context))
+    return tuple(name for name in wanted if name not in dropped)
 
 
 def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
-    """The partitions that options set by the caller say no to, and those of whose columns they name others: such an
-    index is made anew.
+    """The partitions there are that options set by the caller say no to, or to drop, and those of whose columns they
+    name others: such an index is made anew.
     """
     config, handle = context.options.config, context.handle
     record_index = PARTITIONED_ENABLE if is_partitioned(context) else GLOBAL_ENABLE
@@ -88,14 +98,15 @@ def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
         BLOOM_FILTERS: BLOOM_ENABLE,
         RECORD_INDEX: record_index,
     }
+    kept = kept_partitions(handle)
     found = {name for name, key in switches.items() if config.is_set(key) and not config.flag(key)}
-    if _has_other_columns(context):
+    if not config.flag(ASYNC) and _has_other_columns(context):
         found.add(COLUMN_STATS)
     if COLUMN_STATS in found:
         found.add(PARTITION_STATS)
     if RECORD_INDEX in found:
-        found |= {name for name in handle.config.metadata_partitions if name.startswith(SECONDARY_PREFIX)}
-    return tuple(sorted(found))
+        found |= {name for name in kept if name.startswith(SECONDARY_PREFIX)}
+    return tuple(sorted((found & set(kept)) | dropped_by_name(config, kept)))
 
 
 def ordered(partitions: Iterable[str]) -> tuple[str, ...]:

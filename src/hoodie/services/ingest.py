@@ -101,7 +101,7 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     timeline = drop_dead_resizes(handle, _LOCAL, timeline, config)
     if handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
-    handle = ensure_metadata(handle, config, timeline, request.engine)
+    handle = ensure_metadata(handle, config, timeline, request.engine, change.table_schema)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
     with holding_heartbeat(handle, instant, config) as beat:

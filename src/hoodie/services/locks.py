@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final
 
-from hoodie.errors import Conflict
 from hoodie.handle import TableHandle
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
+from hoodie.storage.waiting import exclusive_within
 from hoodie.timeline import recover_table_config
-
-_POLL_SECONDS: Final = 0.05
-_LONGEST_POLL_SECONDS: Final = 2.0
 
 
 def executor_lock(storage: Storage, requested: InstantTime) -> AbstractContextManager[None]:
@@ -37,21 +33,6 @@ def writer_exclusion(handle: TableHandle, what: str, wait_ms: int) -> Iterator[N
     Raises:
         Conflict: it is still held.
     """
-    env = handle.env
-    deadline = env.monotonic() + wait_ms / 1000
-    pause = _POLL_SECONDS
-    while True:
-        lock = handle.storage.exclusive(what)
-        try:
-            lock.__enter__()
-            break
-        except Conflict:
-            if env.monotonic() >= deadline:
-                raise
-        env.sleep(pause)
-        pause = min(pause * 2, _LONGEST_POLL_SECONDS)
-    try:
+    with exclusive_within(handle.storage, handle.env, what, wait_ms):
         recover_table_config(handle.storage)
         yield
-    finally:
-        lock.__exit__(None, None, None)

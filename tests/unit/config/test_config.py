@@ -124,7 +124,6 @@ def test_two_spellings_with_different_values_contradict() -> None:
     ("key", "value"),
     [
         ("hoodie.datasource.hive_sync.enable", "true"),
-        ("hoodie.metadata.index.async", True),
         ("hoodie.index.type", "INMEMORY"),
         ("hoodie.clustering.inline", "true"),
         ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),

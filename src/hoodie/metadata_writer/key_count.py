@@ -1,0 +1,50 @@
+"""Counts a record index that was made just now against the rows it was made from, where the options ask for that.
+
+1. Rows of equal keys leave one entry, and so a difference: an index of such a table finds one of them.
+2. It is done before the index is announced: one that does not count right is never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.errors import Invalid
+from hoodie.handle import TableHandle
+from hoodie.hfile import open_hfile
+from hoodie.metadata import RECORD_INDEX
+from hoodie.metadata.store import READING_THREADS
+from hoodie.spec import WriteStat
+from hoodie.storage import Storage
+
+VALIDATE: Final = "hoodie.metadata.record.index.enable.validation.on.initialization"
+
+
+def ensure_counted(own: TableHandle, partition: str, stats: Sequence[WriteStat], config: Config) -> None:
+    """Nothing, when the base files of a record index hold as many keys as rows went into them. `stats` are theirs;
+    `own` is the metadata table. Other partitions are not looked at.
+
+    Raises:
+        Invalid: they hold fewer.
+    """
+    if partition != RECORD_INDEX or not config.flag(VALIDATE):
+        return
+    engine = LocalEngine(READING_THREADS)
+    keys = sum(engine.run(_entry_count, [(own.storage, stat) for stat in stats], "count keys"))
+    rows = sum(stat.num_writes for stat in stats)
+    if keys != rows:
+        raise Invalid(
+            f"The record index would have {keys} keys for {rows} rows: some rows have the same key",
+            remedy=f"Remove the rows that are there twice, or set {VALIDATE}=false",
+            keys=keys,
+            rows=rows,
+        )
+
+
+def _entry_count(_: TaskId, task: tuple[Storage, WriteStat]) -> int:
+    storage, stat = task
+    path = stat.path or ""
+    return open_hfile(partial(storage.read_range, path), stat.file_size_bytes, path).entry_count
