@@ -4,6 +4,8 @@ goes on with it. Log compactions of ours are read and compacted by Hudi.
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,14 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.handle import load_handle, timeline_of
+from hoodie.logs import read_block_rows, read_blocks
 from hoodie.services.compaction.admin import validate_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.spec import Instant
 from hoodie.storage import open_storage
+from hoodie.timeline import load_commit_metadata
 
 WRITERS = [(6, "hudi_015"), (6, "hudi_12"), (8, "hudi_12"), (9, "hudi_12")]
 EVENT_TIME_PAYLOAD = {WRITE + "payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
@@ -60,11 +64,12 @@ def _for_peer(options: dict[str, str], peer: Peer) -> dict[str, str]:
     return options | {"hoodie.write.auto.upgrade": "false"}
 
 
-def _call(peer: Peer, table: Path, version: int, op: str) -> Any:
+def _call(peer: Peer, table: Path, version: int, op: str, more: dict[str, str] | None = None) -> Any:
     """Hudi's own procedure, kept from building a metadata table and from upgrading."""
     given = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.metadata.enable": "false"}
     if not peer.name.endswith("0.15.0"):
         given |= {"hoodie.write.auto.upgrade": "false", "hoodie.write.table.version": str(version)}
+    given |= more or {}
     options = ",".join(f"{key}={value}" for key, value in given.items())
     statement = f"CALL run_compaction(op => '{op}', table => '{{t}}', options => '{options}')"
     return peer.ask("sql", path=str(table), statement=statement)
@@ -234,3 +239,51 @@ def test_all_types_survive_our_compaction(version: int, readers: Readers, tmp_pa
     after = readers.ensure_agree(table, version, ("rs_zoneless_timestamps", "015_zoneless_timestamps"))
     ensure_same_rows(without_meta(after), without_meta(before), called=("compacted", "before"))
     assert pa.types.is_string(after.schema.field("_hoodie_commit_time").type)
+
+
+def _changes(rows: pa.Table) -> list[str]:
+    """Operation, and id and turn of the row before and after, of each change."""
+    found = []
+    for one in rows.to_pylist():
+        images = [json.loads(one[side] or "null") for side in ("before", "after")]
+        found.append(repr((one["op"], *(image and (image["id"], image["ts"]) for image in images))))
+    return sorted(found)
+
+
+def _logged(table: Path) -> list[tuple[str, str, Any]]:
+    """Operation, key and new value of every change in the change files of the newest commit."""
+    handle = _handle(table)
+    newest = timeline_of(handle).completed_writes()[-1]
+    found = []
+    for _, stat in load_commit_metadata(handle.storage, handle.profile, newest).write_stats():
+        for path, size in (stat.cdc_stats or {}).items():
+            for block in read_blocks(handle.storage, path, size):
+                for one in read_block_rows(handle.storage, block).to_pylist():
+                    after = one["after"] or {}
+                    found.append((one["op"], (after or one["before"])["id"], after.get("ts")))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("version", "writer"), [one for one in WRITERS if one != (6, "hudi_12")], ids=str)
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_our_compaction_logs_the_changes_that_hudis_logs(
+    index: str, version: int, writer: str, readers: Readers, tmp_path: Path
+) -> None:
+    peer: Peer = getattr(readers, writer)
+    table, twin = tmp_path / "table", tmp_path / "twin"
+    chosen = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}
+    options = {**_options(version), **chosen, "hoodie.table.cdc.enabled": "true"}
+    write_rows(table, "insert", slim_rows(range(12)), options)
+    continue_table(table, "upsert", slim_rows(range(0, 16, 2), 1), {**NO_SERVICES, **chosen})
+    continue_table(table, "delete", slim_rows([4, 5], 1), {**NO_SERVICES, **chosen})
+    before = _changes(peer.read(table, "cdc"))
+    handle = _handle(table)
+    with handle.storage.exclusive("plan"):
+        assert schedule_compaction(handle, resolve({**OURS, **chosen}), ENGINE, when_due=False) is not None
+    shutil.copytree(table, twin)
+    _call(peer, twin, version, "execute", chosen)
+    assert run_compaction(_handle(table), resolve({**OURS, **chosen}), ENGINE) is not None
+    assert _logged(table) == _logged(twin)
+    for one in (table, twin):
+        assert _changes(peer.read(one, "cdc")) == before
+        assert _changes(read_rows(one, query="cdc", begin="0")) == before

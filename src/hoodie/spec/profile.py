@@ -37,8 +37,7 @@ class Capabilities:
     `index_version`: what new indexes are: in V2 statistics name their types, and secondary indexes are spread by value.
     `late_log_headers`: readers know the header keys of log blocks past the first seven (record positions of a base
     file, partial rows), and deletes with values of several ordering fields.
-    `compactions_log_changes`: which compactions of a table that logs changes have change files: those of bucket indexes
-    where there was a base file, or all.
+    `compactions_log_changes`: compactions of a table that logs changes write change files.
     """
 
     clustering_action: bool
@@ -51,7 +50,7 @@ class Capabilities:
     clean_inflight_repeats_plan: bool
     index_version: Literal["V1", "V2"]
     late_log_headers: bool
-    compactions_log_changes: Literal["of buckets", "always"]
+    compactions_log_changes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ V6 = FormatProfile(
         clean_inflight_repeats_plan=True,
         index_version="V1",
         late_log_headers=False,
-        compactions_log_changes="of buckets",
+        compactions_log_changes=False,
     ),
 )
 
@@ -117,7 +116,7 @@ _SINCE_8 = Capabilities(
     clean_inflight_repeats_plan=False,
     index_version="V1",
     late_log_headers=True,
-    compactions_log_changes="always",
+    compactions_log_changes=True,
 )
 
 

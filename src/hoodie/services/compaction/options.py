@@ -8,7 +8,6 @@ from typing import Final, Literal, cast
 
 from hoodie.config import Config
 from hoodie.errors import Invalid
-from hoodie.index import IndexKind, parse_index_kind
 from hoodie.read import ReadOptions, parse_read_options
 from hoodie.records import BaseFileOptions
 from hoodie.spec import TableConfig
@@ -55,8 +54,7 @@ class CompactOptions:
 
     Behaviour: when one is due (`trigger`, `max_delta_commits`, `max_delta_seconds`), which file groups it takes
     (`strategies`, one after the other, within `limits`), how base files are written, from how many blocks on a log is
-    compacted (`least_blocks`). `max_file_bytes` stands for the base file that a group without one will get. With
-    `is_bucketed` writers find keys by their buckets.
+    compacted (`least_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
 
     Performance: `read` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
     compacted in the driver; `wait_ms` is how long to wait for a writer before completing.
@@ -73,7 +71,6 @@ class CompactOptions:
     read: ReadOptions
     local_job_bytes: int
     wait_ms: int
-    is_bucketed: bool
 
     def for_tasks(self, parallelism: int) -> ReadOptions:
         """What merging needs in one of so many tasks at the same time."""
@@ -108,7 +105,6 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
         read=replace(parse_read_options(config), merge_memory_bytes=_memory_bytes(config)),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
         wait_ms=config.integer("hoodie.write.lock.wait_time_ms"),
-        is_bucketed=parse_index_kind(config.text("hoodie.index.type")) is IndexKind.BUCKET,
     )
 
 

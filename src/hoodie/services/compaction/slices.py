@@ -110,17 +110,14 @@ def slice_target(
         ids=facts.ids,
         batch_rows=read.batch_rows,
         attempt=pending.attempt,
-        changes=_change_logging(handle, options),
-        logs_new_groups=handle.profile.capabilities.compactions_log_changes == "always",
+        changes=_change_logging(handle),
     )
 
 
-def _change_logging(handle: TableHandle, options: CompactOptions) -> ChangeLogging | None:
+def _change_logging(handle: TableHandle) -> ChangeLogging | None:
     """How compactions of the table log changes; None when they do not."""
-    of_buckets = handle.profile.capabilities.compactions_log_changes == "of buckets"
-    if not handle.config.populate_meta_fields or (of_buckets and not options.is_bucketed):
-        return None
-    return change_logging_of(handle)
+    logs = handle.profile.capabilities.compactions_log_changes and handle.config.populate_meta_fields
+    return change_logging_of(handle) if logs else None
 
 
 def extra_metadata(handle: TableHandle, timeline: Timeline, facts: ReadFacts) -> dict[str, str]:

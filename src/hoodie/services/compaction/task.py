@@ -47,7 +47,7 @@ _FEW_DELETES: Final = 8
 class CompactTarget(FileTarget):
     """What all tasks of a compaction share. `schema` has the stored data columns; `attempt` is where the attempt
     numbers of this run begin: two runs of one plan never give a file the same name. `changes`: how merged changes are
-    logged, and whether they are in slices without a base file (`logs_new_groups`).
+    logged, where they are.
     """
 
     schema: pa.Schema
@@ -57,7 +57,6 @@ class CompactTarget(FileTarget):
     batch_rows: int
     attempt: int
     changes: ChangeLogging | None = None
-    logs_new_groups: bool = False
 
     def token(self, task_id: TaskId) -> str:
         """The write token of files of this task."""
@@ -155,7 +154,7 @@ def _keeps_most_keys(merge: OpenSlice, footer: BaseFooter | None) -> bool:
 
 
 def _change_log(target: CompactTarget, part: SliceRead, token: str) -> ChangeLog | None:
-    if target.changes is None or (part.base is None and not target.logs_new_groups):
+    if target.changes is None:
         return None
     name = LogFileName(part.file_id, target.instant, 1, token, SUFFIX)
     return ChangeLog(target.storage, target.changes, target.table_name, target.schema, part.partition, name)
