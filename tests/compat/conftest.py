@@ -22,6 +22,7 @@ COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat
 EVERY = int(os.environ.get("HOODIE_COMPAT_EVERY", "6"))
 """Of the cases of a test in `THINNED` one in so many runs; 1 is all of them (`make compat-all`)."""
 THINNED = {
+    "test_bootstrapped_in_turns.py",
     "test_bucket_index.py",
     "test_change_data_in_turns.py",
     "test_clean_archive.py",

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid, Unsupported
+from hoodie.handle import load_handle
 from hoodie.logs import HeaderKey, read_block_rows, read_blocks
+from hoodie.services.compaction.compact import run_compaction
 from hoodie.spec.change_schema import change_schema, parse_logging_mode
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
@@ -83,8 +87,6 @@ def test_rows_that_move_to_another_partition_are_a_delete_there_and_an_insert_he
 def test_a_write_that_died_leaves_no_change_file(version: int) -> None:
     lake = Lake(version, {ON: "true"})
     lake.upsert(row("a", "1"), row("b", "1"))
-    from hoodie.config import resolve  # noqa: PLC0415
-    from hoodie.engine import LocalEngine  # noqa: PLC0415
     from hoodie.services import Request, write_table  # noqa: PLC0415
     from hoodie.table import as_source  # noqa: PLC0415
 
@@ -143,6 +145,30 @@ def test_a_compaction_logs_what_it_merges_and_queries_see_no_change_twice(
     lake.table.compact()
     assert changes_of(lake, begin) == sorted([*before, ("u", "2", "3")], key=repr)
     lake.ensure_sound()
+
+
+def test_a_compaction_that_died_leaves_no_change_file_to_the_next(version: int) -> None:
+    lake = logged_lake(version, **{ON: "true"})
+    lake.upsert(row("a", "1"), row("b", "1"))
+    lake.upsert(row("a", "2", 2))
+    lake.table.schedule_compaction()
+    world = lake.files()
+    counted = CountingStorage(lake.storage)
+    run_compaction(load_handle(counted, Awake()), resolve({}), LocalEngine(1))
+    closed = [call.n for call in counted.calls if call.op == "close" and call.path.endswith(".cdc")]
+    assert len(closed) == (version > 6)
+    for n in closed:
+        again = logged_lake(version, **{ON: "true"})
+        for path, data in world.items():
+            again.storage.put(path, data)
+        dying = load_handle(CountingStorage(again.storage, crash_at=n + 1), Awake())
+        with pytest.raises(Crash):
+            run_compaction(dying, resolve({}), LocalEngine(1))
+        assert len(change_files(again)) == 1
+        again.table.compact()
+        assert logged_by(again) == [("u", "a")]
+        assert len(change_files(again)) == 1
+        again.ensure_sound()
 
 
 def test_no_such_mode_and_no_meta_columns_are_refused() -> None:
