@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +16,13 @@ from bootstrap_world import bootstrapped
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata import open_metadata_table
-from hoodie.read.bootstrap import is_skeleton
+from hoodie.read.bootstrap import is_skeleton, iter_stitched
 from hoodie.records import read_footer
 from hoodie.services.compaction.executor import load_plan
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, TableConfig, encode_table_config, keys
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 from hoodie.view import FileSlice
+from hoodie.write.skeletons import load_skeleton_sources
 
 FIRST = METADATA_BOOTSTRAP_INSTANT
 NO_METADATA = {"hoodie.metadata.enable": "false"}
@@ -150,6 +153,34 @@ def test_a_source_that_is_gone_ends_the_write_and_nothing_is_lost() -> None:
     for path, data in kept.items():
         source.put(path, data)
     assert lake.values() == AS_IT_WAS
+    lake.ensure_sound()
+
+
+def test_how_a_skeleton_is_read_travels_to_workers() -> None:
+    lake = lake_of(9)
+    (part, _) = skeletons(lake)
+    handle = open_handle(lake.uri, {})
+    assert part.base is not None
+    source = load_skeleton_sources(handle, [part])[part.group_id]
+    read = pickle.loads(pickle.dumps(partial(iter_stitched, handle.storage, part.base.path, source)))
+    rows = pa.Table.from_batches(read(pa.schema({"part": pa.string(), "id": pa.string()})))
+    assert rows.to_pylist() == [{"part": "p", "id": f"a{number}"} for number in range(6)]
+
+
+def test_cleaning_takes_skeletons_and_leaves_their_sources(version: int) -> None:
+    lake = Lake(version, NO_METADATA)
+    lake.write("bulk_insert", START)
+    source = bootstrapped(lake)
+    (old, left) = (part.base.path for part in skeletons(lake) if part.base is not None)
+    kept = [info.path for info in source.list("")]
+    lake.upsert(row("a1", "2", 9))
+    lake.upsert(row("a1", "3", 10))
+    options = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    assert lake.table.clean(**options) is not None
+    assert old not in lake.files()
+    assert left in lake.files()
+    assert [info.path for info in source.list("")] == kept
+    assert lake.values() == {**AS_IT_WAS, "a1": "3"}
     lake.ensure_sound()
 
 
