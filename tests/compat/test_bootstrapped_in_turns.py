@@ -135,3 +135,32 @@ def test_hudi_carries_out_our_plan_of_compacting_skeletons(
     assert [one for one in Table.open(str(table)).timeline().pending() if "compaction" in one.action] == []
     _ensure(hudi, table, model)
     assert _skeletons(table) == set()
+
+
+@pytest.mark.parametrize(("version", "peer"), WRITERS)
+def test_hudi_skips_no_rows_of_skeletons_by_our_statistics(
+    version: int, peer: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    hudi: Peer = request.getfixturevalue(peer)
+    table, source, rows = tmp_path / "table", tmp_path / "source", slim_rows(range(36))
+    model = Model(rows.schema)
+    _source(source, rows)
+    model.upsert(rows)
+    hudi.write(table, "bootstrap", rows.slice(0, 0), _options(version, "COPY_ON_WRITE", source), mode="overwrite")
+    ours = slim_rows([0, 1, 100], turn=1)
+    indexed = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
+    continue_table(table, "upsert", ours, {**NO_SERVICES, **indexed})
+    model.upsert(ours)
+    assert _skeletons(table)
+    skipping = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+    for condition in ("ts >= 1000", "ts between 20 and 25", "ts = 35", "amount < 1", "name is null", "region = 'east'"):
+        found = hudi.read(table, where=condition, options=skipping)
+        everything = hudi.read(table, where=condition)
+        ensure_same_rows(without_meta(found), without_meta(everything), called=(f"{condition} skipping", "all files"))
+        ensure_same_rows(without_meta(found), without_meta(read_rows(table, filter=condition)), called=(peer, "ours"))
+    theirs = slim_rows([35, 101], turn=2)
+    hudi.write(table, "upsert", theirs, {**NO_SERVICES, **indexed})
+    model.upsert(theirs)
+    for query in ({}, {"options": skipping}):
+        ensure_same_rows(without_meta(hudi.read(table, **query)), model.rows, called=(peer, "model"))
+    ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("ours", "model"))
