@@ -67,6 +67,7 @@ class Worlds:
             service.before(path, self.killer)
         done = self.copy(path)
         changes = self.killer.changes(service.run, done)
+        assert changes, f"{service.name} has nothing to do on {kind}"
         world = world_of(service, path, done)
         shutil.rmtree(done)
         return world, len(changes)

@@ -195,6 +195,13 @@ def compacted(path: str, _: Killer) -> None:
         compact(path)
 
 
+def compacted_twice(path: str, killer: Killer) -> None:
+    """What lets a cleaner clean: the state before the newest commit stays, so what is older has to be there."""
+    compacted(path, killer)
+    upsert(path)
+    compacted(path, killer)
+
+
 def compacted_and_cleaned(path: str, killer: Killer) -> None:
     """What lets an archiver archive: the metadata table was compacted."""
     compacted(path, killer)
@@ -248,7 +255,7 @@ SERVICES: Final = [
     Service("compaction plan", plan_compaction, MOR),
     Service("compaction", compact, MOR, dead="left", work=_BASE_FILE),
     Service("log compaction", compact_logs, MOR[1:], commits=5, dead="left", work=_LOG_FILE),
-    Service("clean", clean, ALL, commits=5, before=compacted, dead="left", work=_DATA_GOES),
+    Service("clean", clean, ALL, commits=5, before=compacted_twice, dead="left", work=_DATA_GOES),
     Service("archive", archive, ALL, commits=7, before=compacted_and_cleaned, dead="left"),
     Service("rollback of a commit", roll_back_newest, ALL),
     Service("rollback of a killed write", heal_writes, ALL, before=write_killed),
