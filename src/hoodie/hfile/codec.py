@@ -21,9 +21,8 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.spec.gunzip import gunzip, gunzip_pieces
+from hoodie.spec.gunzip import GZIP_WINDOW, gunzip, gunzip_pieces
 
-_GZIP_WINDOW: Final = 31  # zlib's way to ask for the gzip container
 _PIECE_BYTES: Final = 32 * 1024
 
 
@@ -90,7 +89,7 @@ def compress(codec: Codec, content: bytes | memoryview, level: int) -> bytes:
     """
     match codec:
         case Codec.GZ:
-            deflater = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
+            deflater = zlib.compressobj(level, zlib.DEFLATED, GZIP_WINDOW)
             return deflater.compress(content) + deflater.flush()
         case Codec.NONE:
             return bytes(content)

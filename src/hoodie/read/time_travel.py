@@ -9,21 +9,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.errors import Invalid
 from hoodie.spec import (
     CLEAN,
     COMPLETED_WRITE_ACTIONS,
-    REPLACE_COMMIT,
     Instant,
     InstantTime,
+    State,
     parse_clean_plan,
     parse_earliest_retained,
-    parse_requested_replace,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, load_requested
+from hoodie.timeline import Timeline, instant_path, is_clustering, load_requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,10 @@ def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime 
 
 def incomplete_writes(storage: Storage, timeline: Timeline) -> tuple[Instant, ...]:
     """Pending writes that may add, change or remove rows: not compactions and clusterings."""
-    return tuple(
-        instant
-        for instant in timeline.pending()
-        if instant.action in COMPLETED_WRITE_ACTIONS and not _is_clustering(storage, timeline, instant)
-    )
+    pending = tuple(instant for instant in timeline.pending() if instant.action in COMPLETED_WRITE_ACTIONS)
+    if timeline.profile.capabilities.clustering_action:  # clusterings have an action of their own
+        return pending
+    return tuple(instant for instant in pending if not is_clustering(storage, timeline.profile, instant))
 
 
 def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> InstantTime | None:
@@ -98,13 +96,5 @@ def _earliest_planned(storage: Storage, timeline: Timeline, clean: Instant) -> I
     data = load_requested(storage, timeline.profile, clean)
     if not data:  # it died while it wrote its plan, and has deleted nothing
         return None
-    plan = parse_clean_plan(data, instant_path(timeline.profile, clean))
+    plan = parse_clean_plan(data, instant_path(timeline.profile, replace(clean, state=State.REQUESTED)))
     return None if plan.earliest is None else plan.earliest.requested
-
-
-def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a pending replacecommit is a clustering, which has the same name in version 6."""
-    if instant.action != REPLACE_COMMIT or timeline.profile.capabilities.clustering_action:
-        return False
-    data = load_requested(storage, timeline.profile, instant)
-    return bool(data) and parse_requested_replace(data, instant_path(timeline.profile, instant)).is_clustering

@@ -61,20 +61,17 @@ def parse_struct(data: bytes, last: int = 0) -> Struct:
     Raises:
         NoThrift: it is none, or cut short.
     """
-    try:
-        return _struct(data, 0, 0, last)[0]
-    except (IndexError, struct.error) as error:
-        raise NoThrift("cut short") from error
+    return parse_struct_at(data, 0, last)[0]
 
 
-def parse_struct_at(data: bytes | memoryview, at: int) -> tuple[Struct, int]:
-    """The struct that begins at a place of `data`, and where it ends.
+def parse_struct_at(data: bytes | memoryview, at: int, last: int = 0) -> tuple[Struct, int]:
+    """The struct that begins at a place of `data`, and where it ends, or where the field `last` does.
 
     Raises:
         NoThrift: it is none, or cut short.
     """
     try:
-        return _struct(data, at, 0)
+        return _struct(data, at, 0, last)
     except (IndexError, struct.error) as error:
         raise NoThrift("cut short") from error
 

@@ -25,11 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.spark.unscaled import Longs, decimals, digits_of
+from hoodie.spark.unscaled import LONG_DIGITS, Longs, decimals, digits_of
 
 Mask = npt.NDArray[np.bool_]
 
-LONG_DIGITS: Final = 18
 MOST_DIGITS: Final = 38
 _MOST_LONG: Final = (1 << 63) - 1
 _BYTES: Final = 256

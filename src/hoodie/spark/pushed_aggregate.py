@@ -14,7 +14,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.spark.partial_aggregate import (
-    LONG_DIGITS,
     Aggregation,
     Arithmetic,
     Column,
@@ -25,6 +24,7 @@ from hoodie.spark.partial_aggregate import (
     aggregated_schema,
     decimal_type,
 )
+from hoodie.spark.unscaled import LONG_DIGITS
 
 _DIGITS_OF_DOUBLE: Final = 15
 _DIGITS_OF_MEAN: Final = 4

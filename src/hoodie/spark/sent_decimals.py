@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 
+from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker_scan import is_short, loaded_class
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def with_unscaled(frame: DataFrame) -> DataFrame:
     unscaled, columns = (JavaClass(name, jvm._gateway_client) for name in (_UNSCALED, _COLUMNS))
     sent: list[Any] = []
     for name, as_long in zip(frame.columns, short, strict=True):
-        column: Any = frame[f"`{name.replace('`', '``')}`"]
+        column: Any = frame[quoted(name)]
         if as_long:
             column = Column(columns.column(unscaled(columns.expression(column._jc)))).alias(name)
         sent.append(column)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Longs = npt.NDArray[np.int64]
+
+LONG_DIGITS: Final = 18
+"""A decimal with more digits does not fit."""
 
 
 def digits_of(column: pa.Array) -> Longs:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from isal import isal_zlib
 
-_GZIP_WINDOW = 31
+GZIP_WINDOW = 31
 """zlib's way to ask for the gzip container."""
 
 
@@ -28,7 +28,7 @@ def gunzip_pieces(pieces: Iterable[bytes | memoryview], size_bytes: int) -> Iter
     Raises:
         ValueError: as `gunzip`; what is wrong with the rest is not found before it is asked for.
     """
-    inflater = isal_zlib.decompressobj(_GZIP_WINDOW)
+    inflater = isal_zlib.decompressobj(GZIP_WINDOW)
     left = size_bytes
     for data in pieces:
         try:

@@ -7,6 +7,7 @@ from hoodie.timeline.config_store import is_table, load_table_config, recover_ta
 from hoodie.timeline.history import has_history, load_archived_commits, load_archived_metadata, load_history
 from hoodie.timeline.load import (
     instant_path,
+    is_clustering,
     list_instants,
     list_state_files,
     load_commit_metadata,
@@ -36,6 +37,7 @@ __all__ = [
     "furthest",
     "has_history",
     "instant_path",
+    "is_clustering",
     "is_table",
     "list_archives",
     "list_instants",

@@ -11,7 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hoodie.errors import Missing
-from hoodie.spec import CommitMetadata, FormatProfile, Instant, State, TimeZone, format_instant_millis, parse_commit
+from hoodie.spec import (
+    CLUSTERING,
+    REPLACE_COMMIT,
+    CommitMetadata,
+    FormatProfile,
+    Instant,
+    State,
+    TimeZone,
+    format_instant_millis,
+    parse_commit,
+    parse_requested_replace,
+)
 from hoodie.storage import FileInfo, Storage
 from hoodie.timeline.timeline import Timeline, furthest
 
@@ -55,6 +66,18 @@ def load_requested(storage: Storage, profile: FormatProfile, instant: Instant) -
         return load_instant(storage, profile, replace(instant, state=State.REQUESTED, completed=None))
     except Missing:
         return b""
+
+
+def is_clustering(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
+    """Whether an instant is a clustering. Version 6 calls a pending one replacecommit: of such the request is read.
+
+    Raises:
+        Corrupt: the request is damaged.
+    """
+    if instant.is_completed or instant.action != REPLACE_COMMIT:
+        return instant.action == CLUSTERING
+    path = instant_path(profile, replace(instant, state=State.REQUESTED))
+    return parse_requested_replace(load_requested(storage, profile, instant), path).is_clustering
 
 
 def load_commit_metadata(storage: Storage, profile: FormatProfile, instant: Instant) -> CommitMetadata:

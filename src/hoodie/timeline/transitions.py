@@ -19,12 +19,10 @@ from dataclasses import replace
 from hoodie.env import Env
 from hoodie.errors import Conflict, Fenced, Missing
 from hoodie.spec import (
-    CLUSTERING,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
     INIT_INSTANT,
     LOG_COMPACTION,
-    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
@@ -33,12 +31,12 @@ from hoodie.spec import (
     InstantTime,
     State,
     TimeZone,
-    parse_requested_replace,
     parse_rollback_plan,
 )
 from hoodie.storage import Storage
 from hoodie.timeline.clock import new_instant_time
-from hoodie.timeline.load import instant_path, list_instants, load_requested
+from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
+from hoodie.timeline.timeline import furthest
 
 
 def create_requested(
@@ -112,30 +110,31 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
         )
     if State.INFLIGHT not in states:
         raise _fenced(instant, "its inflight file is gone")
-    completed = {i.logical for i in known if i.is_completed}
-    saved = instant.action == SAVEPOINT and any(
-        i.requested == instant.requested and i.action in COMPLETED_WRITE_ACTIONS and i.is_completed for i in known
-    )
-    for other in {i.logical: i for i in known}.values():
+    for other in furthest(known):
         if other.requested <= instant.requested:
             continue
-        cause = ""
-        if other.action == ROLLBACK and _target_of(storage, profile, other) == instant.requested:
-            cause = f"rollback {other.requested} is aimed at it"
-        survived = saved and other.logical in completed
-        if other.action == RESTORE and not survived and not instant.requested.startswith(INIT_INSTANT):
-            cause = f"restore {other.requested} began after it"
-        # Undoing a plan is completed after its inflight file is gone: the one that is there is a later run's.
-        if cause and not (other.logical in completed and _is_plan(storage, profile, instant)):
+        cause = _undoing(storage, profile, other, instant)
+        if cause and not (other.is_completed and _outlives(storage, profile, instant, known)):
             raise _fenced(instant, cause)
 
 
-def _is_plan(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
-    """Whether a pending instant is a plan, which undoing leaves. Version 6 calls a clustering a replacecommit."""
-    if instant.action != REPLACE_COMMIT:
-        return instant.action in (COMPACTION, LOG_COMPACTION, CLUSTERING)
-    data = load_requested(storage, profile, instant)
-    return parse_requested_replace(data, instant_path(profile, instant)).is_clustering
+def _undoing(storage: Storage, profile: FormatProfile, later: Instant, instant: Instant) -> str:
+    """How a later instant undoes this one, in words; empty when it does not."""
+    if later.action == ROLLBACK and _target_of(storage, profile, later) == instant.requested:
+        return f"rollback {later.requested} is aimed at it"
+    if later.action == RESTORE and not instant.requested.startswith(INIT_INSTANT):
+        return f"restore {later.requested} began after it"
+    return ""
+
+
+def _outlives(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:
+    """Whether a pending instant may go on after what undid it is completed: a savepoint of a commit that is still
+    there; and a plan, which undoing leaves, and whose inflight file it removes: the one that is there is a later run's.
+    """
+    if instant.action == SAVEPOINT:
+        same = (one for one in known if one.requested == instant.requested and one.is_completed)
+        return any(one.action in COMPLETED_WRITE_ACTIONS for one in same)
+    return instant.action in (COMPACTION, LOG_COMPACTION) or is_clustering(storage, profile, instant)
 
 
 def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> InstantTime | None:

@@ -31,6 +31,7 @@ from hoodie.notebook import html_table
 from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
 from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_archive, plan_archive
 from hoodie.services.cleaning.facts import load_last_clean
+from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.spec import (
@@ -309,7 +310,9 @@ def _load(storage: Storage, files: Iterable[FileInfo]) -> dict[str, bytes]:
     """Content of files by path."""
     contents = {file.path: b"" for file in files}
     full = [file.path for file in files if file.size_bytes]
-    loaded = LocalEngine(THREADS).run(_read_files, _tasks(storage, full), "read instants")
+    portion = max(1, min(_FILES_PER_TASK, -(-len(full) // THREADS)))
+    tasks = [_Files(storage, tuple(full[at : at + portion])) for at in range(0, len(full), portion)]
+    loaded = LocalEngine(THREADS).run(_read_files, tasks, "read instants")
     contents.update(zip(full, (data for part in loaded for data in part), strict=True))
     return contents
 
@@ -318,24 +321,14 @@ def _read_files(_: TaskId, task: _Files) -> list[bytes]:
     return [task.storage.read(path) for path in task.paths]
 
 
-def _delete_files(_: TaskId, task: _Files) -> None:
-    for path in task.paths:
-        task.storage.delete(path)
-
-
-def _tasks(storage: Storage, paths: Sequence[str]) -> list[_Files]:
-    portion = max(1, min(_FILES_PER_TASK, -(-len(paths) // THREADS)))
-    return [_Files(storage, tuple(paths[at : at + portion])) for at in range(0, len(paths), portion)]
-
-
 def _remove(handle: TableHandle, states: _States, going: Iterable[Instant]) -> None:
     """Take the files of instants off the timeline, and markers that are left of them."""
     files = [(one, state, file.path) for one in going for state, file in states[one.logical]]
     engine = LocalEngine(THREADS)
     pending = [path for _, state, path in files if not state.is_completed]
-    engine.run(_delete_files, _tasks(handle.storage, pending), "archive")
+    delete_files(handle.storage, engine, pending, "archive")
     others = [path for one, state, path in files if state.is_completed and one.action in (CLEAN, ROLLBACK)]
-    engine.run(_delete_files, _tasks(handle.storage, others), "archive")
+    delete_files(handle.storage, engine, others, "archive")
     for one, state, path in files:
         if state.is_completed and one.action not in (CLEAN, ROLLBACK):
             handle.storage.delete(path)

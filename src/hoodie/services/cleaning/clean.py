@@ -23,7 +23,7 @@ from datetime import timedelta
 from typing import Any
 
 from hoodie.config import Config
-from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update
@@ -38,6 +38,7 @@ from hoodie.services.cleaning.facts import (
 )
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
 from hoodie.services.cleaning.plan import DELETE, PlannedClean
+from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback import heal_expired
 from hoodie.spec import (
@@ -71,11 +72,8 @@ from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
 
-DELETING_THREADS = 16
 LOCAL_FILES = 4_000
 """Up to so many files are deleted by the driver: a Spark job would take longer to start."""
-
-_FILES_PER_TASK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +141,30 @@ def preview_clean(handle: TableHandle, config: Config) -> ServicePreview:
     options = parse_clean_options(config)
     timeline = timeline_of(handle)
     last = load_last_clean(handle, timeline)
-    pending = [one for one in timeline.pending() if one.action == CLEAN and _load_pending(handle, one)[1]]
-    first = [step for one in pending for step in _pending_steps(handle, timeline, one)]
-    notes = [f"clean {one.requested} is pending and is finished first" for one in pending]
-    if pending and not options.multiple:
+    steps: list[PreviewStep] = []
+    notes: list[str] = []
+    for one in timeline.pending():
+        plan = _load_pending(handle, one)[1] if one.action == CLEAN else None
+        if plan is not None:
+            steps += _pending_steps(handle, timeline, one, plan)
+            notes.append(f"clean {one.requested} is pending and is finished first")
+    if notes and not options.multiple:
         notes.append("another clean is planned by the next call")
-        preview = ServicePreview(CLEAN, tuple(first), tuple(notes))
-        return replace(preview, estimated_seconds=_estimate(last, preview.files))
+    else:
+        planned, told = _preview_next(handle, config, options, timeline, last)
+        seen = {path for step in steps for path in step.paths}
+        steps += [step for step in planned if seen.isdisjoint(step.paths)]
+        notes += told
+    preview = ServicePreview(CLEAN, tuple(steps), tuple(notes))
+    return replace(preview, estimated_seconds=_estimate(last, preview.files))
+
+
+def _preview_next(
+    handle: TableHandle, config: Config, options: CleanOptions, timeline: Timeline, last: LastClean | None
+) -> tuple[Sequence[PreviewStep], list[str]]:
+    """The steps of a clean that is planned now, and notes on it."""
     plan = draft_clean(handle, config, options, timeline, last)
+    notes = []
     if plan.chosen:
         notes.append(f"only partitions of {plan.chosen} are looked at")
     notes += [f"partition {partition} is dropped" for partition in plan.partitions]
@@ -161,10 +175,7 @@ def preview_clean(handle: TableHandle, config: Config) -> ServicePreview:
         notes.append(f"there are not enough commits yet for {options.policy}")
     if not is_due(timeline, last, options):
         notes.append(f"not due: fewer than {options.trigger_commits} commits since the last clean")
-    seen = {path for step in first for path in step.paths}
-    later = (step for step in plan.steps if seen.isdisjoint(step.paths))
-    preview = ServicePreview(CLEAN, (*first, *later), tuple(notes))
-    return replace(preview, estimated_seconds=_estimate(last, preview.files))
+    return plan.steps, notes
 
 
 def _start(
@@ -198,11 +209,8 @@ def _load_pending(handle: TableHandle, pending: Instant) -> tuple[bytes, CleanPl
     return payload, parse_clean_plan(payload, path)
 
 
-def _pending_steps(handle: TableHandle, timeline: Timeline, pending: Instant) -> Iterator[PreviewStep]:
+def _pending_steps(handle: TableHandle, timeline: Timeline, pending: Instant, plan: CleanPlan) -> Iterator[PreviewStep]:
     """What finishing a pending clean would remove: one step for each partition."""
-    _, plan = _load_pending(handle, pending)
-    if plan is None:
-        return
     in_use = paths_in_use(handle, timeline, plan.files)
     listed = list_files(handle.storage, plan.files)
     sizes = {file.path: file.size_bytes for files in listed for file in (*files.everything, *files.changes)}
@@ -225,7 +233,9 @@ def _run(
     clock = handle.env.monotonic()
     named = {partition: _paths(partition, names, inflight) for partition, names in plan.files.items()}
     doomed = {partition: [path for path in paths if path not in in_use] for partition, paths in named.items()}
-    _delete(handle.storage, engine, [path for paths in doomed.values() for path in paths])
+    going = [path for paths in doomed.values() for path in paths]
+    by = LocalEngine(DELETING_THREADS) if len(going) <= LOCAL_FILES else engine
+    delete_files(handle.storage, by, going, "clean")
     dropped = tuple(partition for partition in plan.partitions if _drop(handle.storage, partition))
     deleted = {name: tuple(path.rpartition("/")[2] for path in paths) for name, paths in doomed.items()}
     duration_ms = int((handle.env.monotonic() - clock) * 1000)
@@ -307,24 +317,6 @@ def _paths(partition: str, names: Iterable[str], clean_instant: Instant) -> list
             )
         found.append(path)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Delete:
-    storage: Storage
-    paths: tuple[str, ...]
-
-
-def _delete_files(_: TaskId, task: _Delete) -> None:
-    for path in task.paths:
-        task.storage.delete(path)
-
-
-def _delete(storage: Storage, engine: Engine, paths: Sequence[str]) -> None:
-    by = LocalEngine(DELETING_THREADS) if len(paths) <= LOCAL_FILES else engine
-    portion = max(1, min(_FILES_PER_TASK, len(paths) // DELETING_THREADS))
-    tasks = [_Delete(storage, tuple(paths[at : at + portion])) for at in range(0, len(paths), portion)]
-    by.run(_delete_files, tasks, "clean")
 
 
 def _drop(storage: Storage, partition: str) -> bool:

@@ -30,7 +30,7 @@ from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import html_table
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback import finish_interrupted, forget_traces, rollback_metadata
-from hoodie.services.undoing.rollback_checks import ensure_not_saved, ensure_older_files, is_clustering
+from hoodie.services.undoing.rollback_checks import ensure_not_saved, ensure_older_files
 from hoodie.services.undoing.rollback_preview import undo_steps
 from hoodie.services.undoing.savepoint import ensure_not_cleaned, saved_instants
 from hoodie.services.undoing.undo import delete_states, ensure_own_files, undo_files, unpublish
@@ -64,6 +64,7 @@ from hoodie.timeline import (
     create_requested,
     delete_instant_files,
     instant_path,
+    is_clustering,
     load_requested,
     new_instant_time,
     to_inflight,
@@ -204,9 +205,8 @@ def plan_restore(handle: TableHandle, timeline: Timeline, to: Instant) -> Restor
     pending replacecommits.
     """
     found = _after(handle, timeline, to)
-    clusterings = [
-        one for one in found if not one.is_completed and one.requested > to.requested and is_clustering(handle, one)
-    ]
+    pending = [one for one in found if not one.is_completed and one.requested > to.requested]
+    clusterings = [one for one in pending if is_clustering(handle.storage, handle.profile, one)]
     clusterings.sort(key=lambda one: one.requested, reverse=True)
     others = [one for one in found if one not in clusterings]
     return RestorePlan(tuple(InstantInfo(one.requested, one.action) for one in (*clusterings, *others)), to.requested)

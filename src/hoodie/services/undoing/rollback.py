@@ -29,7 +29,6 @@ from hoodie.services.undoing.left_behind import sweep
 from hoodie.services.undoing.rollback_checks import (
     ensure_can_roll_back,
     ensure_no_restore,
-    is_clustering,
     pending_writes,
 )
 from hoodie.services.undoing.undo import (
@@ -65,6 +64,7 @@ from hoodie.timeline import (
     create_requested,
     delete_instant_files,
     instant_path,
+    is_clustering,
     list_instants,
     load_instant,
     load_requested,
@@ -221,7 +221,8 @@ def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackP
     target = plan.instant_to_rollback
     pending = Instant(target.commit_time, target.action, State.INFLIGHT)
     was_completed = unpublish(handle, target)
-    keep_plan = target.action in PLANNED_ACTIONS or (is_clustering(handle, pending) and not was_completed)
+    is_plan = not was_completed and is_clustering(handle.storage, handle.profile, pending)
+    keep_plan = is_plan or target.action in PLANNED_ACTIONS
     files = undo_files(handle, engine, plan, rollback.requested)
     _tell_metadata(handle, engine, rollback, pending, files)
     delete_states(handle, target, keep_plan=keep_plan)

@@ -14,18 +14,15 @@ from hoodie.errors import Invalid, Unavailable
 from hoodie.handle import TableHandle
 from hoodie.services.undoing.savepoint import saved_instants
 from hoodie.spec import (
-    CLUSTERING,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
     LOG_COMPACTION,
     NULL_COMMIT,
-    REPLACE_COMMIT,
     RESTORE,
     Instant,
     InstantTime,
-    parse_requested_replace,
 )
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
+from hoodie.timeline import Timeline, is_clustering, load_commit_metadata
 from hoodie.view import GroupId, list_files
 
 
@@ -58,7 +55,7 @@ def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: Insta
             instant=instant,
         )
     ensure_not_saved(timeline, (target,))
-    if target.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle, target):
+    if target.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle.storage, handle.profile, target):
         return target
     later = [one for one in timeline.writes() if one.requested > instant and _rests_on(handle, one, target)]
     if later:
@@ -126,18 +123,10 @@ def ensure_not_saved(timeline: Timeline, targets: Iterable[Instant]) -> None:
             )
 
 
-def is_clustering(handle: TableHandle, instant: Instant) -> bool:
-    """Whether a pending instant is a clustering: version 6 names that a replacecommit."""
-    if instant.is_completed or instant.action != REPLACE_COMMIT:
-        return instant.action == CLUSTERING
-    data = load_requested(handle.storage, handle.profile, instant)
-    return parse_requested_replace(data, instant_path(handle.profile, instant)).is_clustering
-
-
 def pending_writes(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
     """Pending writes that are no plans, newest first: running or dead, which the timeline does not tell."""
     found = (one for one in timeline.pending() if one.action in COMPLETED_WRITE_ACTIONS)
-    writes = [one for one in found if not is_clustering(handle, one)]
+    writes = [one for one in found if not is_clustering(handle.storage, handle.profile, one)]
     return tuple(sorted(writes, key=lambda one: one.requested, reverse=True))
 
 
@@ -145,6 +134,6 @@ def _rests_on(handle: TableHandle, later: Instant, target: Instant) -> bool:
     """Whether a later write must go before `target` can. A plan may name the files of a completed write."""
     if later.is_completed:
         return True
-    if later.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle, later):
+    if later.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle.storage, handle.profile, later):
         return target.is_completed
     return True

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from hoodie.handle import TableHandle
-from hoodie.services.undoing.rollback_checks import is_clustering
 from hoodie.spec import (
     CLEAN,
     CLUSTERING,
@@ -53,6 +52,7 @@ from hoodie.timeline import (
     append_archive,
     append_history,
     instant_path,
+    is_clustering,
     list_instants,
     load_archived_metadata,
     load_history,
@@ -204,7 +204,7 @@ def _clusterings(
     if not target.capabilities.clustering_action or handle.profile.capabilities.clustering_action:
         return frozenset()
     asked = [one for one in states if one.action == REPLACE_COMMIT and one.state is State.REQUESTED]
-    return frozenset(one.logical for one in asked if is_clustering(handle, one))
+    return frozenset(one.logical for one in asked if is_clustering(handle.storage, handle.profile, one))
 
 
 def _schema_files(storage: Storage) -> list[tuple[str, InstantTime]]:
