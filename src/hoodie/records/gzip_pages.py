@@ -10,21 +10,25 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hoodie.records import thrift
-from hoodie.records.thrift import Field, NoThrift, encode_struct, parse_struct_at
+from hoodie.records.thrift import Field, NoThrift, Struct, encode_struct, parse_struct_at
 from hoodie.spec.gunzip import gunzip
 
-_KIND, _SIZE, _STORED_SIZE, _CHECKSUM = 1, 2, 3, 4
+_KIND, _SIZE, _STORED_SIZE, _CHECKSUM, _DATA = 1, 2, 3, 4, 5
+_VALUES, _ENCODING, _PLAIN = 1, 2, 0
 _KNOWN: Final = (0, 2)
 _MOST_BYTES: Final = 64 << 20
 """Of one page; writers make pages of about 1 MiB."""
 
 
 class PackedPage(NamedTuple):
-    """A page in its gzip stream, and the header it has without it: no checksum, and the size of the content."""
+    """A page in its gzip stream, and the header it has without it: no checksum, and the size of the content.
+    `plain_values` is the number of values of a data page in encoding PLAIN, and 0 of any other.
+    """
 
     header: bytes
     stream: memoryview
     content_bytes: int
+    plain_values: int
 
     @property
     def size_bytes(self) -> int:
@@ -54,7 +58,12 @@ def packed_pages(pages: memoryview) -> list[PackedPage] | None:
                 return None
             plain = {number: field for number, field in header.items() if number != _CHECKSUM}
             encoded = encode_struct(plain | {_STORED_SIZE: Field(thrift.I32, size)})
-            found.append(PackedPage(encoded, pages[start:at], size))
+            found.append(PackedPage(encoded, pages[start:at], size, _plain_values(header)))
     except (NoThrift, KeyError, TypeError):
         return None
     return found
+
+
+def _plain_values(header: Struct) -> int:
+    data = header[_DATA].value if _DATA in header else {}
+    return int(data[_VALUES].value) if data and data[_ENCODING].value == _PLAIN else 0

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,16 @@ class ChunkPages:
         """`ColumnMetaData`."""
         found: Struct = self.column[3].value
         return found
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether values are stored as bytes with their length."""
+        return bool(self.meta[1].value == _BYTE_ARRAY)
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether there may be nulls, so that levels stand before the values of a page."""
+        return bool(self.element[3].value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,28 +180,55 @@ def read_page_bounds(read: ReadRange, chunk: ChunkPages) -> PageBounds | None:
     return PageBounds(values(lows), values(highs))
 
 
-def file_of_pages(read_into: ReadInto, chunk: ChunkPages, pages: Sequence[int]) -> pa.Buffer:
+class PlainPage(NamedTuple):
+    """A data page in encoding PLAIN without its compression: levels, then values."""
+
+    content: memoryview
+    values: int
+
+
+class PagesFile(NamedTuple):
+    """A parquet file of some pages. `plain` has those pages again where all of them are in encoding PLAIN, and were
+    taken out of their compression here; it is empty otherwise.
+    """
+
+    stored: pa.Buffer
+    plain: tuple[PlainPage, ...] = ()
+
+
+def file_of_pages(read_into: ReadInto, chunk: ChunkPages, pages: Sequence[int]) -> PagesFile:
     """A parquet file with one column and one row group that has only these pages of a chunk, in ascending order."""
     runs = [
         (chunk.offsets[first], chunk.offsets[last] + chunk.sizes[last] - chunk.offsets[first])
         for first, last in _runs(chunk, pages)
     ]
     rows = int(sum(chunk.first_rows[at + 1] - chunk.first_rows[at] for at in pages))
+    if chunk.dictionary is not None:
+        runs.insert(0, chunk.dictionary)
+    dictionary_bytes = 0 if chunk.dictionary is None else chunk.dictionary[1]
     codec: int = chunk.meta[_CODEC].value
-    dictionary = _read_pages(read_into, [] if chunk.dictionary is None else [chunk.dictionary])
-    data = _read_pages(read_into, runs)
+    stored_bytes = sum(length for _, length in runs)
+    end = _end(chunk, rows, codec, dictionary_bytes, stored_bytes - dictionary_bytes)
+    made = pa.allocate_buffer(len(MAGIC) + stored_bytes + len(end))
+    into = memoryview(made).cast("B")
+    into[: len(MAGIC)] = MAGIC
+    into[len(MAGIC) + stored_bytes :] = end
+    place = len(MAGIC)
+    for start, length in runs:
+        read_into(start, into[place : place + length])
+        place += length
     if codec == _GZIP:
-        packed = packed_pages(dictionary), packed_pages(data)
-        if packed[0] is not None and packed[1] is not None:
+        pages = into[len(MAGIC) : place]
+        dictionary, data = packed_pages(pages[:dictionary_bytes]), packed_pages(pages[dictionary_bytes:])
+        if dictionary is not None and data is not None:
             with suppress(ValueError):  # damage: Arrow says what is wrong
-                return _unpacked_file(chunk, rows, packed[0], packed[1])
-    end = _end(chunk, rows, codec, len(dictionary), len(data))
-    return pa.py_buffer(b"".join([MAGIC, dictionary, data, end]))
+                return _unpacked_file(chunk, rows, dictionary, data)
+    return PagesFile(made)
 
 
 def _unpacked_file(
     chunk: ChunkPages, rows: int, dictionary: Sequence[PackedPage], data: Sequence[PackedPage]
-) -> pa.Buffer:
+) -> PagesFile:
     """The file without compression, in memory of Arrow's pool, which is used again and again; page by page for that
     reason too.
     """
@@ -201,21 +238,15 @@ def _unpacked_file(
     into = memoryview(made).cast("B")
     into[: len(MAGIC)] = MAGIC
     place = len(MAGIC)
+    plain = []
     for page in (*dictionary, *data):
-        page.unpack_into(into[place : place + page.size_bytes])
+        whole = into[place : place + page.size_bytes]
+        page.unpack_into(whole)
         place += page.size_bytes
+        if page.plain_values:
+            plain.append(PlainPage(whole[len(page.header) :], page.plain_values))
     into[place:] = end
-    return made
-
-
-def _read_pages(read_into: ReadInto, runs: Sequence[tuple[int, int]]) -> memoryview:
-    """The bytes of runs of pages, one behind the other."""
-    into = memoryview(pa.allocate_buffer(sum(length for _, length in runs))).cast("B")
-    place = 0
-    for start, length in runs:
-        read_into(start, into[place : place + length])
-        place += length
-    return into
+    return PagesFile(made, tuple(plain) if len(plain) == len(data) else ())
 
 
 def _end(chunk: ChunkPages, rows: int, codec: int, dictionary_bytes: int, data_bytes: int) -> bytes:

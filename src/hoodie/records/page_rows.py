@@ -24,16 +24,9 @@ import pyarrow.parquet as pq
 
 from hoodie.records.align import align
 from hoodie.records.condition import AnyOf, Comparison, Condition
-from hoodie.records.page_index import (
-    ChunkPages,
-    FileFooter,
-    ReadInto,
-    ReadRange,
-    file_of_pages,
-    read_chunk_pages,
-    read_file_footer,
-    read_page_bounds,
-)
+from hoodie.records.file_indexes import FileIndexes, indexes_of
+from hoodie.records.page_index import ChunkPages, FileFooter, PagesFile, ReadInto, ReadRange, file_of_pages
+from hoodie.records.plain_texts import PlainTexts, plain_texts
 from hoodie.records.thrift import NoThrift
 
 Mask = npt.NDArray[np.bool_]
@@ -81,8 +74,9 @@ def open_pages(source: Any, asked: PageFilter, *, is_local: bool) -> PagedFile |
             raise pa.ArrowInvalid(f"the file ends before byte {start + len(into)}")
 
     chosen: ReadRange = read if is_local else _remembering_end(read, size_bytes)
-    footer = read_file_footer(chosen, size_bytes)
-    return None if footer is None else PagedFile(chosen, read_into, footer, asked, is_local=is_local)
+    indexes = indexes_of(source)
+    footer = indexes.footer(chosen, size_bytes)
+    return None if footer is None else PagedFile(chosen, read_into, indexes, footer, asked, is_local=is_local)
 
 
 def _remembering_end(read: ReadRange, size_bytes: int) -> ReadRange:
@@ -104,10 +98,18 @@ class PagedFile:
     """A parquet file whose pages are read one by one."""
 
     def __init__(
-        self, read: ReadRange, read_into: ReadInto, footer: FileFooter, asked: PageFilter, *, is_local: bool
+        self,
+        read: ReadRange,
+        read_into: ReadInto,
+        indexes: FileIndexes,
+        footer: FileFooter,
+        asked: PageFilter,
+        *,
+        is_local: bool,
     ) -> None:
         self._read = read
         self._read_into = read_into
+        self._indexes = indexes
         self._footer = footer
         self._asked = asked
         self._is_local = is_local
@@ -127,12 +129,12 @@ class PagedFile:
         rows = footer.rows(group)
         if not _LEAST_ROWS <= rows <= _MOST_ROWS:
             return None
-        chunks = {name: read_chunk_pages(self._read, footer, group, name) for name in sorted(asked.columns)}
+        chunks = {name: self._indexes.pages(self._read, footer, group, name) for name in sorted(asked.columns)}
         known = {name: chunk for name, chunk in chunks.items() if chunk is not None}
         if len(known) < len(chunks):
             return None
         alike = {name for name in known if footer.stored_type(name) == wanted.field(name).type}
-        possible = self._possible(asked.condition, {name: known[name] for name in alike}, wanted)
+        possible = self._possible(asked.condition, group, {name: known[name] for name in alike}, wanted)
         if possible is None or possible.count > MOST_SHARE * rows:
             return None
         decided = self._decided(known, possible, wanted)
@@ -155,7 +157,11 @@ class PagedFile:
     def _tested(self, chunk: ChunkPages, test: _PageTest) -> tuple[pa.ChunkedArray, Positions]:
         """The values of a column that are one of the constants, and their rows."""
         pages = np.flatnonzero([len(constants) > 0 for constants in test.constants])
-        values = self._decoded(chunk, pages)
+        file = self._file_of(chunk, pages)
+        texts = _texts_of(file, chunk, pages)
+        if texts is not None:
+            return _equal_texts(texts, chunk, pages, test)
+        values = _decoded(file, chunk, pages)
         found = [np.zeros(0, np.int64)]
         rows = [np.zeros(0, np.int64)]
         start = 0
@@ -173,7 +179,7 @@ class PagedFile:
         others = {}
         for name in present:
             if name not in found.column_names:
-                chunk = read_chunk_pages(self._read, self._footer, group, name)
+                chunk = self._indexes.pages(self._read, self._footer, group, name)
                 if chunk is None or not self._pays([chunk], at):
                     return None
                 others[name] = self._values(chunk, at)
@@ -186,18 +192,20 @@ class PagedFile:
         at = rows.rows() if isinstance(rows, _Stretches) else rows
         return all(len(_pages_of(chunk, at)) <= MOST_REMOTE_PAGES for chunk in chunks)
 
-    def _possible(self, condition: Condition, chunks: Mapping[str, ChunkPages], schema: pa.Schema) -> _Stretches | None:
-        """Rows that may meet the condition; None when bounds do not tell."""
+    def _possible(
+        self, condition: Condition, group: int, chunks: Mapping[str, ChunkPages], schema: pa.Schema
+    ) -> _Stretches | None:
+        """Rows of a group that may meet the condition; None when bounds do not tell."""
         if isinstance(condition, Comparison):
-            return self._between_bounds(condition, chunks, schema)
-        parts = [self._possible(part, chunks, schema) for part in condition.parts]
+            return self._between_bounds(condition, group, chunks, schema)
+        parts = [self._possible(part, group, chunks, schema) for part in condition.parts]
         known = [part for part in parts if part is not None]
         if not known or (isinstance(condition, AnyOf) and len(known) < len(parts)):
             return None
         return reduce(_Stretches.either if isinstance(condition, AnyOf) else _Stretches.both, known)
 
     def _between_bounds(
-        self, test: Comparison, chunks: Mapping[str, ChunkPages], schema: pa.Schema
+        self, test: Comparison, group: int, chunks: Mapping[str, ChunkPages], schema: pa.Schema
     ) -> _Stretches | None:
         chunk = chunks.get(test.column)
         if chunk is None or test.function or test.operator not in ("=", "in"):
@@ -205,7 +213,7 @@ class PagedFile:
         kind, constants = schema.field(test.column).type, test.values.drop_null()
         if not constants.type.equals(kind) or not (pa.types.is_string(kind) or pa.types.is_signed_integer(kind)):
             return None
-        bounds = read_page_bounds(self._read, chunk)
+        bounds = self._indexes.bounds(self._read, chunk, group, test.column)
         if bounds is None:
             return None
         ascending = sorted((constants.cast(pa.binary()) if pa.types.is_string(kind) else constants).to_pylist())
@@ -217,23 +225,54 @@ class PagedFile:
     def _values(self, chunk: ChunkPages, at: Positions) -> pa.ChunkedArray:
         """The values in rows `at`, which ascend."""
         pages = _pages_of(chunk, at)
-        values = self._decoded(chunk, pages)
+        values = _decoded(self._file_of(chunk, pages), chunk, pages)
         starts = chunk.first_rows[pages]
         counts = chunk.first_rows[pages + 1] - starts
         before = np.cumsum(counts) - counts
         of_row = np.searchsorted(starts, at, side="right") - 1
         return values.take(pa.array(at - starts[of_row] + before[of_row]))
 
-    def _decoded(self, chunk: ChunkPages, pages: Positions) -> pa.ChunkedArray:
-        """All values of some pages."""
-        some = pages if len(pages) else np.zeros(1, np.int64)  # for the type
-        stored = pa.BufferReader(file_of_pages(self._read_into, chunk, some.tolist()))
-        file = pq.ParquetFile(stored, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
-        values = file.read(use_threads=False).column(0)
-        rows = int((chunk.first_rows[some + 1] - chunk.first_rows[some]).sum())
-        if len(values) != rows:
-            raise pa.ArrowInvalid(f"pages have {len(values)} rows where their index says {rows}")
-        return values if len(pages) else values.slice(0, 0)
+    def _file_of(self, chunk: ChunkPages, pages: Positions) -> PagesFile:
+        return file_of_pages(self._read_into, chunk, pages.tolist() or [0])  # no pages: one, for the type
+
+
+def _decoded(file: PagesFile, chunk: ChunkPages, pages: Positions) -> pa.ChunkedArray:
+    """All values of the pages that are in the file."""
+    reader = pa.BufferReader(file.stored)
+    parquet = pq.ParquetFile(reader, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
+    values = parquet.read(use_threads=False).column(0)
+    some = pages if len(pages) else np.zeros(1, np.int64)
+    rows = int((chunk.first_rows[some + 1] - chunk.first_rows[some]).sum())
+    if len(values) != rows:
+        raise pa.ArrowInvalid(f"pages have {len(values)} rows where their index says {rows}")
+    return values if len(pages) else values.slice(0, 0)
+
+
+def _texts_of(file: PagesFile, chunk: ChunkPages, pages: Positions) -> list[PlainTexts] | None:
+    """The texts of each page where they can be compared as they are stored; None: Arrow must decode them."""
+    if not chunk.is_bytes or not len(pages) or len(file.plain) != len(pages):
+        return None
+    texts = []
+    for page, number in zip(file.plain, pages.tolist(), strict=True):
+        if page.values != chunk.first_rows[number + 1] - chunk.first_rows[number]:
+            return None
+        found = plain_texts(page.content, page.values, is_optional=chunk.is_optional)
+        if found is None:
+            return None
+        texts.append(found)
+    return texts
+
+
+def _equal_texts(
+    texts: list[PlainTexts], chunk: ChunkPages, pages: Positions, test: _PageTest
+) -> tuple[pa.ChunkedArray, Positions]:
+    """The texts that are one of the constants, binary, and their rows."""
+    values, rows = [], []
+    for page, number in zip(texts, pages.tolist(), strict=True):
+        places = page.places_of(test.constants[number])
+        values.append(page.take(places))
+        rows.append(places + chunk.first_rows[number])
+    return pa.chunked_array(values), np.concatenate(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
