@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from hoodie.spark.arrow_types import arrow_schema
+from hoodie.spark.callback_connections import close_ended, note_caller
 from hoodie.spark.failures import through_jvm, watch
 from hoodie.spark.filters import texts_of_catalyst
 
@@ -105,6 +106,7 @@ def native_scan(
     gateway: Any = spark.sparkContext._gateway
     jvm, jsession = gateway.jvm, spark._jsparkSession
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    close_ended()
     watch(root)
     index = _FileIndex(spark, tuple(files), partition_schema, root, skip)
     relation = getattr(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
@@ -152,10 +154,12 @@ class _FileIndex:
         self._everything: Any = None
 
     def rootPaths(self) -> Any:
+        note_caller(self._gateway)
         return _scala_seq(self._jvm, [self._jvm.org.apache.hadoop.fs.Path(_uri(self._root))])
 
     @through_jvm()
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+        note_caller(self._gateway)
         return self._list_files(_elements(partition_filters), _elements(data_filters))
 
     def inputFiles(self) -> Any:

@@ -28,11 +28,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hoodie.errors import HudiError
-from hoodie.spark.failures import raise_through_jvm
+from hoodie.spark.callback_connections import close_ended, note_caller
+from hoodie.spark.failures import through_jvm
 from hoodie.spark.filters import texts_of_catalyst
-from hoodie.spark.partial_aggregate import LONG_DIGITS, Aggregation
+from hoodie.spark.partial_aggregate import Aggregation
 from hoodie.spark.pushed_aggregate import has_inexact_mean, understood_aggregate
+from hoodie.spark.unscaled import LONG_DIGITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,6 +114,7 @@ def worker_scan(
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    close_ended()
     none = jvm.scala.Option.apply(None)
     table = _Table(_Origin(spark, schema, narrow, name=name, identity=identity, aggregates=aggregates))
     relation = getattr(jvm, f"{_V2}.DataSourceV2Relation").create(table, none, none)
@@ -131,19 +133,6 @@ def with_longs(schema: StructType) -> StructType:
 def is_short(kind: Any) -> bool:
     """Whether a Spark type is a decimal that crosses between Spark and Python as a long."""
     return bool(kind.typeName() == "decimal" and kind.precision <= LONG_DIGITS)
-
-
-def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Errors of ours reach the caller of the query as they were."""
-
-    @functools.wraps(method)
-    def call(*args: Any) -> Any:
-        try:
-            return method(*args)
-        except HudiError as error:
-            raise_through_jvm(error)
-
-    return call
 
 
 class _Origin:
@@ -204,6 +193,7 @@ class _Table(_Same):
         self._origin = origin
 
     def name(self) -> str:
+        note_caller(self._origin.gateway)
         return self._origin.name
 
     def schema(self) -> Any:
@@ -284,7 +274,7 @@ class _ScanBuilder(_Same):
     def pruneColumns(self, schema: Any) -> None:
         self._columns = tuple(str(name) for name in schema.fieldNames())
 
-    @_translated
+    @through_jvm()
     def build(self) -> _Scan:
         if self._aggregation is not None and self._origin.aggregates is not None:
             return _Scan(self._origin, self._origin.aggregates.work(self._aggregation), repr(self._aggregation))
@@ -316,6 +306,7 @@ class _Scan(_Same):
         return self._origin.java_type(self._work.schema)
 
     def description(self) -> str:
+        note_caller(self._origin.gateway)
         return self._work.text
 
     def toBatch(self) -> _Scan:
@@ -333,6 +324,7 @@ class _Scan(_Same):
         return self._origin.array(f"{_CONNECTOR}.metric.CustomTaskMetric")
 
     def columnarSupportMode(self) -> Any:
+        note_caller(self._origin.gateway)
         return _java_class(self._origin.jvm, f"{_READ}.Scan$ColumnarSupportMode").UNSUPPORTED
 
     def estimateStatistics(self) -> _Statistics:
