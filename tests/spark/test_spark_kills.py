@@ -57,8 +57,8 @@ SERVICES = [
 SAMPLE: dict[str, Victim] = {
     "log compaction": "workers",
     "index build": "workers",
+    "upgrade 6 to 9": "workers",
     "compaction": "driver",
-    "upgrade 6 to 9": "driver",
 }
 """Whom `make test` kills in which service; a driver that is killed takes the longest, as another has to start."""
 WORKERS_EACH = 4
