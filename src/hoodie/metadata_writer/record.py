@@ -39,7 +39,7 @@ from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_p
 from hoodie.metadata_writer.undo import last_compaction, settle, take_back
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
-from hoodie.timeline import Timeline, recover_table_config
+from hoodie.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,6 @@ def ensure_metadata(
     """
     options = MetadataOptions.of(config)
     had = kept_partitions(handle)
-    recover_table_config(handle.storage)  # also where none is kept: who died may have been making one
     if not options.keeps(handle.config):
         return withdraw(handle, (FILES,)) if had else handle
     context = _context(handle, timeline, engine, options, schema)
