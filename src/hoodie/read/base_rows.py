@@ -22,6 +22,7 @@ from hoodie.read.slice_read import SliceRead
 from hoodie.records import ColumnIds, align, iter_batches, read_footer
 from hoodie.records.avro_rows import RowBytes, decode_rows
 from hoodie.storage import Storage
+from hoodie.view import BaseFile
 
 _HFILE = ".hfile"
 _BLANK_KEY = "key"
@@ -47,7 +48,7 @@ def iter_base(
     if part.base is None:
         return
     if not schema.names:
-        yield from _counted(_row_count(storage, part), batch_rows)
+        yield from _counted(row_count(storage, part.base), batch_rows)
         return
     path = part.base.path
     mapping = None if ids is None else ids.mapping(part.base.name.instant, schema)
@@ -64,13 +65,15 @@ def iter_base(
             yield rows
 
 
-def _row_count(storage: Storage, part: SliceRead) -> int:
-    """How many rows the base file has. Reads its footer only."""
-    if part.base is None:
-        return 0
-    if part.base.path.endswith(_HFILE):
-        return _hfile_of(storage, part).entry_count
-    return read_footer(storage, part.base.path).rows
+def row_count(storage: Storage, base: BaseFile) -> int:
+    """How many rows a base file has. Reads its footer only.
+
+    Raises:
+        Corrupt: the file is damaged. Missing: it is gone. Unsupported: it has a format nobody here reads.
+    """
+    if base.path.endswith(_HFILE):
+        return _open_hfile(storage, base).entry_count
+    return read_footer(storage, base.path).rows
 
 
 def _counted(count: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -100,15 +103,14 @@ def _read(storage: Storage, part: SliceRead, schema: pa.Schema, batch_rows: int)
     if part.base is None:
         return iter(())
     if part.base.path.endswith(_HFILE):
-        return _hfile_rows(storage, part, schema, batch_rows)
+        return _hfile_rows(storage, part.base, schema, batch_rows)
     if part.source is not None:
         return iter_stitched(storage, part.base.path, part.source, schema, batch_rows)
     return iter_batches(storage, part.base.path, schema=schema, batch_rows=batch_rows)
 
 
-def _hfile_rows(storage: Storage, part: SliceRead, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    file = _hfile_of(storage, part)
-    path = part.files[0]
+def _hfile_rows(storage: Storage, base: BaseFile, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    file, path = _open_hfile(storage, base), base.path
     if file.schema is None:
         raise Corrupt(f"Base file {path} does not say its schema", remedy="Restore it from a copy", path=path)
     for entries in file.scan():
@@ -119,10 +121,5 @@ def _hfile_rows(storage: Storage, part: SliceRead, schema: pa.Schema, batch_rows
         yield from align(rows, schema).to_batches(max_chunksize=batch_rows)
 
 
-def _hfile_of(storage: Storage, part: SliceRead) -> HFile:
-    path = part.files[0]
-    return open_hfile(partial(storage.read_range, path), _base_bytes(part), path)
-
-
-def _base_bytes(part: SliceRead) -> int:
-    return part.base.size_bytes if part.base is not None else 0
+def _open_hfile(storage: Storage, base: BaseFile) -> HFile:
+    return open_hfile(partial(storage.read_range, base.path), base.size_bytes, base.path)

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
 from hoodie.handle import TableHandle
+from hoodie.read.base_rows import row_count
 from hoodie.read.time_travel import incomplete_writes, load_known_past
-from hoodie.records import read_footer
 from hoodie.spec import (
     CLEAN,
     COMPLETED_WRITE_ACTIONS,
@@ -239,24 +239,24 @@ def _visible_files(storage: Storage, picture: _Picture, engine: Engine) -> list[
         if stat.path is not None and not stat.is_log
     }
     bases = [part.base for part in picture.view.slices_at() if part.base is not None]
-    tasks = [_FooterTask(storage, base.path, rows.get(base.path)) for base in bases]
+    tasks = [_FooterTask(storage, base, rows.get(base.path)) for base in bases]
     return [finding for finding in engine.run(_check_footer, tasks, "check files") if finding is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class _FooterTask:
     storage: Storage
-    path: str
+    base: BaseFile
     rows: int | None
 
 
 def _check_footer(_: TaskId, task: _FooterTask) -> Finding | None:
     try:
-        footer = read_footer(task.storage, task.path)
+        rows = row_count(task.storage, task.base)
     except (Corrupt, Missing, Unsupported) as error:
-        return _unreadable(error, task.path)
-    if task.rows is not None and footer.rows != task.rows:
-        return Finding("rows", task.path, f"has {footer.rows} rows, its commit wrote {task.rows}")
+        return _unreadable(error, task.base.path)
+    if task.rows is not None and rows != task.rows:
+        return Finding("rows", task.base.path, f"has {rows} rows, its commit wrote {task.rows}")
     return None
 
 

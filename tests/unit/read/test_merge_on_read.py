@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.env import SystemEnv
 from hoodie.errors import Corrupt, Invalid, Unsupported
+from hoodie.handle import load_handle
 from hoodie.logs import encode_hfile_content
 from hoodie.read import read_rows
+from hoodie.read.validate import validate_table
 from hoodie.records import to_avro, with_meta
 from hoodie.spec import V6, V8, V9, State
 from hoodie.testing.hand_logs import HandLogTable, at
@@ -218,8 +221,12 @@ def test_base_files_in_hfile_form_are_read_and_merged(rows):
     assert found(rows(made)) == [("k1", 1), ("k2", 1)]
     assert found(rows(made, filter="qty = 1 and id = 'k2'")) == [("k2", 1)]
     assert rows(made, columns=()).num_rows == 2
+    handle = load_handle(made.storage, SystemEnv())
+    assert "unreadable" not in {one.kind for one in validate_table(handle)}
     made.delta(at(2), {GROUP: {"rows": [row("k1", 2)]}})
     assert found(rows(made)) == [("k1", 2), ("k2", 1)]
+    made.storage.put(parquet.replace(".parquet", ".hfile"), b"no HFile")
+    assert "unreadable" in {one.kind for one in validate_table(handle)}
 
 
 def test_writers_that_do_not_wait_for_each_other_are_ordered_by_request(rows):
