@@ -65,5 +65,10 @@ def packed_pages(pages: memoryview) -> list[PackedPage] | None:
 
 
 def _plain_values(header: Struct) -> int:
-    data = header[_DATA].value if _DATA in header else {}
-    return int(data[_VALUES].value) if data and data[_ENCODING].value == _PLAIN else 0
+    data = header.get(_DATA)
+    if data is None or data.kind != thrift.STRUCT:
+        return 0
+    values, encoding = data.value.get(_VALUES), data.value.get(_ENCODING)
+    if values is None or encoding is None or (values.kind, encoding.kind) != (thrift.I32, thrift.I32):
+        return 0
+    return int(values.value) if encoding.value == _PLAIN else 0

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.records.gzip_pages import packed_pages
-from hoodie.records.thrift import parse_struct_at
+from hoodie.records.thrift import BINARY, I32, LIST, STRUCT, Field, Listed, encode_struct, parse_struct_at
 from hoodie.spec.gunzip import gunzip
 
 ROWS = pa.table({"n": pa.array(range(1000), pa.int64())})
@@ -44,6 +44,33 @@ def test_headers_tell_the_new_size_and_no_checksum(options: dict[str, object]) -
 @pytest.mark.parametrize("pages", [pages_of(data_page_version="2.0"), b"\x15", b"\xff"])
 def test_other_pages_are_left_to_arrow(pages: bytes) -> None:
     assert packed_pages(memoryview(pages)) is None
+
+
+def test_pages_of_plain_values_say_how_many() -> None:
+    plain = packed_pages(memoryview(pages_of(use_dictionary=False)))
+    assert plain is not None
+    assert sum(page.plain_values for page in plain) == ROWS.num_rows
+    coded = packed_pages(memoryview(pages_of(use_dictionary=True)))
+    assert coded is not None
+    assert {page.plain_values for page in coded} == {0}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Field(BINARY, b"abc"),
+        Field(LIST, Listed(I32, [1, 0])),
+        Field(STRUCT, {}),
+        Field(STRUCT, {1: Field(BINARY, b"abc"), 2: Field(I32, 0)}),
+        Field(STRUCT, {1: Field(I32, 1), 2: Field(LIST, Listed(I32, []))}),
+    ],
+)
+def test_odd_headers_have_no_plain_values(odd: Field) -> None:
+    stream = zlib.compress(TEXT, wbits=31)
+    sizes = {1: Field(I32, 0), 2: Field(I32, len(TEXT)), 3: Field(I32, len(stream))}
+    packed = packed_pages(memoryview(encode_struct(sizes | {5: odd}) + stream))
+    assert packed is not None
+    assert [page.plain_values for page in packed] == [0]
 
 
 def test_a_cut_is_seen() -> None:
