@@ -375,12 +375,14 @@ def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
     case = told(action, kind)
     storage = loaded(case.world)
     again = action.redo
+    disturbed = fault.disturbed(storage, call.n)
     if fault.dies:
-        with pytest.raises(Crash):
-            action.run(fault.disturbed(storage, call.n), kind)
+        has_died = dies(action, kind, disturbed)
         found = rows_of(storage)
+        # How often a temporary file is written to is up to the sizes of what is in it: a run may have a call less.
+        assert has_died or (disturbed.count < call.n and found == case.after), at
     else:
-        error = error_of(action, kind, fault.disturbed(storage, call.n))
+        error = error_of(action, kind, disturbed)
         found = rows_of(storage)
         if error is None:
             assert found == case.after, at
@@ -404,6 +406,15 @@ def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
     storage.forget()
     counts = COUNTS.setdefault(fault.name, {})
     counts[action.name] = counts.get(action.name, 0) + 1
+
+
+def dies(action: Action, kind: Kind, storage: Storage) -> bool:
+    """Whether the storage stopped answering while the action ran."""
+    try:
+        action.run(storage, kind)
+    except Crash:
+        return True
+    return False
 
 
 def error_of(action: Action, kind: Kind, storage: Storage) -> HudiError | None:
