@@ -57,6 +57,16 @@ def _options(version: int, table_type: str, source: Path) -> dict[str, str]:
     }
 
 
+def _bootstrapped(peer: Peer, table: Path, version: int, table_type: str, keys: int) -> Model:
+    """The rows of a table that the peer bootstrapped over files beside it."""
+    source, rows = table.with_name("source"), slim_rows(range(keys))
+    model = Model(rows.schema)
+    _source(source, rows)
+    model.upsert(rows)
+    peer.write(table, "bootstrap", rows.slice(0, 0), _options(version, table_type, source), mode="overwrite")
+    return model
+
+
 def _skeletons(table: Path) -> set[str]:
     opened = Table.open(str(table))
     return {one.partition for one in opened.files() if is_skeleton(one, opened.config)}
@@ -78,11 +88,8 @@ def test_hudi_goes_on_where_we_wrote_over_its_skeletons(
     version: int, peer: str, table_type: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     hudi: Peer = request.getfixturevalue(peer)
-    table, source, rows = tmp_path / "table", tmp_path / "source", slim_rows(range(36))
-    model = Model(rows.schema)
-    _source(source, rows)
-    model.upsert(rows)
-    hudi.write(table, "bootstrap", rows.slice(0, 0), _options(version, table_type, source), mode="overwrite")
+    table = tmp_path / "table"
+    model = _bootstrapped(hudi, table, version, table_type, keys=36)
     assert len(_skeletons(table)) == 3
     _ensure(hudi, table, model)
 
@@ -117,11 +124,8 @@ def test_hudi_carries_out_our_plan_of_compacting_skeletons(
     version: int, peer: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     hudi: Peer = request.getfixturevalue(peer)
-    table, source, rows = tmp_path / "table", tmp_path / "source", slim_rows(range(18))
-    model = Model(rows.schema)
-    _source(source, rows)
-    model.upsert(rows)
-    hudi.write(table, "bootstrap", rows.slice(0, 0), _options(version, "MERGE_ON_READ", source), mode="overwrite")
+    table = tmp_path / "table"
+    model = _bootstrapped(hudi, table, version, "MERGE_ON_READ", keys=18)
     ours = slim_rows(range(18), turn=1)
     continue_table(table, "upsert", ours, NO_SERVICES)
     model.upsert(ours)
@@ -142,11 +146,8 @@ def test_hudi_skips_no_rows_of_skeletons_by_our_statistics(
     version: int, peer: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     hudi: Peer = request.getfixturevalue(peer)
-    table, source, rows = tmp_path / "table", tmp_path / "source", slim_rows(range(36))
-    model = Model(rows.schema)
-    _source(source, rows)
-    model.upsert(rows)
-    hudi.write(table, "bootstrap", rows.slice(0, 0), _options(version, "COPY_ON_WRITE", source), mode="overwrite")
+    table = tmp_path / "table"
+    model = _bootstrapped(hudi, table, version, "COPY_ON_WRITE", keys=36)
     ours = slim_rows([0, 1, 100], turn=1)
     indexed = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     continue_table(table, "upsert", ours, {**NO_SERVICES, **indexed})

@@ -29,6 +29,7 @@ from hoodie.testing.killed_services import (
     WRITTEN,
     Kind,
     Service,
+    Tables,
     World,
     ensure_healed,
     ensure_tidy,
@@ -175,10 +176,11 @@ def _ensure_healed(base: str, operation: str) -> None:
     assert orphans(base) == []
 
 
-class Worlds:
+class Worlds(Tables):
     """Prepared tables with what a service makes of them, each made when it is first asked for."""
 
     def __init__(self, folder: Path, killer: Killer) -> None:
+        super().__init__(folder)
         self._folder = folder
         self._killer = killer
         self._names = itertools.count()
@@ -189,7 +191,7 @@ class Worlds:
         """The world of a service that runs in this process."""
         known = self._worlds.get((service.name, kind))
         if known is None:
-            path = self._name()
+            path = self.name()
             table_with_history(path, kind, service.commits)
             if service.before is not None:
                 service.before(path, self._killer)
@@ -210,14 +212,6 @@ class Worlds:
             known = self._counts[service.name, kind] = {"driver": len(told.changes), "workers": len(told.of_workers)}
             shutil.rmtree(done)
         return known
-
-    def copy(self, path: str) -> str:
-        made = self._name()
-        shutil.copytree(path, made)
-        return made
-
-    def _name(self) -> str:
-        return str(self._folder / f"table-{next(self._names)}")
 
 
 @pytest.fixture(scope="module")

@@ -34,16 +34,13 @@ from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source, write
 from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, row, table_of
+from hoodie.testing.table_kind import COW, MOR, Kind
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "41"))
 FAULT_EVERY = int(os.environ.get("HOODIE_FAULT_EVERY", str(7 * EVERY)))
 ENGINE = LocalEngine(1)
-WRITE = "hoodie.datasource.write."
 OPTIONS: dict[str, Any] = {
     "hoodie.table.name": "matrix",
-    WRITE + "recordkey.field": "id",
-    WRITE + "partitionpath.field": "part",
-    "hoodie.table.ordering.fields": "ts",
     "hoodie.index.bloom.num_entries": "50",
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.clean.automatic": "false",
@@ -51,42 +48,15 @@ OPTIONS: dict[str, Any] = {
     "hoodie.compact.inline": "false",
     "hoodie.write.lock.wait_time_ms": "0",
 }
-EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 _names = itertools.count()
 
 World = dict[str, bytes]
 Rows = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What table an action is put through."""
-
-    version: int
-    table_type: str
-    metadata: bool = True
-
-    @property
-    def options(self) -> dict[str, Any]:
-        payload = {WRITE + "payload.class": EVENT_TIME} if self.version == 6 else {}
-        return {
-            **OPTIONS,
-            **payload,
-            WRITE + "table.type": self.table_type,
-            "hoodie.write.table.version": self.version,
-            "hoodie.metadata.enable": str(self.metadata).lower(),
-        }
-
-    def __str__(self) -> str:
-        return f"v{self.version}-{'mor' if self.table_type == 'MERGE_ON_READ' else 'cow'}"
-
-
-COW = tuple(Kind(version, "COPY_ON_WRITE") for version in (6, 8, 9))
-MOR = tuple(Kind(version, "MERGE_ON_READ") for version in (6, 8, 9))
-
-
 def opened(storage: Storage, kind: Kind, **more: Any) -> Table:
-    options = {key: str(value) for key, value in {**kind.options, **more}.items() if "table.version" not in key}
+    given = {**OPTIONS, **kind.options, **more}
+    options = {key: str(value) for key, value in given.items() if "table.version" not in key}
     return Table(load_handle(storage, Awake()), options, ENGINE)
 
 
@@ -112,7 +82,7 @@ def prepared(kind: Kind, commits: int = 3) -> World:
     """A table with some history: base files, updates (in log files of a merge-on-read table), deletes."""
     storage = MemoryStorage(f"matrix-{next(_names)}", Awake())
     first = table_of([row(f"k{n}", "0", 1, f"p{n % 2}") for n in range(6)])
-    options = {key: str(value) for key, value in kind.options.items()}
+    options = {key: str(value) for key, value in {**OPTIONS, **kind.options}.items()}
     write(as_source(first), storage.uri, options, "append", engine=ENGINE, env=Awake())
     table = opened(storage, kind)
     for number in range(1, commits):

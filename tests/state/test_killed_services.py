@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from hoodie.testing.killed_services import (
     SERVICES,
     Kind,
     Service,
+    Tables,
     World,
     ensure_healed,
     table_with_history,
@@ -35,13 +35,12 @@ POINTS = int(os.environ.get("HOODIE_KILL_POINTS", "1"))
 COUNTS: dict[str, int] = {}
 
 
-class Worlds:
+class Worlds(Tables):
     """Prepared tables, each made when it is first asked for."""
 
     def __init__(self, folder: Path, killer: Killer) -> None:
+        super().__init__(folder)
         self.killer = killer
-        self._folder = folder
-        self._names = itertools.count()
         self._tables: dict[tuple[Kind, int], str] = {}
         self._worlds: dict[tuple[str, Kind], tuple[World, int]] = {}
 
@@ -52,15 +51,10 @@ class Worlds:
             known = self._worlds[service.name, kind] = self._made(service, kind)
         return known
 
-    def copy(self, path: str) -> str:
-        made = self._name()
-        shutil.copytree(path, made)
-        return made
-
     def _made(self, service: Service, kind: Kind) -> tuple[World, int]:
         table = self._tables.get((kind, service.commits))
         if table is None:
-            table = self._tables[kind, service.commits] = self._name()
+            table = self._tables[kind, service.commits] = self.name()
             table_with_history(table, kind, service.commits)
         path = self.copy(table)
         if service.before is not None:
@@ -71,9 +65,6 @@ class Worlds:
         world = world_of(service, path, done)
         shutil.rmtree(done)
         return world, len(changes)
-
-    def _name(self) -> str:
-        return str(self._folder / f"table-{next(self._names)}")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hoodie.handle import TableHandle
-from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, load_sources, source_of
-from hoodie.spec import METADATA_BOOTSTRAP_INSTANT
+from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, is_skeleton_file, load_sources, source_of
 from hoodie.view import BaseFile, GroupId, LogFile
 
 Sources = Mapping[GroupId, BootstrapSource]
@@ -25,7 +24,9 @@ def skeleton_sources(handle: TableHandle, files: Iterable[tuple[str, File | None
     """
     if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
         return {}
-    groups = {(partition, file.name.file_id) for partition, file in files if file is not None and _is_skeleton(file)}
+    groups = {
+        (partition, file.name.file_id) for partition, file in files if file is not None and is_skeleton_file(file)
+    }
     return load_sources(handle.storage, handle.config, sorted(groups))
 
 
@@ -33,13 +34,9 @@ def skeletons_among(handle: TableHandle, files: Iterable[tuple[str, File | None]
     """The paths of those files (with their partitions) that are skeletons."""
     if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
         return frozenset()
-    return frozenset(file.path for _, file in files if file is not None and _is_skeleton(file))
+    return frozenset(file.path for _, file in files if file is not None and is_skeleton_file(file))
 
 
 def source_of_base(sources: Sources, partition: str, file: File | None) -> BootstrapSource | None:
     """The source of a file; None: it has all its columns itself."""
     return source_of(sources, partition, file) if isinstance(file, BaseFile) else None
-
-
-def _is_skeleton(file: File) -> bool:
-    return isinstance(file, BaseFile) and file.name.instant == METADATA_BOOTSTRAP_INSTANT

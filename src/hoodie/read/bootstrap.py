@@ -9,10 +9,9 @@
    as they have in the base files that Hudi makes of skeletons; what no path tells is read from the source.
 4. Both files are read as streams side by side: memory is two batches, and only what is asked for is read.
 
-How to use it. Planning: `skeletons = [part.group_id for part in slices if is_skeleton(part, config)]`, then
-`sources = load_sources(storage, config, skeletons)`; the source travels to the worker with the slice. Reading: where a
-slice has a source, `iter_stitched(storage, base.path, source, schema, batch_rows)` gives what
-`iter_batches(storage, base.path, schema=schema)` gives elsewhere. Merging logs, mapping columns by id and filling
+How to use it. Planning: `sources = load_slice_sources(storage, config, slices)`; the source travels to the worker with
+the slice. Reading: where a slice has a source, `iter_stitched(storage, base.path, source, schema, batch_rows)` gives
+what `iter_batches(storage, base.path, schema=schema)` gives elsewhere. Merging logs, mapping columns by id and filling
 partition columns come after it as ever. The footer of the skeleton alone tells how many rows there are.
 """
 
@@ -38,7 +37,7 @@ from hoodie.spec import (
     partition_key,
 )
 from hoodie.storage import Storage, open_storage
-from hoodie.view import BaseFile, FileSlice, GroupId
+from hoodie.view import BaseFile, FileSlice, GroupId, LogFile
 
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 
@@ -67,17 +66,28 @@ class BootstrapSource:
 
 def is_skeleton(part: FileSlice, config: TableConfig) -> bool:
     """Whether the rows of the slice's base file are partly in the source table."""
-    made_by_bootstrap = part.base is not None and part.base.name.instant == METADATA_BOOTSTRAP_INSTANT
-    return made_by_bootstrap and bool(config.raw.get(BOOTSTRAP_BASE_PATH))
+    return is_skeleton_file(part.base) and bool(config.raw.get(BOOTSTRAP_BASE_PATH))
+
+
+def is_skeleton_file(file: BaseFile | LogFile | None) -> bool:
+    """Whether a file of a bootstrapped table has meta columns only: a base file which the bootstrap made."""
+    return isinstance(file, BaseFile) and file.name.instant == METADATA_BOOTSTRAP_INSTANT
 
 
 def source_of(
     sources: Mapping[GroupId, BootstrapSource], partition: str, base: BaseFile | None
 ) -> BootstrapSource | None:
     """That of `sources` which belongs to the base file; None: the file is no skeleton."""
-    if base is None or base.name.instant != METADATA_BOOTSTRAP_INSTANT:
+    if base is None or not is_skeleton_file(base):
         return None
     return sources.get((partition, base.name.file_id))
+
+
+def load_slice_sources(
+    storage: Storage, config: TableConfig, slices: Iterable[FileSlice]
+) -> Mapping[GroupId, BootstrapSource]:
+    """The source files of those of the slices whose base files are skeletons. Raises as `load_sources`."""
+    return load_sources(storage, config, {part.group_id for part in slices if is_skeleton(part, config)})
 
 
 def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId]) -> Mapping[GroupId, BootstrapSource]:

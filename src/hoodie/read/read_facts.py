@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.errors import Invalid
-from hoodie.read.bootstrap import BootstrapSource, is_skeleton, load_sources
+from hoodie.read.bootstrap import BootstrapSource, load_slice_sources
 from hoodie.read.incremental import Window, select, with_archived, without_hollow, without_operations
 from hoodie.read.read_options import EARLIEST, ReadOptions
 from hoodie.read.table_schema import load_schema
@@ -51,8 +51,7 @@ def load_read_facts(storage: Storage, config: TableConfig, view: View, options: 
     """
     load = _ranged_facts if options.is_ranged else _state_facts
     facts = load(storage, config, view, options)
-    skeletons = {part.group_id for part in view.all_slices() if is_skeleton(part, config)}
-    return replace(facts, sources=load_sources(storage, config, sorted(skeletons))) if skeletons else facts
+    return replace(facts, sources=load_slice_sources(storage, config, view.all_slices()))
 
 
 def _state_facts(storage: Storage, config: TableConfig, view: View, options: ReadOptions) -> ReadFacts:

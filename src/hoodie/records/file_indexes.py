@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import io
 import os
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from hoodie.records.page_index import (
     ChunkPages,
@@ -21,6 +22,9 @@ from hoodie.records.page_index import (
     read_page_bounds,
 )
 
+_Place = tuple[int, str]
+_Found = TypeVar("_Found")
+
 _MOST_FILES: Final = 256
 _MOST_CHUNKS: Final = 512
 """Of files with larger footers nothing is kept: these have up to some hundred KB in memory."""
@@ -31,8 +35,8 @@ class FileIndexes:
 
     def __init__(self) -> None:
         self._footer: FileFooter | None = None
-        self._pages: dict[tuple[int, str], ChunkPages | None] = {}
-        self._bounds: dict[tuple[int, str], PageBounds | None] = {}
+        self._pages: dict[_Place, ChunkPages | None] = {}
+        self._bounds: dict[_Place, PageBounds | None] = {}
 
     def footer(self, read: ReadRange, size_bytes: int) -> FileFooter | None:
         """The file's footer; None when it is of no use."""
@@ -45,23 +49,21 @@ class FileIndexes:
 
     def pages(self, read: ReadRange, footer: FileFooter, group: int, column: str) -> ChunkPages | None:
         """The pages of a column in a row group; None when the file does not say."""
-        place = group, column
-        if place not in self._pages:
-            found = read_chunk_pages(read, footer, group, column)
-            if self._footer is None:
-                return found
-            self._pages[place] = found
-        return self._pages[place]
+        return self._known(self._pages, (group, column), lambda: read_chunk_pages(read, footer, group, column))
 
     def bounds(self, read: ReadRange, chunk: ChunkPages, group: int, column: str) -> PageBounds | None:
         """Bounds of the values in each of these pages; None when the file does not say."""
-        place = group, column
-        if place not in self._bounds:
-            found = read_page_bounds(read, chunk)
-            if self._footer is None:
-                return found
-            self._bounds[place] = found
-        return self._bounds[place]
+        return self._known(self._bounds, (group, column), lambda: read_page_bounds(read, chunk))
+
+    def _known(
+        self, kept: dict[_Place, _Found | None], place: _Place, load: Callable[[], _Found | None]
+    ) -> _Found | None:
+        if place in kept:
+            return kept[place]
+        found = load()
+        if self._footer is not None:
+            kept[place] = found
+        return found
 
 
 def indexes_of(source: Any) -> FileIndexes:

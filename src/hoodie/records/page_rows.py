@@ -266,7 +266,7 @@ def _texts_of(file: PagesFile, chunk: ChunkPages, pages: Positions) -> list[Plai
 def _equal_texts(
     texts: list[PlainTexts], chunk: ChunkPages, pages: Positions, test: _PageTest
 ) -> tuple[pa.ChunkedArray, Positions]:
-    """The texts that are one of the constants, binary, and their rows."""
+    """The texts that are one of the constants, and their rows."""
     values, rows = [], []
     for page, number in zip(texts, pages.tolist(), strict=True):
         places = page.places_of(test.constants[number])

@@ -9,9 +9,12 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from hoodie.config import resolve
@@ -24,9 +27,9 @@ from hoodie.table import Table, as_source, write
 from hoodie.testing.killed import AFTER_ALL, Killer
 from hoodie.testing.lake import Awake, row, table_of
 from hoodie.testing.orphans import let_days_pass, orphans
+from hoodie.testing.table_kind import COW, MOR, Kind
 
 LOCAL: Final = LocalEngine(1)
-WRITE: Final = "hoodie.datasource.write."
 OPTIONS: Final[dict[str, Any]] = {
     "hoodie.index.bloom.num_entries": "50",
     "hoodie.metadata.enable": "true",
@@ -37,7 +40,6 @@ OPTIONS: Final[dict[str, Any]] = {
     "hoodie.datasource.compaction.async.enable": "true",
     "hoodie.write.lock.wait_time_ms": "0",
 }
-EVENT_TIME: Final = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 NEWEST_ONLY: Final = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.clean.fileversions.retained": "1",
@@ -56,37 +58,25 @@ class Run(Protocol):
     def __call__(self, path: str, engine: Engine = LOCAL) -> object: ...
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What table a service is put through."""
-
-    version: int
-    table_type: str
-    metadata: bool = True
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What makes such a table."""
-        return {
-            **OPTIONS,
-            "hoodie.table.name": "killed",
-            WRITE + "recordkey.field": "id",
-            WRITE + "partitionpath.field": "part",
-            "hoodie.table.ordering.fields": "ts",
-            WRITE + "table.type": self.table_type,
-            "hoodie.write.table.version": self.version,
-            "hoodie.metadata.enable": str(self.metadata).lower(),
-            **({WRITE + "payload.class": EVENT_TIME} if self.version == 6 else {}),
-        }
-
-    def __str__(self) -> str:
-        listed = "" if self.metadata else "-listed"
-        return f"v{self.version}-{'mor' if self.table_type == 'MERGE_ON_READ' else 'cow'}{listed}"
-
-
-COW: Final = [Kind(version, "COPY_ON_WRITE") for version in (6, 8, 9)]
-MOR: Final = [Kind(version, "MERGE_ON_READ") for version in (6, 8, 9)]
 ALL: Final = COW + MOR
+
+
+class Tables:
+    """Paths of tables in a folder, and copies of tables there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names = itertools.count()
+
+    def name(self) -> str:
+        """A path where nothing is."""
+        return str(self._folder / f"table-{next(self._names)}")
+
+    def copy(self, path: str) -> str:
+        """The path of a copy."""
+        made = self.name()
+        shutil.copytree(path, made)
+        return made
 
 
 def opened(path: str, engine: Engine = LOCAL, **more: Any) -> Table:
@@ -106,7 +96,8 @@ def rows_of(path: str, *, metadata: bool = True, as_of: str | None = None) -> Ro
 def table_with_history(path: str, kind: Kind, commits: int) -> None:
     """Makes a table: base files, updates (in log files of a merge-on-read table), a delete."""
     first = table_of([row(f"k{n}", "0", 1, f"p{n % 2}") for n in range(6)])
-    write(as_source(first), path, kind.options, "append", engine=LOCAL, env=Awake())
+    options = {**OPTIONS, "hoodie.table.name": "killed", **kind.options}
+    write(as_source(first), path, options, "append", engine=LOCAL, env=Awake())
     table = opened(path, LOCAL, **{"hoodie.metadata.enable": kind.metadata})
     for number in range(1, commits):
         table.upsert(table_of([row(f"k{n}", str(number), number + 1, f"p{n % 2}") for n in range(number % 3, 4)]))

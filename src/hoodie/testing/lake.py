@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.env import SystemEnv
+from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.services import SaveMode
 from hoodie.spec import CommitMetadata
 from hoodie.storage import Storage, open_storage
@@ -69,6 +71,17 @@ class Lake:
     @property
     def table(self) -> Table:
         return Table.open(self.uri, options=self.options, env=Awake())
+
+    def handle(self) -> TableHandle:
+        """The table as it is now."""
+        return load_handle(self.storage, SystemEnv())
+
+    def metadata(self) -> MetadataTable:
+        """Its metadata table; it has one."""
+        handle = self.handle()
+        found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
+        assert found is not None
+        return found
 
     def save(self, rows: Any, mode: SaveMode = "append", **options: Any) -> Committed | None:
         """A write in a save mode, as a DataFrame's; makes the table if need be."""

@@ -15,7 +15,7 @@ from functools import partial
 from hoodie.errors import Unsupported
 from hoodie.handle import TableHandle
 from hoodie.index import StitchedRows
-from hoodie.read.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_sources
+from hoodie.read.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_slice_sources, source_of
 from hoodie.view import FileSlice, GroupId
 from hoodie.write.job import Write
 
@@ -28,14 +28,13 @@ def load_skeleton_sources(handle: TableHandle, slices: Sequence[FileSlice]) -> M
         Unsupported: the sources lie on a storage there is none for, or the skeletons hold no keys.
     """
     config = handle.config
-    groups = sorted(one.group_id for one in slices if is_skeleton(one, config))
-    if groups and not config.populate_meta_fields:
+    if not config.populate_meta_fields and any(is_skeleton(one, config) for one in slices):
         raise Unsupported(
             f"Table {config.name} was bootstrapped, and its files have no keys (hoodie.populate.meta.fields=false)",
             remedy="Write the table anew from its own rows (read it and save it elsewhere)",
             table=config.name,
         )
-    return load_sources(handle.storage, config, groups)
+    return load_slice_sources(handle.storage, config, slices)
 
 
 def stitched_rows(write: Write, one: FileSlice | None) -> StitchedRows | None:
@@ -47,7 +46,7 @@ def stitched_rows(write: Write, one: FileSlice | None) -> StitchedRows | None:
 
 def with_source_bytes(write: Write, one: FileSlice) -> FileSlice:
     """The slice with a base file as large as skeleton and source together, if it is a skeleton."""
-    source = write.sources.get(one.group_id)
-    if source is None or one.base is None or not is_skeleton(one, write.handle.config):
+    source = source_of(write.sources, one.partition, one.base)
+    if source is None or one.base is None:
         return one
     return replace(one, base=replace(one.base, size_bytes=one.base.size_bytes + source.size_bytes))

@@ -13,8 +13,8 @@ import pytest
 from hoodie.config import Config, resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
-from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
+from hoodie.handle import timeline_of
+from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
 from hoodie.metadata_writer.asked_indexes import parse_expression_options
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
@@ -36,27 +36,16 @@ def lake_of(version: int = 9, **options: str) -> Lake:
     return lake
 
 
-def handle_of(lake: Lake) -> TableHandle:
-    return load_handle(lake.storage, SystemEnv())
-
-
-def metadata_of(lake: Lake) -> MetadataTable:
-    handle = handle_of(lake)
-    found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
-    assert found is not None
-    return found
-
-
 def entries(lake: Lake, name: str = "secondary_index_v") -> list[str]:
-    return sorted(metadata_of(lake).records(name).column("key").to_pylist())
+    return sorted(lake.metadata().records(name).column("key").to_pylist())
 
 
 def known(lake: Lake) -> set[str]:
-    return set(load_index_definitions(lake.storage, handle_of(lake).config))
+    return set(load_index_definitions(lake.storage, lake.handle().config))
 
 
 def partitions(lake: Lake) -> set[str]:
-    return set(metadata_of(lake).partitions)
+    return set(lake.metadata().partitions)
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -66,9 +55,9 @@ def test_a_write_makes_the_secondary_index_it_asks_for_and_later_ones_keep_it(ve
     lake.write("upsert", [row("a", "y", 2)], SECONDARY)
     assert entries(lake) == ["c$c", "x$b", "y$a"]
     assert "record_index" in partitions(lake)
-    definition = metadata_of(lake).definitions["secondary_index_v"]
+    definition = lake.metadata().definitions["secondary_index_v"]
     assert (definition.kind, definition.source_fields) == ("secondary_index", ("v",))
-    assert definition.version == handle_of(lake).profile.capabilities.index_version
+    assert definition.version == lake.handle().profile.capabilities.index_version
     lake.upsert(row("b", "z", 2))
     assert entries(lake) == ["c$c", "y$a", "z$b"]
     groups = {path for path in lake.files() if "/secondary_index_v/" in path}
@@ -104,11 +93,11 @@ def test_a_write_makes_the_expression_index_it_asks_for(using: str) -> None:
     lake = lake_of()
     given = {INDEX + "expression.options": "expr='substring', pos=1, len=2", "hoodie.expression.index.type": using}
     lake.write("upsert", [row("a", "yes", 2)], {**EXPRESSION, **given, "hoodie.index.name": "begin"})
-    definition = metadata_of(lake).definitions["expr_index_begin"]
+    definition = lake.metadata().definitions["expr_index_begin"]
     assert (definition.kind, definition.function, definition.source_fields) == (using.lower(), "substring", ("v",))
     assert definition.options == {"expr": "substring", "pos": "1", "len": "2"}
     lake.write("upsert", [row("a", "no", 3)], {**EXPRESSION, **given, "hoodie.index.name": "begin"})
-    found = metadata_of(lake).records("expr_index_begin")
+    found = lake.metadata().records("expr_index_begin")
     assert found.num_rows >= 3
     lake.ensure_sound()
 
@@ -236,22 +225,22 @@ def test_a_write_drops_what_a_dead_build_left(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patched:
         patched.setattr(SecondaryIndexSource, "initial", dying)
         with pytest.raises(Crash):
-            build_index(handle_of(lake), secondary_index("v", "v"))
-    assert any(one.action == INDEXING for one in timeline_of(handle_of(lake)).pending())
+            build_index(lake.handle(), secondary_index("v", "v"))
+    assert any(one.action == INDEXING for one in timeline_of(lake.handle()).pending())
     lake.write("upsert", [row("a", "y", 2)], {INDEX + "drop": "secondary_index_v"})
-    assert not timeline_of(handle_of(lake)).pending()
+    assert not timeline_of(lake.handle()).pending()
     assert "secondary_index_v" not in known(lake)
-    assert not handle_of(lake).config.metadata_partitions_inflight
+    assert not lake.handle().config.metadata_partitions_inflight
 
 
 def test_with_async_a_write_makes_the_list_of_files_only_and_keeps_what_others_build(version: int) -> None:
     later = {INDEX + "async": "true", **RECORDS, INDEX + "column.stats.enable": "true"}
     lake = lake_of(version, **later)
     assert partitions(lake) == {"files"}
-    build_index(handle_of(lake), record_index(), config=Config(later))
+    build_index(lake.handle(), record_index(), config=Config(later))
     lake.upsert(row("n", part="q"))
     assert partitions(lake) == {"files", "record_index"}
-    found = metadata_of(lake).locate(["a", "b", "c", "n", "z"]).column("record_key").to_pylist()
+    found = lake.metadata().locate(["a", "b", "c", "n", "z"]).column("record_key").to_pylist()
     assert sorted(found) == ["a", "b", "c", "n"]
     lake.write("upsert", [row("a", "y", 2)], {"hoodie.metadata.global.record.level.index.enable": "false"})
     assert partitions(lake) == {"files"}
@@ -259,10 +248,10 @@ def test_with_async_a_write_makes_the_list_of_files_only_and_keeps_what_others_b
 
 def test_with_async_other_columns_leave_the_statistics_as_they_are() -> None:
     lake = lake_of()
-    had = metadata_of(lake).definitions["column_stats"].source_fields
+    had = lake.metadata().definitions["column_stats"].source_fields
     columns = {INDEX + "column.stats.column.list": "v", INDEX + "async": "true"}
     lake.write("upsert", [row("a", "y", 2)], {**columns, **SECONDARY})
-    assert metadata_of(lake).definitions["column_stats"].source_fields == had
+    assert lake.metadata().definitions["column_stats"].source_fields == had
     assert partitions(lake) == {"files", "column_stats", "partition_stats"}
 
 
@@ -270,7 +259,7 @@ def test_a_build_waits_at_its_end_for_a_writer_that_is_still_running() -> None:
     lake = lake_of(**RECORDS)
     writer = lake.storage.exclusive("a write")
     env = _Resting(after=3, then=lambda: writer.__exit__(None, None, None))
-    handle = replace(handle_of(lake), env=env, storage=_held_after_staging(lake, writer))
+    handle = replace(lake.handle(), env=env, storage=_held_after_staging(lake, writer))
     build_index(handle, secondary_index("v", "v"))
     assert env.rests == 3
     assert entries(lake) == ["a$a", "c$c", "x$b"]
@@ -279,7 +268,7 @@ def test_a_build_waits_at_its_end_for_a_writer_that_is_still_running() -> None:
 def test_a_build_gives_up_waiting_in_time_and_can_be_repeated() -> None:
     lake = lake_of(**RECORDS)
     writer = lake.storage.exclusive("a write")
-    handle = replace(handle_of(lake), storage=_held_after_staging(lake, writer))
+    handle = replace(lake.handle(), storage=_held_after_staging(lake, writer))
     with pytest.raises(Conflict):
         build_index(
             handle, secondary_index("v", "v"), config=resolve({"hoodie.metadata.index.check.timeout.seconds": 0})
@@ -287,7 +276,7 @@ def test_a_build_gives_up_waiting_in_time_and_can_be_repeated() -> None:
     writer.__exit__(None, None, None)
     lake.upsert(row("a", "y", 2))
     assert "secondary_index_v" not in partitions(lake)
-    build_index(handle_of(lake), secondary_index("v", "v"))
+    build_index(lake.handle(), secondary_index("v", "v"))
     assert entries(lake) == ["c$c", "x$b", "y$a"]
 
 
@@ -300,11 +289,11 @@ def test_a_counted_record_index_tells_of_keys_that_are_there_twice(version: int)
         lake.write("upsert", [row("b", "z", 2)], {**RECORDS, **COUNTED})
     assert "record_index" not in partitions(lake)
     with pytest.raises(Invalid, match="3 keys for 4 rows"):
-        build_index(handle_of(lake), record_index(), config=resolve(COUNTED))
+        build_index(lake.handle(), record_index(), config=resolve(COUNTED))
     lake.write("delete", [row("a", part="q")])
     lake.write("upsert", [row("b", "z", 3)], {**RECORDS, **COUNTED})
     assert lake.values() == {"a": "y", "b": "z", "c": "c"}
-    assert sorted(metadata_of(lake).locate(["a", "b", "c"]).column("record_key").to_pylist()) == ["a", "b", "c"]
+    assert sorted(lake.metadata().locate(["a", "b", "c"]).column("record_key").to_pylist()) == ["a", "b", "c"]
     lake.ensure_sound()
 
 

@@ -10,7 +10,7 @@ import pytest
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
 from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
+from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index as build
 from hoodie.metadata_writer import (
     column_stats_index,
@@ -35,29 +35,18 @@ def lake_of(version: int = 9, **options: str) -> Lake:
     return lake
 
 
-def handle_of(lake: Lake) -> TableHandle:
-    return load_handle(lake.storage, SystemEnv())
-
-
-def metadata_of(lake: Lake) -> MetadataTable:
-    handle = handle_of(lake)
-    found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
-    assert found is not None
-    return found
-
-
 def entries(lake: Lake, name: str = "secondary_index_v") -> list[str]:
-    return sorted(metadata_of(lake).records(name).column("key").to_pylist())
+    return sorted(lake.metadata().records(name).column("key").to_pylist())
 
 
 def test_building_is_an_indexing_on_the_timeline() -> None:
     lake = lake_of()
-    built = build(handle_of(lake), secondary_index("v", "v"))
+    built = build(lake.handle(), secondary_index("v", "v"))
     assert (built.name, built.records, built.made_too) == ("secondary_index_v", 3, ("record_index",))
-    timeline = timeline_of(handle_of(lake))
+    timeline = timeline_of(lake.handle())
     assert [one.requested for one in timeline.completed() if one.action == INDEXING] == [built.instant]
     assert not timeline.pending()
-    assert metadata_of(lake).definitions["secondary_index_v"].version == "V2"
+    assert lake.metadata().definitions["secondary_index_v"].version == "V2"
     assert entries(lake) == ["a$a", "c$c", "x$b"]
     assert built.as_json()["kind"] == "secondary_index"
     assert "secondary_index_v" in built._repr_html_()
@@ -75,7 +64,7 @@ def test_writes_that_complete_meanwhile_are_caught_up_with(monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
-    build(handle_of(lake), secondary_index("v", "v"))
+    build(lake.handle(), secondary_index("v", "v"))
     assert entries(lake) == ["a$n", "new$a", "x$b"]
     lake.upsert(row("b", "y", 2))
     assert entries(lake) == ["a$n", "new$a", "y$b"]
@@ -94,7 +83,7 @@ def test_a_table_that_was_compacted_meanwhile_is_read_again(monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
-    build(handle_of(lake), secondary_index("v", "v"))
+    build(lake.handle(), secondary_index("v", "v"))
     assert entries(lake) == ["a$n", "c$c", "new$a", "x$b"]
 
 
@@ -107,12 +96,12 @@ def test_a_build_that_died_at_any_call_can_be_repeated(version: int) -> None:
             build(_dying_at(lake, last), kind)
         assert lake.values() == {"a": "a", "b": "x", "c": "c"}
         lake.upsert(row("a", "y", 2), row("n", part="new"))
-        if "record_index" not in handle_of(lake).config.metadata_partitions:
-            build(handle_of(lake), kind)
+        if "record_index" not in lake.handle().config.metadata_partitions:
+            build(lake.handle(), kind)
         lake.upsert(row("m", part="q"))
-        found = metadata_of(lake).locate(["a", "b", "c", "n", "m", "z"])
+        found = lake.metadata().locate(["a", "b", "c", "n", "m", "z"])
         assert sorted(found.column("record_key").to_pylist()) == ["a", "b", "c", "m", "n"], last
-        pending = [one for one in timeline_of(handle_of(lake)).pending() if one.action == INDEXING]
+        pending = [one for one in timeline_of(lake.handle()).pending() if one.action == INDEXING]
         assert not pending, last
 
 
@@ -124,15 +113,15 @@ def test_a_build_that_does_not_see_its_own_groups_says_so_and_can_be_repeated(ve
     lake = lake_of(version)
     with pytest.raises(Fenced):
         build(load_handle(CountingStorage(lake.storage, stale_from=groups[1]), SystemEnv()), record_index())
-    build(handle_of(lake), record_index())
-    assert sorted(metadata_of(lake).locate(["a", "b", "c", "z"]).column("record_key").to_pylist()) == ["a", "b", "c"]
+    build(lake.handle(), record_index())
+    assert sorted(lake.metadata().locate(["a", "b", "c", "z"]).column("record_key").to_pylist()) == ["a", "b", "c"]
 
 
 def test_dropping_takes_dependents_along_and_forgets_their_definitions() -> None:
     lake = lake_of()
-    build(handle_of(lake), secondary_index("v", "v"))
-    assert drop_index(handle_of(lake), "record_index") == ("record_index", "secondary_index_v")
-    handle = handle_of(lake)
+    build(lake.handle(), secondary_index("v", "v"))
+    assert drop_index(lake.handle(), "record_index") == ("record_index", "secondary_index_v")
+    handle = lake.handle()
     assert not {"record_index", "secondary_index_v"} & set(handle.config.metadata_partitions)
     assert set(load_index_definitions(handle.storage, handle.config)) == {"column_stats"}
     lake.upsert(row("a", "y", 2))
@@ -141,12 +130,12 @@ def test_dropping_takes_dependents_along_and_forgets_their_definitions() -> None
 
 def test_an_index_is_dropped_by_the_name_it_was_given() -> None:
     lake = lake_of()
-    build(handle_of(lake), expression_index("up", "v", "upper"))
-    assert drop_index(handle_of(lake), "up") == ("expr_index_up",)
+    build(lake.handle(), expression_index("up", "v", "upper"))
+    assert drop_index(lake.handle(), "up") == ("expr_index_up",)
     with pytest.raises(Invalid, match="no index 'up'"):
-        drop_index(handle_of(lake), "up")
+        drop_index(lake.handle(), "up")
     with pytest.raises(Invalid, match="metadata table itself"):
-        drop_index(handle_of(lake), "files")
+        drop_index(lake.handle(), "files")
 
 
 def test_what_cannot_be_indexed_is_said_before_anything_is_written() -> None:
@@ -158,7 +147,7 @@ def test_what_cannot_be_indexed_is_said_before_anything_is_written() -> None:
         (column_stats_index("v"), Invalid, "already"),
     ):
         with pytest.raises(error, match=words):
-            build(handle_of(lake), definition)
+            build(lake.handle(), definition)
     with pytest.raises(Unsupported, match="soundex"):
         expression_index("x", "v", "soundex")
     with pytest.raises(Invalid, match="column_stats or bloom_filters"):
@@ -170,37 +159,37 @@ def test_version_6_refuses_what_its_readers_do_not_know() -> None:
     lake = lake_of(6)
     for definition in (secondary_index("v", "v"), partition_stats_index()):
         with pytest.raises(Invalid, match="version 6"):
-            build(handle_of(lake), definition)
+            build(lake.handle(), definition)
     with pytest.raises(Unsupported, match="whole table"):
-        build(handle_of(lake), record_index(partitioned=True))
+        build(lake.handle(), record_index(partitioned=True))
 
 
 def test_another_writer_that_holds_the_table_is_a_conflict() -> None:
     lake = lake_of()
     with lake.storage.exclusive("test"), pytest.raises(Conflict):
-        build(handle_of(lake), record_index())
+        build(lake.handle(), record_index())
 
 
 def test_options_switch_indexes_on_and_off() -> None:
     lake = lake_of()
     lake.write("upsert", [row("a", "x", 2)], {"hoodie.metadata.record.index.enable": "true"})
-    assert "record_index" in metadata_of(lake).partitions
+    assert "record_index" in lake.metadata().partitions
     lake.write("upsert", [row("a", "y", 2)], {"hoodie.metadata.record.index.enable": "false"})
-    assert "record_index" not in metadata_of(lake).partitions
+    assert "record_index" not in lake.metadata().partitions
     lake.write("upsert", [row("a", "z", 3)], {"hoodie.metadata.index.column.stats.enable": "false"})
-    assert metadata_of(lake).partitions == ("files",)
+    assert lake.metadata().partitions == ("files",)
 
 
 def test_other_columns_make_the_statistics_anew() -> None:
     lake = lake_of()
     columns = {"hoodie.metadata.index.column.stats.column.list": "v,ts"}
     lake.write("upsert", [row("a", "y", 2)], columns)
-    metadata = metadata_of(lake)
+    metadata = lake.metadata()
     assert metadata.definitions["column_stats"].source_fields[3:] == ("v", "ts")
     assert metadata.column_stats("id").num_rows == 0
     assert metadata.column_stats("v").num_rows == 3
     lake.upsert(row("a", "z", 3))
-    assert metadata_of(lake).column_stats("v").num_rows == 4
+    assert lake.metadata().column_stats("v").num_rows == 4
 
 
 @pytest.mark.parametrize("dialect", ["0.15", "1.x"])
@@ -211,10 +200,10 @@ def test_plans_are_read_as_they_were_written(dialect: str) -> None:
 
 
 def _dying_at(lake: Lake, call: int) -> TableHandle:
-    return replace(handle_of(lake), storage=CountingStorage(lake.storage, crash_at=call))
+    return replace(lake.handle(), storage=CountingStorage(lake.storage, crash_at=call))
 
 
 def _calls_of(lake: Lake, kind: object) -> int:
     storage = CountingStorage(lake.storage)
-    build(replace(handle_of(lake), storage=storage), kind)  # type: ignore[arg-type]
+    build(replace(lake.handle(), storage=storage), kind)  # type: ignore[arg-type]
     return len(storage.calls)

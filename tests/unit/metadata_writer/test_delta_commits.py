@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from test_metadata_kept import ENGINE, ensure_equal, handle_of, lake_of
+from test_metadata_kept import ENGINE, ensure_equal, lake_of
 
 from hoodie.engine import LocalEngine
 from hoodie.handle import TableHandle, timeline_of
@@ -35,7 +35,7 @@ def of_range(bounds: tuple[int, int]) -> MetadataRecords:
 
 
 def own_of(version: int) -> tuple[TableHandle, Timeline]:
-    own = open_own(handle_of(lake_of(version)))
+    own = open_own(lake_of(version).handle())
     return own, timeline_of(own)
 
 
@@ -87,8 +87,8 @@ def test_many_entries_are_cut_into_blocks_with_deletes_behind(monkeypatch: pytes
 
 def test_a_delta_commit_that_names_no_files_is_found_by_names_or_blocks(version: int) -> None:
     lake = lake_of(version)
-    own = open_own(handle_of(lake))
-    done = timeline_of(own).find(timeline_of(handle_of(lake)).instants[-1].requested, DELTA_COMMIT)
+    own = open_own(lake.handle())
+    done = timeline_of(own).find(timeline_of(lake.handle()).instants[-1].requested, DELTA_COMMIT)
     assert done is not None
     inflight = Instant(done.requested, DELTA_COMMIT, State.INFLIGHT)
     names = own.profile.instant_names
@@ -104,7 +104,7 @@ def test_a_delta_commit_that_names_no_files_is_found_by_names_or_blocks(version:
 
 def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -> None:
     lake = lake_of(version)
-    handle = handle_of(lake)
+    handle = lake.handle()
     own = open_own(handle)
     if own.profile.slicing == "completion":
         return  # every delta commit has files of its own

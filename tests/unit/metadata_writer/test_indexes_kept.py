@@ -12,9 +12,8 @@ import pytest
 
 from hoodie.config import Config
 from hoodie.engine import LocalEngine
-from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import MetadataTable, load_index_definitions, open_metadata_table
+from hoodie.handle import timeline_of
+from hoodie.metadata import load_index_definitions
 from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata_writer import (
     MetadataOptions,
@@ -49,19 +48,8 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
         if not partitioned:
             indexes.append(secondary_index("v", "v"))
     for index in indexes:
-        build_index(handle_of(lake), index, ENGINE)
+        build_index(lake.handle(), index, ENGINE)
     return lake
-
-
-def handle_of(lake: Lake) -> TableHandle:
-    return load_handle(lake.storage, SystemEnv())
-
-
-def metadata_of(lake: Lake) -> MetadataTable:
-    handle = handle_of(lake)
-    found = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
-    assert found is not None
-    return found
 
 
 def rows_of(records: MetadataRecords, dialect: Any) -> Iterator[dict[str, Any]]:
@@ -85,7 +73,7 @@ def plain(value: Any) -> Any:
 
 def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
     """The records of a partition as initialising it now would make them."""
-    handle, known = handle_of(lake), metadata_of(lake).definitions
+    handle, known = lake.handle(), lake.metadata().definitions
     context = SourceContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=Config()), known)
     source = source_of(partition, context)
     assert source is not None
@@ -97,7 +85,7 @@ def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
 
 def kept(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
     """The records as they stand in the metadata table; those of a partitioned record index with their partition."""
-    table = metadata_of(lake)
+    table = lake.metadata()
     by_partition = partition == "record_index" and table.definitions["record_index"].is_partitioned
     found = {}
     for one in table.records(partition).to_pylist():
@@ -107,7 +95,7 @@ def kept(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
 
 
 def ensure_true(lake: Lake) -> None:
-    for partition in metadata_of(lake).partitions:
+    for partition in lake.metadata().partitions:
         if partition != "files":
             there, made = kept(lake, partition), anew(lake, partition)
             # Log files of failed writes stay in version 6, and only who makes an index anew looks into them.
@@ -146,10 +134,10 @@ def test_indexes_are_those_of_the_files_after_every_operation(version: int, name
 def test_a_key_that_is_deleted_and_comes_back_is_found_again(version: int, kind: str) -> None:
     lake = lake_of(version, kind)
     lake.write("delete", [row("a")])
-    assert metadata_of(lake).locate(["a"]).num_rows == 0
+    assert lake.metadata().locate(["a"]).num_rows == 0
     lake.upsert(row("a", "back", 9))
     ensure_true(lake)
-    assert metadata_of(lake).locate(["a"]).num_rows == 1
+    assert lake.metadata().locate(["a"]).num_rows == 1
 
 
 @pytest.mark.parametrize("version", [9])
@@ -158,16 +146,16 @@ def test_a_partitioned_record_index_gets_groups_for_new_partitions(version: int,
     lake = lake_of(version, kind, partitioned=True)
     lake.upsert(row("a", part="x_y/z"), row("n", part="q"))
     ensure_true(lake)
-    found = metadata_of(lake).locate(["a"], ["x_y/z"])
+    found = lake.metadata().locate(["a"], ["x_y/z"])
     assert found.column("partition").to_pylist() == ["x_y/z"]
-    assert metadata_of(lake).locate(["a"]).num_rows == 2
+    assert lake.metadata().locate(["a"]).num_rows == 2
 
 
 def test_a_secondary_index_is_forgotten_with_the_record_index_it_needs() -> None:
     lake = lake_of(9, "MERGE_ON_READ")
-    assert "secondary_index_v" in load_index_definitions(lake.storage, handle_of(lake).config)
+    assert "secondary_index_v" in load_index_definitions(lake.storage, lake.handle().config)
     lake.upsert(row("a", "x", 2), **{"hoodie__metadata__record__index__enable": "false"})
-    known = load_index_definitions(lake.storage, handle_of(lake).config)
+    known = load_index_definitions(lake.storage, lake.handle().config)
     assert "secondary_index_v" not in known
     assert {"expr_index_up", "expr_index_len", "column_stats"} <= known.keys()
     ensure_true(lake)
@@ -178,8 +166,8 @@ def test_a_new_column_is_indexed_from_its_first_file_on() -> None:
     more = pa.schema([*lake.schema, ("n", pa.int64())])
     wide = Lake(9, lake.options, lake.uri, more)
     wide.upsert(row("b", "w", 5, n=7))
-    assert metadata_of(lake).definitions["column_stats"].source_fields[-1] == "n"
-    assert metadata_of(lake).column_stats("n").num_rows == 1
+    assert lake.metadata().definitions["column_stats"].source_fields[-1] == "n"
+    assert lake.metadata().column_stats("n").num_rows == 1
     ensure_true(lake)
 
 
@@ -191,4 +179,4 @@ def test_a_partitioned_record_index_of_a_new_table_begins_without_groups(kind: s
     lake.write("delete_partition", [row("b", part="q")])
     lake.upsert(row("a", "x", 2), row("c", part="new"))
     ensure_true(lake)
-    assert sorted(metadata_of(lake).locate(["a", "b", "c"]).column("record_key").to_pylist()) == ["a", "c"]
+    assert sorted(lake.metadata().locate(["a", "b", "c"]).column("record_key").to_pylist()) == ["a", "c"]

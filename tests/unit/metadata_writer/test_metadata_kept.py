@@ -9,8 +9,7 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import open_metadata_table
 from hoodie.metadata_writer import (
     MetadataOptions,
@@ -39,17 +38,13 @@ def lake_of(version: int, **options: str) -> Lake:
     return lake
 
 
-def handle_of(lake: Lake) -> TableHandle:
-    return load_handle(lake.storage, SystemEnv())
-
-
 def sizes(files: tuple[PartitionFiles, ...]) -> dict[str, int]:
     return {one.path: one.size_bytes for part in files for one in part.everything}
 
 
 def ensure_equal(lake: Lake) -> None:
     """The metadata table lists the partitions and files of the storage, and nothing is wrong with it."""
-    handle = handle_of(lake)
+    handle = lake.handle()
     table = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
     assert table is not None
     listed = list_files(handle.storage)
@@ -94,7 +89,7 @@ def test_an_existing_table_gets_a_metadata_table_when_a_write_asks_for_it(versio
     off = {"hoodie.metadata.enable": "false"}
     lake.write("upsert", [row("a"), row("c", part="q")], off)
     lake.write("insert_overwrite", [row("d", part="q")], off)
-    assert not handle_of(lake).config.has_metadata_table
+    assert not lake.handle().config.has_metadata_table
     lake.write("upsert", [row("a", "x", 2)], ON)
     ensure_equal(lake)
     lake.upsert(row("b"))  # no word about it: kept
@@ -104,7 +99,7 @@ def test_an_existing_table_gets_a_metadata_table_when_a_write_asks_for_it(versio
 def test_saying_no_drops_the_metadata_table(version: int) -> None:
     lake = lake_of(version)
     lake.write("upsert", [row("a", "x", 2)], {"hoodie.metadata.enable": "false"})
-    assert not handle_of(lake).config.has_metadata_table
+    assert not lake.handle().config.has_metadata_table
     assert not list(lake.storage.list(keys.METADATA_TABLE_DIR))
     lake.write("upsert", [row("a", "y", 3)], ON)
     ensure_equal(lake)
@@ -119,7 +114,7 @@ def begun(handle: TableHandle) -> Instant:
 
 def test_what_the_metadata_table_says_of_a_write_is_nothing_before_the_write_completes(version: int) -> None:
     lake = lake_of(version)
-    handle = handle_of(lake)
+    handle = lake.handle()
     write = begun(handle)
     update = TableUpdate(write.requested, "commit", sizes={f"p/x_0-0-0_{write.requested}.parquet": 7})
     record_update(handle, update, ENGINE)
@@ -136,7 +131,7 @@ def test_compaction_comes_when_it_is_due_and_old_slices_and_instants_go(version:
     done = []
     for n in range(14):
         lake.upsert(row("a", str(n), n + 2), row(f"n{n}", part=f"p{n % 3}"))
-        done.append(keep_metadata(handle_of(lake), options, ENGINE))
+        done.append(keep_metadata(lake.handle(), options, ENGINE))
         ensure_equal(lake)
     found = [one for one in done if one is not None]
     assert len(found) >= 4
@@ -149,7 +144,7 @@ def test_a_compaction_waits_for_a_write_whose_part_of_the_metadata_table_is_ther
     lake = lake_of(version)
     for n in range(3):
         lake.upsert(row("a", str(n), n + 2))
-    handle = handle_of(lake)
+    handle = lake.handle()
     record_update(handle, TableUpdate(begun(handle).requested, "commit", sizes={"p/x": 7}), ENGINE)
     assert compact_metadata(handle, ENGINE, MetadataOptions(compact_after=1)) is None
     ensure_equal(lake)
@@ -161,7 +156,7 @@ def test_a_rollback_of_what_is_compacted_drops_the_metadata_table_and_the_next_w
     lake = lake_of(version)
     for n in range(3):
         lake.upsert(row("a", str(n), n + 2))
-    handle = handle_of(lake)
+    handle = lake.handle()
     assert compact_metadata(handle, ENGINE, MetadataOptions(compact_after=1)) is not None
     last = timeline_of(handle).last_completed_write()
     assert last is not None
@@ -197,7 +192,7 @@ def test_a_metadata_table_that_nobody_finished_making_is_made_anew(version: int)
     building = f"{keys.METADATA_PARTITIONS}=\n{keys.METADATA_PARTITIONS_INFLIGHT}=files"
     kept = [line for line in properties.splitlines() if not line.startswith(keys.METADATA_PARTITIONS_INFLIGHT)]
     lake.storage.put(keys.PROPERTIES_FILE, "\n".join(kept).replace(listed, building).encode())
-    assert handle_of(lake).config.metadata_partitions == ()
+    assert lake.handle().config.metadata_partitions == ()
     lake.upsert(row("a", "x", 2))
     ensure_equal(lake)
 
@@ -206,25 +201,25 @@ def test_a_metadata_table_that_nobody_finished_making_is_made_anew(version: int)
 def test_a_partition_is_made_after_hudi_restored_the_metadata_table(version: int) -> None:
     stats = "hoodie.metadata.index.column.stats.enable"
     lake = lake_of(version, **{stats: "false"})
-    own = open_own(handle_of(lake))
+    own = open_own(lake.handle())
     at = new_instant_time(own.env, own.config.timezone, timeline_of(own).last_time())
     begun_restore = create_requested(own.storage, own.profile, at, "restore")
     inflight = to_inflight(own.storage, own.profile, begun_restore)
     complete(own.storage, own.profile, inflight, b"", own.env, own.config.timezone)
     lake.options = {**lake.options, stats: "true"}
     lake.upsert(row("a", "x", 2))
-    assert "column_stats" in handle_of(lake).config.metadata_partitions
+    assert "column_stats" in lake.handle().config.metadata_partitions
     ensure_equal(lake)
 
 
 def test_rebuilding_makes_the_metadata_table_say_what_is_there(version: int) -> None:
     lake = lake_of(version)
     lake.upsert(row("a", "x", 2))
-    handle = rebuild_partitions(handle_of(lake), (), ENGINE)
+    handle = rebuild_partitions(lake.handle(), (), ENGINE)
     assert "files" in handle.config.metadata_partitions
     ensure_equal(lake)
     assert not drop_partitions(handle, ("files",)).config.has_metadata_table
-    again = ensure_metadata(handle_of(lake), resolve(ON), timeline_of(handle), ENGINE)
+    again = ensure_metadata(lake.handle(), resolve(ON), timeline_of(handle), ENGINE)
     assert again.config.metadata_partitions == handle.config.metadata_partitions
     ensure_equal(lake)
 

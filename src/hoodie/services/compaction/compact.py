@@ -18,7 +18,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.read.bootstrap import is_skeleton, load_sources
+from hoodie.read.bootstrap import load_slice_sources
 from hoodie.read.listing import load_read_view
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
@@ -178,8 +178,7 @@ def _planned(
 ) -> CompactionPlan | None:
     facts = _facts(handle, timeline, measured="TimeLimited" in options.strategies)
     view = _view(handle, timeline, options, facts, engine)
-    skeletons = [part.group_id for part in view.slices_at() if is_skeleton(part, handle.config)]
-    found = load_sources(handle.storage, handle.config, skeletons)
+    found = load_slice_sources(handle.storage, handle.config, view.slices_at())
     sources = {group: source.storage.absolute(source.path) for group, source in found.items()}
     taken = taken_groups(handle, timeline)
     return plan_compaction(view, requested, options, facts, taken=taken, sources=sources)

@@ -58,7 +58,7 @@ from hoodie.spec import (
     profile_for,
     profile_of,
 )
-from hoodie.timeline import instant_path, list_instants, recover_table_config, store_table_config
+from hoodie.timeline import instant_path, list_instants, store_table_config
 from hoodie.view import FileSlice, load_view
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,6 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
     target = profile_for(version)
     before = handle.config.table_version
     if before == version:
-        recover_table_config(handle.storage)
         handle = _give_names_back(handle, engine)
         _sweep_other_timeline(handle)
         return None
