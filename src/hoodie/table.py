@@ -1,7 +1,8 @@
 """The façade: open a table, ask it, write to it. It composes the packages below and decides nothing itself.
 
 Every call loads a fresh picture of the table, so a `Table` may be kept as long as one likes. Writes take the table's
-writer exclusion, undo failed writes first, and either become visible as a whole or leave the table as it was.
+writer exclusion, undo failed writes first, and either become visible as a whole or leave the table as it was. What
+writes is loaded with the first write: who only reads does not wait for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -33,13 +34,15 @@ from hoodie.read import (
 from hoodie.read.listing import load_read_view
 from hoodie.read.validate import Finding, validate_table
 from hoodie.records import storable, without_meta
-from hoodie.services import Request, SaveMode, chosen_operation, save_rows, write_table
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
 from hoodie.table_services import TableServices, option_texts
 from hoodie.timeline import Timeline, load_table_config, parse_as_of
-from hoodie.view import FileSlice
-from hoodie.write import Committed, Operation, create_table, parse_operation
+from hoodie.view import FileSlice, collecting_later
+
+if TYPE_CHECKING:
+    from hoodie.services import SaveMode
+    from hoodie.write import Committed, Operation
 
 _LOCAL = LocalEngine()
 _BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -93,6 +96,8 @@ class Table(TableServices):
         Raises:
             Conflict: a table is there already. Invalid: the options contradict each other or the schema.
         """
+        from hoodie.write import create_table  # noqa: PLC0415
+
         given = option_texts(options)
         storage = open_storage(uri, storage_options(given))
         world = env or SystemEnv()
@@ -139,8 +144,9 @@ class Table(TableServices):
         handle = self._fresh()
         instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
         use_metadata = parse_read_options(resolve(self._options, purpose="read")).use_metadata
-        view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
-        return view.slices_at(instant)
+        with collecting_later():
+            view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
+            return view.slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """What a query would read: as the table's options say, changed by keywords, the fields of `ReadOptions`."""
@@ -232,6 +238,8 @@ class Table(TableServices):
         Raises:
             Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
         """
+        from hoodie.write import parse_operation  # noqa: PLC0415
+
         return self._write(parse_operation(operation), data, options or {})
 
     def validate(self) -> list[Finding]:
@@ -280,6 +288,8 @@ class Table(TableServices):
         *,
         partial: bool = False,
     ) -> Committed:
+        from hoodie.services import Request, write_table  # noqa: PLC0415
+
         config = self._config(options)
         source = None if data is None else as_source(data)
         request = Request(operation, source, config, self._engine, partitions, partial=partial)
@@ -301,6 +311,8 @@ def write(
     write loses nothing. When the options ask for another kind of table (key, partitioning, version ...) the new one is
     written first, then takes the place of the old one, whose history is gone.
     """
+    from hoodie.services import Request, chosen_operation, save_rows  # noqa: PLC0415
+
     given = option_texts(options)
     config = resolve(given)
     storage = open_storage(uri, storage_options(given))

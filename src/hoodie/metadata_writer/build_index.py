@@ -70,6 +70,7 @@ from hoodie.timeline import (
     Timeline,
     complete,
     create_requested,
+    instant_path,
     load_commit_metadata,
     new_instant_time,
     to_inflight,
@@ -276,7 +277,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
         instant.requested,
         instant.action,
         tuple(stat for _, stat in said.write_stats()),
-        schema=from_avro(said.schema) if said.schema else None,
+        schema=from_avro(said.schema, instant_path(handle.profile, instant)) if said.schema else None,
         replaced=said.partition_to_replace_file_ids or {},
     )
     context = replace(plan.context, handle=handle, timeline=before, memo={}, _views={}, _tables={})

@@ -27,9 +27,9 @@ from hoodie.spec import (
     parse_schema_history,
     parse_schema_version,
 )
-from hoodie.spec.keys import HOODIE_DIR
+from hoodie.spec.keys import HOODIE_DIR, PROPERTIES_FILE
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, load_commit_metadata
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata
 from hoodie.view import View, load_view
 
 SCHEMA_HISTORY_DIR = f"{HOODIE_DIR}/.schema"
@@ -51,6 +51,22 @@ class TableSchema:
     ids: ColumnIds | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A commit that has the table's schema, and its file."""
+
+    metadata: CommitMetadata
+    path: str
+
+    @property
+    def columns(self) -> pa.Schema:
+        return without_meta(from_avro(self.metadata.schema or "", self.path))
+
+    @property
+    def internal_schema(self) -> str | None:
+        return self.metadata.extra_metadata.get(INTERNAL_SCHEMA)
+
+
 def load_schema(storage: Storage, config: TableConfig, view: View, as_of: InstantTime | None = None) -> TableSchema:
     """The table's schema, at `as_of` or now.
 
@@ -61,11 +77,10 @@ def load_schema(storage: Storage, config: TableConfig, view: View, as_of: Instan
     """
     said = _latest_said(storage, view.timeline, as_of)
     if said is not None:
-        ids = _column_ids(storage, view.timeline, said, as_of)
-        return TableSchema(without_meta(from_avro(said.schema or "")), ids)
+        return TableSchema(said.columns, _column_ids(storage, view.timeline, said, as_of))
     slices = view.base_slices_at(as_of)
     if config.create_schema and (as_of is None or not slices):
-        return TableSchema(without_meta(from_avro(config.create_schema)))
+        return TableSchema(_created_with(config.create_schema))
     bases = [part.base for part in slices if part.base is not None]
     if bases:
         newest = max(bases, key=lambda base: base.name.instant)
@@ -97,15 +112,15 @@ def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline
         Unsupported: the table keeps a schema-on-read history, which a write would have to continue.
     """
     said = _latest_said(storage, timeline, None)
-    if said is not None and said.extra_metadata.get(INTERNAL_SCHEMA):
+    if said is not None and said.internal_schema:
         raise Unsupported(
             f"Table {config.name} keeps a history of its schema (schema-on-read), which hoodie cannot continue yet",
             remedy="Write it with Apache Hudi; reading works",
         )
     if said is not None:
-        return without_meta(from_avro(said.schema or ""))
+        return said.columns
     if config.create_schema:
-        return without_meta(from_avro(config.create_schema))
+        return _created_with(config.create_schema)
     return load_table_schema(storage, config, load_view(storage, config, timeline))
 
 
@@ -133,10 +148,8 @@ def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory |
     return parse_schema_history(storage.read(file.path), file.path)
 
 
-def _column_ids(
-    storage: Storage, timeline: Timeline, said: CommitMetadata, as_of: InstantTime | None
-) -> ColumnIds | None:
-    latest = said.extra_metadata.get(INTERNAL_SCHEMA)
+def _column_ids(storage: Storage, timeline: Timeline, said: _Said, as_of: InstantTime | None) -> ColumnIds | None:
+    latest = said.internal_schema
     if not latest and as_of is None:
         return None
     # Also the past of before the first change: a query of it may read files that were written later.
@@ -152,15 +165,20 @@ def _column_ids(
     return None
 
 
-def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> CommitMetadata | None:
-    second_choice: CommitMetadata | None = None
+def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> _Said | None:
+    second_choice: _Said | None = None
     for instant in reversed(timeline.completed_writes()):
         if as_of is not None and instant.requested > as_of:
             continue
         metadata = load_commit_metadata(storage, timeline.profile, instant)
         if metadata.schema is None:
             continue
+        said = _Said(metadata, instant_path(timeline.profile, instant))
         if metadata.operation_type not in _NEVER_CHANGES_SCHEMA:
-            return metadata
-        second_choice = second_choice or metadata
+            return said
+        second_choice = second_choice or said
     return second_choice
+
+
+def _created_with(schema: str) -> pa.Schema:
+    return without_meta(from_avro(schema, PROPERTIES_FILE))

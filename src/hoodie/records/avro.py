@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.errors import Invalid
+from hoodie.errors import Corrupt, Invalid
 from hoodie.records.avro_nodes import parse_nodes
 from hoodie.records.schema import comment_of, is_list, is_meta
 
@@ -59,14 +59,19 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def from_avro(text: str) -> pa.Schema:
-    """Arrow schema of an Avro record schema, meta columns included if it has them.
+def from_avro(text: str, path: str = "") -> pa.Schema:
+    """Arrow schema of an Avro record schema, meta columns included if it has them. `path`: the file it was read from.
 
     Raises:
         Corrupt: the text is not an Avro record schema.
         Unsupported: a type contains itself.
     """
-    return pa.schema(list(parse_nodes(text).arrow))
+    try:
+        return pa.schema(list(parse_nodes(text).arrow))
+    except Corrupt as error:
+        if not path:
+            raise
+        raise Corrupt(f"{path}: {error.cause}", remedy=error.remedy, **error.facts, path=path) from error
 
 
 def avro_name(table_name: str) -> str:

@@ -273,14 +273,14 @@ def _parquet_file(source: Any, path: str, footer: BaseFooter | None, *, is_local
 
 @contextmanager
 def _orc(storage: InputStorage, path: str) -> Iterator[tuple[Any, Any]]:
-    from pyarrow import orc  # noqa: PLC0415 - hardly any table has ORC files, and workers pay for imports
+    from hoodie.records.orc_file import open_orc  # noqa: PLC0415 - hardly any table has ORC files
 
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
-        file = orc.ORCFile(source)
-        if file.nstripes == 0:
-            _ensure_all_rows(0, file.nrows, path)
-        yield source, file
+        with open_orc(source) as file:
+            if file.nstripes == 0:
+                _ensure_all_rows(0, file.nrows, path)
+            yield source, file
 
 
 def _parquet_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:

@@ -32,7 +32,7 @@ def with_archived_completions(storage: Storage, timeline: Timeline, files: Itera
 
 def _undecided(files: PartitionFiles, timeline: Timeline) -> Iterator[InstantTime]:
     """Archived delta commits with log files in groups that have a newer base file."""
-    if timeline.profile.slicing != "completion":
+    if timeline.profile.slicing != "completion" or not files.logs:
         return
     newest: dict[str, InstantTime] = {}
     for base in files.bases:

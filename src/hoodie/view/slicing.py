@@ -134,21 +134,25 @@ def _groups_of_bases(files: PartitionFiles, commits: Commits) -> tuple[FileGroup
     """The groups where there is nothing but base files: both rules give the same, in a fraction of the time."""
     found: dict[str, dict[InstantTime, BaseFile]] = {}
     committed: dict[InstantTime, bool] = {}
-    for base in sorted(files.bases, key=_preference):
+    for base in files.bases:
         instant = base.name.instant
         if instant not in committed:
             committed[instant] = commits.is_committed(instant)
         if committed[instant]:
-            found.setdefault(base.name.file_id, {})[instant] = base
-    partition = files.partition
+            versions = found.setdefault(base.name.file_id, {})
+            versions[instant] = max(versions[instant], base, key=_preference) if instant in versions else base
     return tuple(
-        FileGroup(
-            partition,
-            file_id,
-            tuple(FileSlice(partition, file_id, at, found[file_id][at]) for at in sorted(found[file_id], reverse=True)),
-        )
+        FileGroup(files.partition, file_id, _base_slices(files.partition, file_id, found[file_id]))
         for file_id in sorted(found)
     )
+
+
+def _base_slices(partition: str, file_id: str, versions: Mapping[InstantTime, BaseFile]) -> tuple[FileSlice, ...]:
+    """One slice of each version, newest first."""
+    if len(versions) == 1:  # most groups of large tables
+        ((instant, base),) = versions.items()
+        return (FileSlice(partition, file_id, instant, base),)
+    return tuple(FileSlice(partition, file_id, at, versions[at]) for at in sorted(versions, reverse=True))
 
 
 def _groups(partition: str, slots: _Slots, commits: Commits, compactions: PendingCompactions) -> tuple[FileGroup, ...]:

@@ -88,7 +88,9 @@ class View:
     def _live(self, as_of: InstantTime | None, partitions: Collection[str] | None) -> Iterator[FileGroup]:
         wanted = None if partitions is None else frozenset(partitions)
         for group in self.groups:
-            if (wanted is None or group.partition in wanted) and not self.is_replaced(group.group_id, as_of):
+            if wanted is not None and group.partition not in wanted:
+                continue
+            if not self.replaced or not self.is_replaced(group.group_id, as_of):
                 yield group
 
 
@@ -177,4 +179,4 @@ def _merged_slice(group: FileGroup, as_of: InstantTime | None) -> FileSlice | No
     if len(parts) > 1 and parts[0].base_instant == group.pending_compaction:
         newest, before, *_ = parts
         parts = (replace(before, logs=before.logs + newest.logs),)
-    return next((part for part in parts[:1] if not part.is_empty), None)
+    return parts[0] if parts and not parts[0].is_empty else None

@@ -14,10 +14,13 @@ from hoodie.spec import (
     IdField,
     SchemaHistory,
     SchemaVersion,
+    TableConfig,
     encode_schema_history,
     encode_schema_version,
+    keys,
 )
 from hoodie.testing.hand_table import ROWS, HandTable, at
+from hoodie.timeline import instant_path
 from hoodie.view import load_view
 
 RENAMED = pa.schema([("id", pa.string()), ("part", pa.string()), ("amount", pa.int64())])
@@ -60,6 +63,10 @@ def view(table: HandTable):
 
 def loaded(table: HandTable, as_of: str | None = None):
     return load_schema(table.storage, table.config, view(table), as_of)
+
+
+def newest(table: HandTable):
+    return load_newest_schema(table.storage, table.config, table.timeline())
 
 
 def test_a_table_whose_columns_never_changed_has_no_ids(table):
@@ -124,6 +131,25 @@ def test_a_damaged_history_is_named(table):
     assert raised.value.facts["path"] == path
 
 
+@pytest.mark.parametrize(
+    "load", [loaded, lambda table: load_newest_schema(table.storage, table.config, table.timeline())]
+)
+def test_a_damaged_schema_of_a_commit_names_the_commit(table, load):
+    table.commit(at(2), {}, extra={keys.SCHEMA_EXTRA: '{"type":"record",'})
+    with pytest.raises(Corrupt, match="Not an Avro schema") as raised:
+        load(table)
+    last = table.timeline().last_completed_write()
+    assert raised.value.facts["path"] == instant_path(table.profile, last)
+
+
+def test_a_damaged_schema_of_the_table_names_its_properties(profile):
+    table = HandTable(profile)
+    table.config = TableConfig({**table.config.raw, "hoodie.table.create.schema": "[1"})
+    with pytest.raises(Corrupt, match="Not an Avro schema") as raised:
+        loaded(table)
+    assert raised.value.facts["path"] == keys.PROPERTIES_FILE
+
+
 def test_who_reads_by_name_is_told_that_names_will_not_do(table):
     alter(table, at(2), RENAMED, SECOND, FIRST)
     with pytest.raises(Unsupported, match="column id"):
@@ -133,4 +159,4 @@ def test_who_reads_by_name_is_told_that_names_will_not_do(table):
 def test_a_writer_is_told_that_it_cannot_continue_the_history(table):
     alter(table, at(2), ROWS, FIRST)
     with pytest.raises(Unsupported, match="schema-on-read"):
-        load_newest_schema(table.storage, table.config, table.timeline())
+        newest(table)
