@@ -73,7 +73,8 @@ def decode_rows(
             ensure_cells(record, last - first, stop - start, chunk.first)
             batches.append(batch_of(_decode_columns(record, wanted, cursor), arrow, last - first))
         except Damage as damage:
-            raise _corrupt(damage.cause, path, offset + damage.at - shift) from damage
+            at = min(damage.at - shift, stop)  # a number may have been read on into the room behind the rows
+            raise _corrupt(damage.cause, path, offset + at) from damage
     return pa.Table.from_batches(batches, schema=arrow)
 
 
