@@ -3,7 +3,7 @@
 Arrow's ORC reader does not survive damaged files: it ends its process for a decimal of 74 digits, and where lengths in
 the data lie it reads memory that is not its own. So it works in a process that may die of it, and who reads is told.
 
-1. One process serves one open file at a time and then the next one; one that is idle is kept.
+1. One process serves one open file at a time and then the next one; some that are idle are kept.
 2. The process dies with this one: it reads from a socket that is closed then.
 """
 
@@ -26,6 +26,7 @@ import pyarrow as pa
 from hoodie.errors import Unavailable
 
 _OF_DAMAGE: Final = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+_MOST_IDLE: Final = 4
 
 
 class OrcFile:
@@ -99,8 +100,10 @@ class _Worker:
         if self._is_asked:
             self._process.kill()
             self.stop()
-        else:
+        elif len(_idle) < _MOST_IDLE:
             _idle.append(self)
+        else:
+            self.stop()
 
     def stop(self) -> None:
         """End the process."""
