@@ -122,6 +122,8 @@ class FileFooter:
 
 def read_file_footer(read: ReadRange, size_bytes: int) -> FileFooter | None:
     """The footer of a file of which `read(start, length)` gives bytes; None when it is of no use here."""
+    if size_bytes < _TAIL_BYTES:
+        return None
     tail = read(size_bytes - _TAIL_BYTES, _TAIL_BYTES)
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or length + 2 * _TAIL_BYTES > size_bytes:

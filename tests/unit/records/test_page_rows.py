@@ -195,6 +195,13 @@ def test_damaged_files_give_their_rows_or_say_that_they_are_damaged(codec: str) 
         assert got.num_rows <= 1
 
 
+@pytest.mark.parametrize("data", [b"P", b"PAR1", b"0123456", b"PAR1PAR1"])
+def test_files_without_room_for_a_footer_are_damaged(data: bytes) -> None:
+    test = Comparison("key", "=", pa.array(["a"]))
+    with pytest.raises(Corrupt):
+        found(OneFile(data), test, ["key"], pa.schema({"key": pa.string()}))
+
+
 VALUES = st.deferred(
     lambda: st.one_of(
         st.integers(-(1 << 63), (1 << 63) - 1).map(lambda number: Field(I64, number)),
