@@ -214,9 +214,8 @@ def _sections(results: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
     fixed, empty = seconds(results, "ours", "small_upserts"), seconds(results, "ours", "empty_job")
     if fixed and empty:
         reached.append(["fixed cost of a commit, in empty Spark jobs", "", f"{fixed / empty:.1f}", ""])
-    if len(reached) > 1:
-        sections.append(("Targets", reached))
-    return sections
+    sections.append(("Targets", reached))
+    return [(title, rows) for title, rows in sections if len(rows) > 1]
 
 
 def _number(value: float | None) -> str:
