@@ -41,10 +41,8 @@ FOUND = (2997, 3323, 6137, 7501, 9178, 9412, 13925, 16291, 18241, 28024, 28914, 
 """Seeds that once showed fewer rows than the footer has, without a word, or an error that did not say of which file;
 the last two ended the process (ORC).
 """
-MOST_BYTES = (1 << 31) + (64 << 20)
-"""Arrow memory that reading one of these small files may take: that of the largest page there can be, which the head of
-a damaged one may claim to be (seed 11007306), and what any file takes.
-"""
+MOST_BYTES = 1 << 30
+"""Arrow memory that reading one of these small files may take at any moment."""
 
 ROWS = pa.table(
     {

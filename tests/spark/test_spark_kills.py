@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from collections import Counter
@@ -181,9 +180,7 @@ class Worlds(Tables):
 
     def __init__(self, folder: Path, killer: Killer) -> None:
         super().__init__(folder)
-        self._folder = folder
         self._killer = killer
-        self._names = itertools.count()
         self._worlds: dict[tuple[str, Kind], World] = {}
         self._counts: dict[tuple[str, Kind], dict[Victim, int]] = {}
 

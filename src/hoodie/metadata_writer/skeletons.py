@@ -24,9 +24,7 @@ def skeleton_sources(handle: TableHandle, files: Iterable[tuple[str, File | None
     """
     if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
         return {}
-    groups = {
-        (partition, file.name.file_id) for partition, file in files if file is not None and is_skeleton_file(file)
-    }
+    groups = {(partition, file.name.file_id) for partition, file in files if is_skeleton_file(file)}
     return load_sources(handle.storage, handle.config, sorted(groups))
 
 
@@ -34,7 +32,7 @@ def skeletons_among(handle: TableHandle, files: Iterable[tuple[str, File | None]
     """The paths of those files (with their partitions) that are skeletons."""
     if not handle.config.raw.get(BOOTSTRAP_BASE_PATH):
         return frozenset()
-    return frozenset(file.path for _, file in files if file is not None and is_skeleton_file(file))
+    return frozenset(file.path for _, file in files if is_skeleton_file(file))
 
 
 def source_of_base(sources: Sources, partition: str, file: File | None) -> BootstrapSource | None:

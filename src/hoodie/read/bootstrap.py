@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import pyarrow as pa
 
@@ -69,7 +69,7 @@ def is_skeleton(part: FileSlice, config: TableConfig) -> bool:
     return is_skeleton_file(part.base) and bool(config.raw.get(BOOTSTRAP_BASE_PATH))
 
 
-def is_skeleton_file(file: BaseFile | LogFile | None) -> bool:
+def is_skeleton_file(file: BaseFile | LogFile | None) -> TypeGuard[BaseFile]:
     """Whether a file of a bootstrapped table has meta columns only: a base file which the bootstrap made."""
     return isinstance(file, BaseFile) and file.name.instant == METADATA_BOOTSTRAP_INSTANT
 
@@ -78,9 +78,7 @@ def source_of(
     sources: Mapping[GroupId, BootstrapSource], partition: str, base: BaseFile | None
 ) -> BootstrapSource | None:
     """That of `sources` which belongs to the base file; None: the file is no skeleton."""
-    if base is None or not is_skeleton_file(base):
-        return None
-    return sources.get((partition, base.name.file_id))
+    return sources.get((partition, base.name.file_id)) if is_skeleton_file(base) else None
 
 
 def load_slice_sources(

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.errors import Corrupt, Invalid
-from hoodie.records.avro_nodes import parse_nodes
+from hoodie.errors import Invalid
+from hoodie.records.avro_nodes import parse_nodes, parse_nodes_of
 from hoodie.records.schema import comment_of, is_list, is_meta
 
 _LEAF_TO_AVRO: Final[dict[pa.DataType, Any]] = {
@@ -66,12 +66,8 @@ def from_avro(text: str, path: str = "") -> pa.Schema:
         Corrupt: the text is not an Avro record schema.
         Unsupported: a type contains itself.
     """
-    try:
-        return pa.schema(list(parse_nodes(text).arrow))
-    except Corrupt as error:
-        if not path:
-            raise
-        raise Corrupt(f"{path}: {error.cause}", remedy=error.remedy, **error.facts, path=path) from error
+    record = parse_nodes_of(text, path) if path else parse_nodes(text)
+    return pa.schema(list(record.arrow))
 
 
 def avro_name(table_name: str) -> str:

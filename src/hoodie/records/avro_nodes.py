@@ -125,6 +125,16 @@ def parse_nodes(text: str) -> Record:
     return node
 
 
+def parse_nodes_of(text: str, path: str, offset: int | None = None) -> Record:
+    """`parse_nodes` of the text that stands in a file (at a place of it), which the error names."""
+    try:
+        return parse_nodes(text)
+    except Corrupt as error:
+        facts = {**error.facts, "path": path, **({} if offset is None else {"offset": offset})}
+        place = path if offset is None else f"{path} at {offset}"
+        raise Corrupt(f"{place}: {error.cause}" if path else error.cause, remedy=error.remedy, **facts) from error
+
+
 def _damaged(cause: str, text: str) -> Corrupt:
     return Corrupt(cause, remedy="The schema text in the table is damaged", schema=text[:200])
 

@@ -23,7 +23,7 @@ from hoodie.records.align import align, batch_of
 from hoodie.records.avro_cursor import Chunk, Cursor, Damage, Positions
 from hoodie.records.avro_decode import decode, ensure_cells
 from hoodie.records.avro_encode import encode_record
-from hoodie.records.avro_nodes import Record, parse_nodes
+from hoodie.records.avro_nodes import Record, parse_nodes, parse_nodes_of
 from hoodie.records.avro_skip import skip
 
 CHUNK_ROWS: Final = 1 << 14
@@ -58,7 +58,7 @@ def decode_rows(
         Corrupt: a row is not of the schema or not inside the buffer, or the schema is none.
         Unsupported: the schema has a type that contains itself.
     """
-    record = _parsed(schema, path, offset)
+    record = parse_nodes_of(schema, path, offset)
     source = np.frombuffer(rows.data, dtype=np.uint8)
     _ensure_in_order(rows, len(source), path, offset)
     wanted = [columns is None or field.name in columns for field in record.arrow]
@@ -95,14 +95,6 @@ def encode_rows(rows: pa.Table, schema: str) -> RowBytes:
     ends = np.cumsum(sizes, dtype=np.int64)
     data = b"".join(content for content, _ in parts)
     return RowBytes(data, ends - sizes, ends)
-
-
-def _parsed(schema: str, path: str, offset: int) -> Record:
-    try:
-        return parse_nodes(schema)
-    except Corrupt as error:
-        where = f"{path} at {offset}: " if path else ""
-        raise Corrupt(f"{where}{error.cause}", remedy=error.remedy, **error.facts, path=path, offset=offset) from error
 
 
 def _ensure_in_order(rows: RowBytes, size: int, path: str, offset: int) -> None:

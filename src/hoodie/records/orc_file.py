@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -136,13 +136,11 @@ _idle: list[_Worker] = []
 
 
 def _taken() -> _Worker:
-    while _idle:
-        try:
+    with suppress(IndexError):  # none is left
+        while True:
             worker = _idle.pop()
-        except IndexError:  # another thread was faster
-            break
-        if worker.owner == os.getpid():
-            return worker
+            if worker.owner == os.getpid():
+                return worker
     return _Worker()
 
 

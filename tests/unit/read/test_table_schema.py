@@ -131,9 +131,7 @@ def test_a_damaged_history_is_named(table):
     assert raised.value.facts["path"] == path
 
 
-@pytest.mark.parametrize(
-    "load", [loaded, lambda table: load_newest_schema(table.storage, table.config, table.timeline())]
-)
+@pytest.mark.parametrize("load", [loaded, newest])
 def test_a_damaged_schema_of_a_commit_names_the_commit(table, load):
     table.commit(at(2), {}, extra={keys.SCHEMA_EXTRA: '{"type":"record",'})
     with pytest.raises(Corrupt, match="Not an Avro schema") as raised:
