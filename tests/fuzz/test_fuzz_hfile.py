@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import resource
 import struct
 import time
 import zlib
@@ -29,11 +28,11 @@ from hoodie.hfile.codec import decompress
 from hoodie.hfile.entries import parse_entries
 from hoodie.hfile.file_info import encode_file_info, parse_file_info
 from hoodie.testing.fuzzing import anywhere, fuzz_chances, spliced_bytes
+from hoodie.testing.memory import at_most_held
 
 SAMPLE = 150
 LONGEST_SECONDS = 20.0
 MOST_BYTES = 1024**3
-FORGETS_PEAK = Path("/proc/self/clear_refs")
 GOLDEN = Path(__file__).parents[1] / "golden" / "hfile"
 TELLING = [b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\0\0\0\0", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80" + bytes(7)]
 
@@ -49,18 +48,6 @@ def place(content: bytearray, chance: Random) -> int:
         if at < len(content) and content[at]:
             return at
     return anywhere(content, chance)
-
-
-def most_bytes_held() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def forget_most_bytes_held() -> None:
-    """Other tests ran in this process before. Linux can forget the peak they left (5 is "peak"); where it may not be
-    asked, the growth of the peak has to do.
-    """
-    with contextlib.suppress(OSError):
-        FORGETS_PEAK.write_text("5")
 
 
 def opened(data: bytes) -> HFile:
@@ -93,18 +80,16 @@ def read_all(data: bytes) -> int:
 
 
 def ensure_refused_or_read(read: Callable[[], object]) -> None:
-    forget_most_bytes_held()
-    held = most_bytes_held()
     started = time.monotonic()
-    try:
-        read()
-    except Corrupt as error:
-        assert error.facts["path"] == "a.hfile"
-        assert isinstance(error.facts["offset"], int)
-    except Unsupported as error:
-        assert error.facts["path"] == "a.hfile"
+    with at_most_held(MOST_BYTES):
+        try:
+            read()
+        except Corrupt as error:
+            assert error.facts["path"] == "a.hfile"
+            assert isinstance(error.facts["offset"], int)
+        except Unsupported as error:
+            assert error.facts["path"] == "a.hfile"
     assert time.monotonic() - started < LONGEST_SECONDS
-    assert most_bytes_held() - held < MOST_BYTES
 
 
 def our_file(codec: Codec, count: int = 120) -> bytes:

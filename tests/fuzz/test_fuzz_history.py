@@ -108,6 +108,7 @@ def history(profile: FormatProfile, files: dict[str, bytes]) -> None:
     for name, data in files.items():
         storage.put(f"{profile.history_dir}/{name}", data)
     try:
+        answer_of(load_history, storage, profile, "2000", "2100")  # asks for statistics of the files
         found = answer_of(load_history, storage, profile)
         for one in found or ():
             assert one.requested

@@ -1,8 +1,6 @@
 """Slices that an Arrow expression rules out, by the value ranges of their files.
 
-1. Arrow cannot be asked what an expression says, but it can simplify one by what is known to be true: that is how its
-   own datasets leave out files. For each slice the ranges of its columns are stated, and Arrow tells whether anything
-   is left.
+1. For each slice the ranges of its columns are stated, and Arrow tells whether anything is left (`stated_bounds`).
 2. What a slice may hold lies between the least and the greatest value of all its files, or is null.
 3. Nothing is stated of floating point columns: NaN is outside of every range. Nor of columns that any file of the slice
    has no statistics of.
@@ -12,17 +10,14 @@ Loads `pyarrow.dataset`; conditions in SQL do without (`read.filter_condition`).
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.fs as pa_fs
 
 from hoodie.metadata import COLUMN_STATS, FileOf, MetadataTable, Ranges
 from hoodie.read.slice_read import SliceRead
+from hoodie.records.stated_bounds import parts_that_may_match, stated_bounds
 
 MOST_SLICES = 20_000
 
@@ -46,16 +41,13 @@ def slices_that_may_match(
     }
     if not known:
         return list(slices)
-    form, nowhere = ds.ParquetFileFormat(), pa_fs.LocalFileSystem()
-    fragments = []
+    stated = []
     at = 0
-    for number, part in enumerate(files):
-        stated = [one for name, found in known.items() if (one := _statement(name, found, at, len(part))) is not None]
+    for part in files:
+        told = (_statement(name, found, at, len(part)) for name, found in known.items())
+        stated.append([one for one in told if one is not None])
         at += len(part)
-        told = functools.reduce(operator.and_, stated) if stated else None
-        fragments.append(form.make_fragment(str(number), nowhere, partition_expression=told))
-    dataset = ds.FileSystemDataset(fragments, columns, form, nowhere)
-    kept = {int(fragment.path) for fragment in dataset.get_fragments(filter=expression)}
+    kept = parts_that_may_match(expression, columns, stated)
     return [part for number, part in enumerate(slices) if number in kept]
 
 
@@ -69,16 +61,12 @@ def _statement(name: str, ranges: Ranges, start: int, count: int) -> pc.Expressi
     low, high = low.filter(has_values), high.filter(has_values)
     if low.null_count or high.null_count:
         return None
-    column = pc.field(name)
     if not len(low):
-        return column.is_null()
+        return pc.field(name).is_null()
     try:
-        above, below = column >= pc.min(low), column <= pc.max(high)
+        return stated_bounds(name, pc.min(low), pc.max(high), has_nulls=pc.any(pc.greater(nulls, 0)).as_py())
     except pa.ArrowNotImplementedError:
         return None
-    if pc.any(pc.greater(nulls, 0)).as_py():  # said of each bound: Arrow understands it in this form only
-        above, below = above | column.is_null(), below | column.is_null()
-    return above & below
 
 
 def _files(part: SliceRead) -> list[FileOf]:

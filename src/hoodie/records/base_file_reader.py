@@ -6,7 +6,8 @@ memory.
    (`align.py`).
 3. A row group is skipped only when its statistics prove that the filter keeps none of its rows; rows that the filter
    drops in other groups are dropped after reading.
-4. Streams hold one row group's compressed columns (object stores) or a few buffers (local files), and one batch.
+4. Streams hold one batch, and one row group's compressed columns: of local files with large row groups a few buffers
+   of them, once the heads of their pages are seen to be right (`page_heads.py`).
 5. Bytes that are not a base file raise `Corrupt` with the path; it is never mistaken for an empty file, nor are the
    rows that can be read of a damaged one for all of its rows.
 6. A Lance file, which is told by its name, raises `Unsupported`: it is whole, and nothing here knows its bytes.
@@ -16,8 +17,8 @@ It does not know partitions, slices or commits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -29,9 +30,13 @@ from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.records.align import align
 from hoodie.records.condition import ANYTHING, AllOf, Condition
 from hoodie.records.failures import reading
+from hoodie.records.file_indexes import indexes_of
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
+from hoodie.records.group_stats import ColumnStats, group_stats
+from hoodie.records.page_heads import pages_fit, stored_chunks
+from hoodie.records.page_index import FileFooter, ranges_of
 from hoodie.records.page_rows import PagedFile, PageFilter, open_pages
-from hoodie.records.predicate import Predicate, column_stats, matching_rows
+from hoodie.records.predicate import Predicate, matching_rows
 from hoodie.records.schema import is_list
 
 RowFilter: TypeAlias = pc.Expression | Sequence[Predicate]
@@ -44,6 +49,8 @@ _PROBE_ROWS: Final = 64 * 1024
 _LANCE: Final = ".lance"
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 _LOCAL_BUFFER_BYTES: Final = 256 * 1024
+_SMALL_GROUP_BYTES: Final = 16 * 1024 * 1024
+"""Local row groups up to this are read whole: looking at the heads of pages costs about 3 % of reading them."""
 
 
 class InputStorage(Protocol):
@@ -127,7 +134,7 @@ def iter_batches(
                 rest = found if read is wanted else found.select(wanted.names)
                 yield from (one for one in rest.to_batches(max_chunksize=batch_rows) if one.num_rows)
                 continue
-            if filter is not None and not file.may_match(at, filter, full):
+            if filter is not None and not file.may_match(at, filter, filter_columns, full):
                 continue
             first = _probe(filter, filter_columns, read, file.names)
             if first is not None and filter is not None and not _matches(file, at, first, filter, path):
@@ -152,7 +159,28 @@ class _ParquetRows:
 
     @cached_property
     def _file(self) -> Any:
-        return _parquet_file(self._source, self._path, self._footer, is_local=self._is_local)
+        native = None if self._footer is None else self._footer.native
+        return _parquet_file(self._source, self._path, native, is_local=self._is_local)
+
+    @cached_property
+    def _buffered(self) -> Any:
+        """The file once more, for row groups of which only a few buffers are to be in memory."""
+        return _parquet_file(
+            self._source, self._path, self._file.metadata, is_local=self._is_local, buffer_bytes=_LOCAL_BUFFER_BYTES
+        )
+
+    def _file_for(self, group: int, names: list[str]) -> Any:
+        if not self._is_local or self._source.size() <= _SMALL_GROUP_BYTES or self._stored_footer is None:
+            return self._file
+        chunks = stored_chunks(self._stored_footer, group, names)
+        if chunks is None or sum(chunk.size_bytes for chunk in chunks) <= _SMALL_GROUP_BYTES:
+            return self._file
+        return self._buffered if all(pages_fit(self._source, chunk) for chunk in chunks) else self._file
+
+    @cached_property
+    def _stored_footer(self) -> FileFooter | None:
+        """The footer as it stands in the file; Arrow's own metadata is not asked for column chunks (`group_stats`)."""
+        return indexes_of(self._source).footer(ranges_of(self._source), self._source.size(), most_columns=None)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -174,10 +202,11 @@ class _ParquetRows:
     def stream(self, names: list[str], groups: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         # One row group per call: with pre_buffer Arrow keeps the compressed bytes of all groups of the call.
         for group in groups:
-            meta = self._file.metadata.row_group(group)
+            file = self._file_for(group, names)
+            meta = file.metadata.row_group(group)
             rows = max(1, min(batch_rows, meta.num_rows * _BATCH_BYTES // max(1, meta.total_byte_size)))
             seen = 0
-            for batch in self._file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
+            for batch in file.iter_batches(rows, row_groups=[group], columns=names, use_threads=False):
                 seen += batch.num_rows
                 yield batch
             _ensure_all_rows(seen, meta.num_rows, self._path)
@@ -190,25 +219,19 @@ class _ParquetRows:
         asked = PageFilter(filter, frozenset(columns), condition)
         return open_pages(self._source, asked, is_local=self._is_local)
 
-    def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
-        """False when the group's statistics rule the condition out. Only columns of the target's own type are asked."""
-        alike = pa.schema([field for field in schema if _has_alike(self._file.schema_arrow, field)])
+    def may_match(self, group: int, condition: RowFilter, columns: Collection[str], schema: pa.Schema) -> bool:
+        """False when the group's statistics rule the condition out. Only columns of the target's own type are asked;
+        `columns`: those an expression looks at, where they are known.
+        """
+        if self._stored_footer is None:
+            return True
+        asked = columns if isinstance(condition, pc.Expression) else {one.column for one in condition}
+        stored = self._file.schema_arrow
+        alike = pa.schema([one for one in schema if (not asked or one.name in asked) and _has_alike(stored, one)])
+        stats = group_stats(self._stored_footer, group, alike)
         if isinstance(condition, pc.Expression):
-            return self._expression_may_match(group, condition, alike)
-        stats = column_stats(self._file.metadata, group)
-        known = [one for one in condition if one.column in alike.names and one.column in stats]
-        return all(one.may_match(stats[one.column]) for one in known)
-
-    def _expression_may_match(self, group: int, expression: pc.Expression, alike: pa.Schema) -> bool:
-        from pyarrow import dataset  # noqa: PLC0415 - imports pandas, a second of CPU
-
-        if not _binds(expression, alike):
-            return True
-        try:
-            fragment = dataset.ParquetFileFormat().make_fragment(self._source, row_groups=[group])
-            return bool(fragment.subset(expression, schema=alike).row_groups)
-        except (pa.ArrowException, TypeError, ValueError):
-            return True
+            return _expression_may_match(condition, alike, stats)
+        return all(one.may_match(stats[one.column]) for one in condition if one.column in stats)
 
 
 class _OrcRows:
@@ -239,8 +262,8 @@ class _OrcRows:
     def paged(self, filter: RowFilter | None, columns: Collection[str], condition: Condition) -> None:
         del filter, columns, condition
 
-    def may_match(self, group: int, condition: RowFilter, schema: pa.Schema) -> bool:
-        del group, condition, schema
+    def may_match(self, group: int, condition: RowFilter, columns: Collection[str], schema: pa.Schema) -> bool:
+        del group, condition, columns, schema
         return True
 
 
@@ -256,14 +279,14 @@ def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iter
         yield _ParquetRows(source, path, footer, is_local=_is_local(storage))
 
 
-def _parquet_file(source: Any, path: str, footer: BaseFooter | None, *, is_local: bool) -> Any:
-    """The file as Arrow opens it, and only if its row groups have all rows."""
+def _parquet_file(source: Any, path: str, metadata: Any, *, is_local: bool, buffer_bytes: int = 0) -> Any:
+    """The file as Arrow opens it, and only if its row groups have all rows. `metadata`: its footer, if it was read."""
     file = pq.ParquetFile(
         source,
-        metadata=None if footer is None else footer.native,
+        metadata=metadata,
         coerce_int96_timestamp_unit="us",
         pre_buffer=not is_local,
-        buffer_size=_LOCAL_BUFFER_BYTES if is_local else 0,
+        buffer_size=buffer_bytes,
         arrow_extensions_enabled=False,
     )
     meta = file.metadata
@@ -382,6 +405,29 @@ def _has_alike(schema: pa.Schema, field: pa.Field) -> bool:
     """Whether the file's own column has the target's type, so that its statistics speak of the target's values."""
     at = schema.get_field_index(field.name)
     return at >= 0 and not is_list(field.type) and schema.field(at).type.equals(field.type)
+
+
+def _expression_may_match(expression: pc.Expression, columns: pa.Schema, stats: Mapping[str, ColumnStats]) -> bool:
+    """Whether the expression may be true of rows with these statistics. `columns`: all of which anything is known."""
+    from hoodie.records.stated_bounds import (  # noqa: PLC0415 - imports pandas, a second of CPU
+        parts_that_may_match,
+        stated_bounds,
+    )
+
+    if not _binds(expression, columns):
+        return True
+    stated = []
+    for field in columns:
+        known = stats.get(field.name)
+        if known is None or pa.types.is_floating(field.type):
+            continue
+        if known.nulls == known.rows:
+            stated.append(pc.field(field.name).is_null())
+        elif known.low is not None:
+            with suppress(pa.ArrowException):  # no type that is compared
+                low, high = pa.scalar(known.low, field.type), pa.scalar(known.high, field.type)
+                stated.append(stated_bounds(field.name, low, high, has_nulls=known.nulls != 0))
+    return bool(parts_that_may_match(expression, columns, [stated]))
 
 
 def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:

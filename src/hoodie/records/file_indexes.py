@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from hoodie.records.page_index import (
+    MOST_COLUMNS,
     ChunkPages,
     FileFooter,
     PageBounds,
@@ -38,11 +39,11 @@ class FileIndexes:
         self._pages: dict[_Place, ChunkPages | None] = {}
         self._bounds: dict[_Place, PageBounds | None] = {}
 
-    def footer(self, read: ReadRange, size_bytes: int) -> FileFooter | None:
-        """The file's footer; None when it is of no use."""
+    def footer(self, read: ReadRange, size_bytes: int, most_columns: int | None = MOST_COLUMNS) -> FileFooter | None:
+        """The file's footer; None when it is of no use, or has more columns."""
         if self._footer is not None:
             return self._footer
-        footer = read_file_footer(read, size_bytes)
+        footer = read_file_footer(read, size_bytes, most_columns)
         if footer is not None and len(footer.groups) * len(footer.names) <= _MOST_CHUNKS:
             self._footer = footer
         return footer

@@ -34,7 +34,7 @@ ReadInto = Callable[[int, memoryview], None]
 
 MAGIC: Final = b"PAR1"
 MOST_COLUMNS: Final = 400
-"""The footer of a wider file costs more to read than pages are worth."""
+"""The footer of a wider file costs more to read than its pages are worth."""
 
 _TAIL_BYTES: Final = 8
 _FRONT_BYTES: Final = 64 * 1024
@@ -111,6 +111,11 @@ class FileFooter:
         """Rows of a row group."""
         return int(self.groups[group][3].value)
 
+    def chunks(self, group: int) -> list[Struct]:
+        """`ColumnChunk` of each leaf column of a row group."""
+        found: list[Struct] = self.groups[group][1].value.values
+        return found
+
     def stored_type(self, column: str) -> pa.DataType | None:
         """Arrow's type of a flat column of text or of plain whole numbers; None for others."""
         element = self.elements[column]
@@ -120,8 +125,27 @@ class FileFooter:
         return _STORED_TYPES.get((element[1].value, converted))
 
 
-def read_file_footer(read: ReadRange, size_bytes: int) -> FileFooter | None:
-    """The footer of a file of which `read(start, length)` gives bytes; None when it is of no use here."""
+def ranges_of(source: Any) -> ReadRange:
+    """Reads of an open file of Arrow.
+
+    Raises:
+        NoThrift: by the function that comes back, of a place outside of the file.
+    """
+    size_bytes = source.size()
+
+    def read(start: int, length: int) -> bytes:
+        if start < 0 or not 0 <= length <= size_bytes:
+            raise NoThrift("a place outside of the file")
+        data: bytes = source.read_at(length, start)
+        return data
+
+    return read
+
+
+def read_file_footer(read: ReadRange, size_bytes: int, most_columns: int | None = MOST_COLUMNS) -> FileFooter | None:
+    """The footer of a file of which `read(start, length)` gives bytes; None when it is of no use here, or has more
+    columns.
+    """
     if size_bytes < _TAIL_BYTES:
         return None
     tail = read(size_bytes - _TAIL_BYTES, _TAIL_BYTES)
@@ -132,7 +156,7 @@ def read_file_footer(read: ReadRange, size_bytes: int) -> FileFooter | None:
     try:
         # Key-value pairs, the large part of a footer with a bloom filter, come last and are not looked at.
         front = read(start, min(length, _FRONT_BYTES))
-        if len(parse_struct(front, _SCHEMA)[_SCHEMA].value.values) > MOST_COLUMNS:
+        if most_columns is not None and len(parse_struct(front, _SCHEMA)[_SCHEMA].value.values) > most_columns:
             return None
         try:
             footer = parse_struct(front, _ROW_GROUPS)
@@ -310,16 +334,15 @@ def _columns(elements: list[Struct]) -> tuple[frozenset[str], dict[str, tuple[in
 
 
 def _chunk_pages(read: ReadRange, footer: FileFooter, group_number: int, name: str) -> ChunkPages | None:
-    group = footer.groups[group_number]
-    column = group[1].value.values[footer.flat[name]]
+    column = footer.chunks(group_number)[footer.flat[name]]
     if not {3, 4, 5} <= column.keys() or 1 in column or 8 in column:
         return None
     meta = column[3].value
     locations = parse_struct(read(column[4].value, column[5].value))[1].value.values
     offsets = tuple(one[1].value for one in locations)
     sizes = tuple(one[2].value for one in locations)
-    first_rows = np.array([*(one[3].value for one in locations), group[3].value], np.int64)
-    start, end = _chunk_bounds(meta)
+    first_rows = np.array([*(one[3].value for one in locations), footer.rows(group_number)], np.int64)
+    start, end = chunk_bounds(meta)
     if not offsets or first_rows[0] or (np.diff(first_rows) <= 0).any():
         return None
     if offsets[0] < start or end > footer.size_bytes or any(size <= 0 for size in sizes):
@@ -330,7 +353,8 @@ def _chunk_pages(read: ReadRange, footer: FileFooter, group_number: int, name: s
     return ChunkPages(offsets, sizes, first_rows, dictionary, footer.elements[name], column)
 
 
-def _chunk_bounds(meta: Struct) -> tuple[int, int]:
+def chunk_bounds(meta: Struct) -> tuple[int, int]:
+    """Where the pages of a chunk begin and end in the file, by its `ColumnMetaData`."""
     start = meta[9].value
     if 11 in meta and 0 < meta[11].value < start:
         start = meta[11].value

@@ -25,9 +25,8 @@ import pyarrow.parquet as pq
 from hoodie.records.align import align
 from hoodie.records.condition import AnyOf, Comparison, Condition
 from hoodie.records.file_indexes import FileIndexes, indexes_of
-from hoodie.records.page_index import ChunkPages, FileFooter, PagesFile, ReadInto, ReadRange, file_of_pages
+from hoodie.records.page_index import ChunkPages, FileFooter, PagesFile, ReadInto, ReadRange, file_of_pages, ranges_of
 from hoodie.records.plain_texts import PlainTexts, plain_texts
-from hoodie.records.thrift import NoThrift
 
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -62,18 +61,13 @@ def open_pages(source: Any, asked: PageFilter, *, is_local: bool) -> PagedFile |
     if not is_local and size_bytes < LEAST_REMOTE_BYTES:
         return None
 
-    def read(start: int, length: int) -> bytes:
-        if start < 0 or not 0 <= length <= size_bytes:
-            raise NoThrift("a place outside of the file")
-        data: bytes = source.read_at(length, start)
-        return data
-
     def read_into(start: int, into: memoryview) -> None:
         source.seek(start)
         if source.readinto(into) < len(into):
             raise pa.ArrowInvalid(f"the file ends before byte {start + len(into)}")
 
-    chosen: ReadRange = read if is_local else _remembering_end(read, size_bytes)
+    read = ranges_of(source)
+    chosen = read if is_local else _remembering_end(read, size_bytes)
     indexes = indexes_of(source)
     footer = indexes.footer(chosen, size_bytes)
     return None if footer is None else PagedFile(chosen, read_into, indexes, footer, asked, is_local=is_local)

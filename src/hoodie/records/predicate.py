@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
+from hoodie.records.group_stats import ColumnStats
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is null", "is not null"]
 
@@ -79,31 +80,6 @@ class Predicate:
             return bool(_RANGES[self.operator](stats.low, stats.high, self.value))
         except TypeError:
             return True
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """Statistics of one column in one row group: rows, nulls, smallest and largest value; None: not known."""
-
-    rows: int
-    nulls: int | None
-    low: Any
-    high: Any
-
-
-def column_stats(metadata: Any, group: int) -> dict[str, ColumnStats]:
-    """Statistics of the flat columns of a row group (`metadata` is pyarrow's parquet metadata)."""
-    row_group = metadata.row_group(group)
-    found: dict[str, ColumnStats] = {}
-    for at in range(row_group.num_columns):
-        column = row_group.column(at)
-        stats = column.statistics
-        if stats is None or column.path_in_schema != metadata.schema.column(at).name:
-            continue
-        nulls = stats.null_count if stats.has_null_count else None
-        low, high = (stats.min, stats.max) if stats.has_min_max else (None, None)
-        found[column.path_in_schema] = ColumnStats(row_group.num_rows, nulls, low, high)
-    return found
 
 
 def matching_rows(batch: pa.RecordBatch, predicates: Sequence[Predicate]) -> pa.RecordBatch:

@@ -30,7 +30,8 @@ STUCK_SECONDS = 3600
 SMALL_FILES = 10
 _TROUBLE = {
     "metadata": "hoodie doctor {uri} --fix",
-    "uncommitted": "the next write rolls it back; hoodie clean {uri} reclaims what is left",
+    "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; "
+    "hoodie clean {uri} reclaims what is left",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 

@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import Corrupt, Missing, Unavailable
 from hoodie.spec import CommitMetadata, Instant, InstantTime, State, comparable_action, parse_commit
@@ -23,14 +23,14 @@ from hoodie.timeline.lsm_manifest import load_manifest
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+    from hoodie.records.page_index import FileFooter
+
 MAX_FILE_INSTANTS = 10_000_000
 """Rows one history file may have: a few damaged bytes in a footer can claim any number."""
 
 _REQUESTED, _COMPLETED, _ACTION, _METADATA = "instantTime", "completionTime", "action", "metadata"
 _ATTEMPTS = 3
 _REMEDY = "Restore the file from a copy"
-
-Answer = TypeVar("Answer")
 
 
 def load_lsm_history(
@@ -71,7 +71,7 @@ def load_lsm_metadata(
         by_file[place.path][place.row] = one
     found: dict[InstantTime, CommitMetadata] = {}
     for path, wanted in by_file.items():
-        with _opened(storage, path) as file:
+        with _opened(storage, path) as (_, file):
             for first, group in _groups(file):
                 rows = [row for row in wanted if first <= row < first + file.metadata.row_group(group).num_rows]
                 if rows:
@@ -85,9 +85,10 @@ def load_lsm_metadata(
 
 
 def _instants(storage: Storage, path: str, after: InstantTime, until: InstantTime | None) -> Iterator[ArchivedInstant]:
-    with _opened(storage, path) as file:
+    with _opened(storage, path) as (source, file):
+        footer = _footer(source) if after or until is not None else None
         for first, group in _groups(file):
-            if not _may_have(file, group, after, until):
+            if not _may_have(file, footer, group, after, until):
                 continue
             rows = file.read_row_group(group, [_REQUESTED, _COMPLETED, _ACTION])
             columns = (rows.column(name).to_pylist() for name in (_REQUESTED, _COMPLETED, _ACTION))
@@ -101,8 +102,8 @@ def _instants(storage: Storage, path: str, after: InstantTime, until: InstantTim
 
 
 @contextmanager
-def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    """A history file. Damage that shows while it is read is reported as such."""
+def _opened(storage: Storage, path: str) -> Iterator[tuple[Any, pq.ParquetFile]]:
+    """A history file, as bytes and as Parquet. Damage that shows while it is read is reported as such."""
     # Nothing else of the timeline needs pyarrow, which takes longer to load than `hoodie timeline` to answer.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -112,7 +113,7 @@ def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
             file = pq.ParquetFile(source)
             if file.metadata.num_rows > MAX_FILE_INSTANTS:
                 raise _damaged(path, f"it claims {file.metadata.num_rows} instants")
-            yield file
+            yield source, file
     except (pa.ArrowException, KeyError, ValueError, Unavailable) as error:
         # Arrow reports some damage as an input/output error without a number; those of the system have one.
         if isinstance(error, Unavailable) and error.facts.get("errno") != "0":
@@ -128,27 +129,26 @@ def _groups(file: pq.ParquetFile) -> Iterator[tuple[int, int]]:
         first += file.metadata.row_group(group).num_rows
 
 
-def _may_have(file: pq.ParquetFile, group: int, after: InstantTime, until: InstantTime | None) -> bool:
+def _footer(source: Any) -> FileFooter | None:
+    from hoodie.records.page_index import ranges_of, read_file_footer  # noqa: PLC0415 - see _opened
+
+    return read_file_footer(ranges_of(source), source.size())
+
+
+def _may_have(
+    file: pq.ParquetFile, footer: FileFooter | None, group: int, after: InstantTime, until: InstantTime | None
+) -> bool:
     """Whether statistics leave room for instants that were at work in (after, until]."""
-    if not after and until is None:
+    from hoodie.records.group_stats import group_stats  # noqa: PLC0415 - see _opened
+
+    if footer is None:
         return True
-    stats = {
-        column.path_in_schema: column.statistics
-        for column in map(file.metadata.row_group(group).column, range(file.metadata.num_columns))
-        if column.path_in_schema in (_REQUESTED, _COMPLETED) and column.statistics is not None
-    }
-    last = _bound(stats.get(_COMPLETED), lambda one: one.max)
-    first = _bound(stats.get(_REQUESTED), lambda one: one.min)
-    completed_known = _COMPLETED in stats and stats[_COMPLETED].null_count == 0
-    ended_before = completed_known and last is not None and last <= after
-    return not (ended_before or (until is not None and first is not None and first > until))
-
-
-def _bound(stats: Any, of: Callable[[Any], Answer]) -> Answer | None:
-    if stats is None or not stats.has_min_max:
-        return None
-    found = of(stats)
-    return found if isinstance(found, str) else None
+    stats = group_stats(footer, group, file.schema_arrow)
+    requested, completed = stats.get(_REQUESTED), stats.get(_COMPLETED)
+    last = completed.high if completed is not None and completed.nulls == 0 else None
+    first = requested.low if requested is not None else None
+    ended_before = isinstance(last, str) and last <= after
+    return not (ended_before or (until is not None and isinstance(first, str) and first > until))
 
 
 def _damaged(path: str, what: str) -> Corrupt:

@@ -110,7 +110,7 @@ def test_other_columns_are_read_of_row_groups_with_a_match_only(table):
 
 
 class _Spy:
-    """A storage whose open files count the bytes read."""
+    """A storage whose open files count the bytes read of pages."""
 
     def __init__(self, storage, reads: list[int]) -> None:
         self._storage = storage
@@ -127,11 +127,17 @@ class _SpyFile:
     def __init__(self, file, reads: list[int]) -> None:
         self._file = file
         self._reads = reads
+        footer_size = int.from_bytes(file.read_at(4, file.size() - 8), "little")
+        self._pages_end = file.size() - 8 - footer_size
 
     def read(self, size=-1):
+        at = self._file.tell()
         data = self._file.read(size)
-        self._reads.append(len(data))
+        if at + len(data) <= self._pages_end:
+            self._reads.append(len(data))
         return data
+
+    read_buffer = read
 
     def __getattr__(self, name):
         return getattr(self._file, name)
