@@ -2,7 +2,8 @@
 
 1. What the user says (arguments, `spark-submit --conf`, `spark-defaults.conf`, environment variables) always wins;
    a default of ours fills only what nobody said.
-2. Workers run this very Python: Spark would otherwise start whatever `python3` is first on `PATH`.
+2. Workers run this very Python: Spark would otherwise start whatever `python3` is first on `PATH`. On this machine they
+   are forked from a process that has loaded hoodie already.
 3. A local session listens on the loopback address only.
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 MOST_DRIVER_MEMORY_GB = 8
+WORKER_DAEMON = "hoodie.spark.worker_daemon"
 
 
 def session(app: str = "hoodie", *, master: str | None = None, **conf: object) -> SparkSession:
@@ -77,6 +79,8 @@ def _unsaid_defaults(said: Mapping[str, str]) -> dict[str, str]:
     }
     if _is_local(known.get("spark.master") or said.get("spark.master", "")):
         defaults["spark.sql.shuffle.partitions"] = str(4 * usable_cores())
+        if os.environ["PYSPARK_PYTHON"] == sys.executable and not known.contains("spark.pyspark.python"):
+            defaults["spark.python.daemon.module"] = WORKER_DAEMON
     return {name: value for name, value in defaults.items() if not known.contains(name)}
 
 
