@@ -32,35 +32,44 @@ def start_without_pandas() -> None:
 
 
 class _PandasLater(MetaPathFinder):
-    """Says that there is no pandas while it `hides` it; then passes on the first import of pandas and goes."""
+    """Says that there is no pandas while it `hides` it; then stays until pandas is really loaded: others only ask where
+    it is (polars does).
+    """
 
     def __init__(self) -> None:
         self.hides = True
+        self._asks = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _PANDAS:
+        if fullname != _PANDAS or self._asks:
             return None
         if self.hides:
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        sys.meta_path.remove(self)
-        found = importlib.util.find_spec(fullname)
+        self._asks = True
+        try:
+            found = importlib.util.find_spec(fullname)
+        finally:
+            self._asks = False
         if found is not None and found.loader is not None:
-            found.loader = _TellingLoader(found.loader)
+            found.loader = _TellingLoader(found.loader, self)
         return found
 
 
 class _TellingLoader(Loader):
-    """Loads pandas as `inner` does, then makes pyarrow look again."""
+    """Loads pandas as `inner` does, then makes pyarrow look again. `finder` has done its work then."""
 
-    def __init__(self, inner: Loader) -> None:
+    def __init__(self, inner: Loader, finder: MetaPathFinder) -> None:
         self._inner = inner
+        self._finder = finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         spec = module.__spec__
         if spec is not None:
             spec.loader = module.__loader__ = self._inner

@@ -88,7 +88,7 @@ def test_turns_leave_every_key_once(
         ensure_rings_name_files(table)
 
 
-@pytest.mark.parametrize(("version", "writer"), [(6, "hudi_015"), (9, "hudi_12")], ids=str)
+@pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
 def test_some_fields_of_a_composite_key_are_hashed_alike(
     version: int, writer: str, readers: Readers, tmp_path: Path
 ) -> None:
@@ -138,7 +138,7 @@ def test_rows_of_hudis_tables_lie_in_the_buckets_we_compute(
     ensure_same_rows(without_meta(before), without_meta(after), called=("before", "after"))
 
 
-@pytest.mark.parametrize(("version", "writer"), [(6, "hudi_015"), (9, "hudi_12")], ids=str)
+@pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
 def test_buckets_that_we_split_and_merge_are_found_by_hudi(
     version: int, writer: str, readers: Readers, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_buckets_that_we_split_and_merge_are_found_by_hudi(
         ensure_same_rows(without_meta(rows), model.rows, called=("both", f"model after turn {turn}"))
 
 
-@pytest.mark.parametrize(("version", "writer"), [(6, "hudi_015"), (9, "hudi_12")], ids=str)
+@pytest.mark.parametrize(("version", "writer"), WRITERS, ids=str)
 def test_buckets_that_hudi_resizes_are_found_by_us(version: int, writer: str, readers: Readers, tmp_path: Path) -> None:
     peer: Peer = getattr(readers, writer)
     index = RINGS | MERGE | LATEST

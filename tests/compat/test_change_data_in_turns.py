@@ -14,7 +14,7 @@ from hoodie import Table
 
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-READERS = [(6, "hudi_015"), (9, "hudi_12")]
+READERS = [(6, "hudi_015"), (8, "hudi_12"), (9, "hudi_12")]
 
 
 def _changes(rows: pa.Table) -> list[tuple[Any, ...]]:

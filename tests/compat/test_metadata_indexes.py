@@ -136,12 +136,13 @@ def test_hudi_never_opens_a_file_our_column_stats_rule_out(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("version", [8, 9])
 def test_secondary_and_expression_indexes_are_kept_in_turns(
-    first: str, kind: str, hudi_12: Peer, tmp_path: Path
+    version: int, first: str, kind: str, hudi_12: Peer, tmp_path: Path
 ) -> None:
     table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
     is_logged = kind == "MERGE_ON_READ"  # Hudi cannot write beside filters then: 12_filters_of_functions_in_logs
-    options = table_options(9, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
+    options = table_options(version, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
     rows = slim_rows(range(30))
     write_rows(table, "insert", rows, options)
     model.upsert(rows)
@@ -184,11 +185,12 @@ def test_secondary_and_expression_indexes_are_kept_in_turns(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("version", [8, 9])
 def test_indexes_that_options_of_a_write_ask_for_are_kept_in_turns(
-    first: str, kind: str, hudi_12: Peer, tmp_path: Path
+    version: int, first: str, kind: str, hudi_12: Peer, tmp_path: Path
 ) -> None:
     table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
-    options = table_options(9, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
+    options = table_options(version, "id", "region") | {WRITE + "table.type": kind, **EVERYTHING}
     rows = slim_rows(range(30))
     write_rows(table, "insert", rows, options)
     model.upsert(rows)

@@ -36,11 +36,17 @@ BY_PARTITION = {
 }
 # Hudi 1.2 cannot update its record index without its timeline server.
 SERVER = {"hoodie.embed.timeline.server": "true", "hoodie.write.auto.upgrade": "false"}
-CASES = [(6, "hudi_015", WHOLE), (9, "hudi_12", WHOLE), (9, "hudi_12", BY_PARTITION)]
+CASES = {
+    "6": (6, "hudi_015", WHOLE),
+    "8": (8, "hudi_12", WHOLE),
+    "8_by_partition": (8, "hudi_12", BY_PARTITION),
+    "9": (9, "hudi_12", WHOLE),
+    "9_by_partition": (9, "hudi_12", BY_PARTITION),
+}
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 
-@pytest.mark.parametrize(("version", "writer", "index"), CASES, ids=["6", "9", "9_by_partition"])
+@pytest.mark.parametrize(("version", "writer", "index"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_turns_leave_every_key_once(

@@ -20,6 +20,8 @@ def test_arrays_scalars_and_datasets_do_not_load_pandas() -> None:
 def test_pandas_imported_later_is_known_to_pyarrow() -> None:
     work = """
 start_without_pandas()
+import importlib.util
+assert importlib.util.find_spec('pandas').name == 'pandas'  # polars asks without loading it
 import pandas as pd, importlib.resources
 print(pa.array(pd.Series([1.5, None])).null_count, pa.table({'a': [1]}).to_pandas().a.sum())
 print(len(pa.Table.from_pandas(pd.DataFrame({'a': [1, 2]}))), pd.__spec__.loader.__class__.__name__)

@@ -1,6 +1,6 @@
 """Where a key lives: from incoming record keys to file groups, base files and rows."""
 
-from hoodie.index.buckets import Buckets, SimpleBuckets
+from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
 from hoodie.index.hash_ring import (
     HashNode,
     HashRing,
@@ -29,6 +29,7 @@ __all__ = [
     "SimpleBuckets",
     "StitchedRows",
     "encode_children",
+    "ensure_one_count",
     "find_in_file",
     "first_ring",
     "forget_rings",

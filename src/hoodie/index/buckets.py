@@ -1,7 +1,8 @@
 """Bucket indexes: the bucket of a key, and with it the file group, follow from the key itself.
 
 1. *Simple*: the number of buckets is fixed; bucket = hash of the hash fields' values modulo that number, and a file id
-   begins with it, eight digits wide. The table does not store the number: who writes or asks must know it.
+   begins with it, eight digits wide. The table does not store the number: who writes or asks must know it. Hudi 1.1
+   and later can have other numbers for some partitions, which are refused where the table stores these rules.
 2. *Consistent*: a partition has ranges of hashes, each with a file group of its own (`hash_ring`).
 3. A partition has at most one live file group for a bucket.
 
@@ -18,9 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.errors import Unsupported
 from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
 from hoodie.records.string_hash import java_hashes
 from hoodie.spec import bucket_file_id
+from hoodie.spec.keys import HOODIE_DIR
+from hoodie.storage import Storage
+
+COUNT_RULES_DIR: Final = f"{HOODIE_DIR}/.bucket_index/partition_bucket_index_meta/configs"
 
 _POSITIVE: Final = np.int64(0x7FFF_FFFF)
 _FIXED_UUID: Final = "00000000-0000-0000-0000-000000000000"
@@ -47,6 +53,21 @@ class Buckets(Protocol):
     def new_file_id(self, number: int, uuid: str) -> str:
         """The file id of a bucket that has no file group; `uuid` is a fresh one, for ids with something random."""
         ...
+
+
+def ensure_one_count(storage: Storage) -> None:
+    """Refuses tables whose partitions have numbers of simple buckets of their own.
+
+    Raises:
+        Unsupported: the table stores such rules (Hudi's `PartitionBucketIndexHashingConfig`).
+    """
+    rules = [file.path for file in storage.list_dir(COUNT_RULES_DIR).files if file.path.endswith(".hashing_config")]
+    if rules:
+        raise Unsupported(
+            "Partitions of this table have bucket counts of their own, which hoodie does not know yet",
+            remedy="Write it with Apache Hudi; look keys up without hoodie.bucket.index.num.buckets",
+            path=rules[0],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,10 @@ def _statement(name: str, ranges: Ranges, start: int, count: int) -> pc.Expressi
     if not len(low):
         return pc.field(name).is_null()
     try:
-        return stated_bounds(name, pc.min(low), pc.max(high), has_nulls=pc.any(pc.greater(nulls, 0)).as_py())
-    except pa.ArrowNotImplementedError:
+        least, greatest = pc.min(low), pc.max(high)
+    except pa.ArrowNotImplementedError:  # values of this type have no order
         return None
+    return stated_bounds(name, least, greatest, has_nulls=pc.any(pc.greater(nulls, 0)).as_py())
 
 
 def _files(part: SliceRead) -> list[FileOf]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index.buckets import Buckets, SimpleBuckets
+from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
 from hoodie.index.hash_ring import HashRing, load_ring
 from hoodie.index.hash_values import KeyParts
 from hoodie.read.read_options import ReadOptions
@@ -124,6 +124,7 @@ def _by_bucket(  # noqa: PLR0917
     slices = [file for file in files if isinstance(file, SliceRead)]
     parts = KeyParts(config.record_key_fields, asked.hash_fields or config.record_key_fields)
     if asked.count:
+        ensure_one_count(storage)
         return _of_buckets(slices, SimpleBuckets(asked.count, parts), keys)
     completed = frozenset(one.requested for one in timeline.completed())
     kept: list[FileRead] = []

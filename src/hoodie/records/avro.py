@@ -64,7 +64,7 @@ def from_avro(text: str, path: str = "") -> pa.Schema:
 
     Raises:
         Corrupt: the text is not an Avro record schema.
-        Unsupported: a type contains itself.
+        Unsupported: a type contains itself, or is a VECTOR, VARIANT or BLOB.
     """
     record = parse_nodes_of(text, path) if path else parse_nodes(text)
     return pa.schema(list(record.arrow))

@@ -114,7 +114,7 @@ def parse_nodes(text: str) -> Record:
 
     Raises:
         Corrupt: the text is not an Avro record schema, or larger than any table's.
-        Unsupported: a type contains itself.
+        Unsupported: a type contains itself, or is a VECTOR, VARIANT or BLOB.
     """
     try:
         node = _Parser().node(json.loads(text), "", 1)
@@ -158,6 +158,11 @@ _LOGICAL: Final[dict[tuple[str, str], pa.DataType]] = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
 }
 
+_NOT_YET: Final = frozenset({("fixed", "vector"), ("record", "variant"), ("record", "blob")})
+"""Logical types of Hudi 1.2. By their Avro types alone a vector would be read as bytes, and a write would forget all
+three of them.
+"""
+
 _WIDER: Final = (
     (frozenset((pa.int32(), pa.int64())), pa.int64()),
     (frozenset((pa.float32(), pa.float64())), pa.float64()),
@@ -196,6 +201,13 @@ class _Parser:
         return self._named_or_primitive(kind, avro, namespace)
 
     def _definition(self, kind: str, avro: dict[str, Any], namespace: str, depth: int) -> Node:
+        logical = avro.get("logicalType")
+        if (kind, logical) in _NOT_YET:
+            raise Unsupported(
+                f"The table has a column of type {str(logical).upper()}, which hoodie cannot read or write yet",
+                remedy="Read and write the table with Apache Hudi 1.2",
+                type=str(logical),
+            )
         name = _full_name(avro["name"], avro.get("namespace", namespace))
         self._named[name] = None
         if kind == "record":

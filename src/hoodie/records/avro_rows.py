@@ -56,7 +56,7 @@ def decode_rows(
 
     Raises:
         Corrupt: a row is not of the schema or not inside the buffer, or the schema is none.
-        Unsupported: the schema has a type that contains itself.
+        Unsupported: the schema has a type that contains itself, or a VECTOR, VARIANT or BLOB.
     """
     record = parse_nodes_of(schema, path, offset)
     source = np.frombuffer(rows.data, dtype=np.uint8)
@@ -86,7 +86,7 @@ def encode_rows(rows: pa.Table, schema: str) -> RowBytes:
     Raises:
         Corrupt: the schema is none.
         Invalid: a value does not fit the schema.
-        Unsupported: the schema has a type that contains itself.
+        Unsupported: the schema has a type that contains itself, or a VECTOR, VARIANT or BLOB.
     """
     record = parse_nodes(schema)
     aligned = align(rows, pa.schema(list(record.arrow)))

@@ -34,7 +34,7 @@ from hoodie.records.file_indexes import indexes_of
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
 from hoodie.records.group_stats import ColumnStats, group_stats
 from hoodie.records.page_heads import pages_fit, stored_chunks
-from hoodie.records.page_index import FileFooter, ranges_of
+from hoodie.records.page_index import MOST_COLUMNS, FileFooter, ranges_of, read_file_footer
 from hoodie.records.page_rows import PagedFile, PageFilter, open_pages
 from hoodie.records.predicate import Predicate, matching_rows
 from hoodie.records.schema import is_list
@@ -170,7 +170,8 @@ class _ParquetRows:
         )
 
     def _file_for(self, group: int, names: list[str]) -> Any:
-        if not self._is_local or self._source.size() <= _SMALL_GROUP_BYTES or self._stored_footer is None:
+        is_wide = len(self.names) > MOST_COLUMNS
+        if not self._is_local or is_wide or self._source.size() <= _SMALL_GROUP_BYTES or self._stored_footer is None:
             return self._file
         chunks = stored_chunks(self._stored_footer, group, names)
         if chunks is None or sum(chunk.size_bytes for chunk in chunks) <= _SMALL_GROUP_BYTES:
@@ -180,7 +181,8 @@ class _ParquetRows:
     @cached_property
     def _stored_footer(self) -> FileFooter | None:
         """The footer as it stands in the file; Arrow's own metadata is not asked for column chunks (`group_stats`)."""
-        return indexes_of(self._source).footer(ranges_of(self._source), self._source.size(), most_columns=None)
+        known = indexes_of(self._source).known_footer
+        return known or read_file_footer(ranges_of(self._source), self._source.size(), most_columns=None)
 
     @cached_property
     def schema(self) -> pa.Schema:

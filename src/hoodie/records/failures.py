@@ -40,7 +40,7 @@ def reading(path: str) -> Iterator[None]:
             # Arrow reports damaged bytes as plain I/O errors ("Couldn't deserialize thrift", "Corrupt snappy ...").
             raise _corrupt(path, error) from error
         raise _unavailable("read", path, error) from error
-    except MemoryError as error:
+    except pa.ArrowMemoryError as error:
         raise Corrupt(
             f"Base file {path} cannot be read: its pages ask for more memory than this process gets: {error}",
             remedy="A file much smaller than that is damaged: restore it from a copy, or roll back its commit. "

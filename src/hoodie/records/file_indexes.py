@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from hoodie.records.page_index import (
-    MOST_COLUMNS,
     ChunkPages,
     FileFooter,
     PageBounds,
@@ -28,7 +27,7 @@ _Found = TypeVar("_Found")
 
 _MOST_FILES: Final = 256
 _MOST_CHUNKS: Final = 512
-"""Of files with larger footers nothing is kept: these have up to some hundred KB in memory."""
+"""Of files with larger footers nothing is kept: these take up to about 2 MB of memory."""
 
 
 class FileIndexes:
@@ -39,11 +38,16 @@ class FileIndexes:
         self._pages: dict[_Place, ChunkPages | None] = {}
         self._bounds: dict[_Place, PageBounds | None] = {}
 
-    def footer(self, read: ReadRange, size_bytes: int, most_columns: int | None = MOST_COLUMNS) -> FileFooter | None:
-        """The file's footer; None when it is of no use, or has more columns."""
+    @property
+    def known_footer(self) -> FileFooter | None:
+        """The file's footer, if it was asked for before and kept."""
+        return self._footer
+
+    def footer(self, read: ReadRange, size_bytes: int) -> FileFooter | None:
+        """The file's footer; None when it is of no use."""
         if self._footer is not None:
             return self._footer
-        footer = read_file_footer(read, size_bytes, most_columns)
+        footer = read_file_footer(read, size_bytes)
         if footer is not None and len(footer.groups) * len(footer.names) <= _MOST_CHUNKS:
             self._footer = footer
         return footer

@@ -67,8 +67,8 @@ def _column_stats(footer: FileFooter, group: int, field: pa.Field) -> ColumnStat
     stats = chunk[_STATISTICS].value
     rows = footer.rows(group)
     nulls = stats[_NULL_COUNT].value if _NULL_COUNT in stats else None
-    if nulls is not None and not 0 <= nulls <= rows:
-        raise ValueError("more nulls than rows")
+    if nulls is not None and not (isinstance(nulls, int) and 0 <= nulls <= rows):
+        raise ValueError("a number of nulls that cannot be")
     if not {_MIN_VALUE, _MAX_VALUE} <= stats.keys():
         return ColumnStats(rows, nulls, None, None)
     low, high = (_value(stats[at].value, chunk[_TYPE].value, field.type) for at in (_MIN_VALUE, _MAX_VALUE))
@@ -79,7 +79,11 @@ def _column_stats(footer: FileFooter, group: int, field: pa.Field) -> ColumnStat
 
 def _value(stored: bytes, physical: int, to: pa.DataType) -> Any:
     """A value as statistics store it: like a value in encoding PLAIN, but bytes without their length."""
+    if not stored and not pa.types.is_string(to) and not pa.types.is_binary(to):
+        raise ValueError("no bytes")
     if pa.types.is_decimal(to):
+        if len(stored) != _NUMBER_BYTES.get(physical, len(stored)):
+            raise ValueError("another number of bytes")
         number = int.from_bytes(stored, "little" if physical in _NUMBER_BYTES else "big", signed=True)
         return _DECIMALS.scaleb(Decimal(number), -to.scale)
     if physical in _NUMBER_BYTES:

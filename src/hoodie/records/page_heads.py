@@ -36,6 +36,8 @@ def stored_chunks(footer: FileFooter, group: int, columns: Collection[str]) -> l
         bounds = [chunk_bounds(meta) for meta in found if meta[_PATH].value.values[0] in wanted]
     except (KeyError, AttributeError, TypeError, IndexError):
         return None
+    if not all(0 <= start <= end <= footer.size_bytes for start, end in bounds):
+        return None
     return [StoredChunk(start, end - start) for start, end in bounds]
 
 

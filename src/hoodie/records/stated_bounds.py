@@ -21,11 +21,7 @@ import pyarrow.fs as pa_fs
 
 
 def stated_bounds(column: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> pc.Expression:
-    """All values of the column lie between these bounds, or are null.
-
-    Raises:
-        pyarrow.ArrowNotImplementedError: values of this type are not compared.
-    """
+    """All values of the column lie between these bounds, or are null."""
     name = pc.field(column)
     above, below = name >= low, name <= high
     if has_nulls:  # said of each bound: Arrow understands it in this form only
@@ -37,7 +33,8 @@ def parts_that_may_match(
     expression: pc.Expression, columns: pa.Schema, parts: Sequence[Sequence[pc.Expression]]
 ) -> frozenset[int]:
     """The numbers of those parts in which the expression can be true. Each part is what is stated of it; `columns` has
-    all that the expression looks at.
+    all that the expression looks at. These are all parts where Arrow cannot simplify the expression by the bounds: it
+    compares the values of `isin` with them as they are, rows with values in the column's type.
     """
     form, nowhere = ds.ParquetFileFormat(), pa_fs.LocalFileSystem()
     fragments = [
@@ -47,4 +44,7 @@ def parts_that_may_match(
         for number, stated in enumerate(parts)
     ]
     dataset = ds.FileSystemDataset(fragments, columns, form, nowhere)
-    return frozenset(int(fragment.path) for fragment in dataset.get_fragments(filter=expression))
+    try:
+        return frozenset(int(fragment.path) for fragment in dataset.get_fragments(filter=expression))
+    except pa.ArrowException:
+        return frozenset(range(len(parts)))

@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import hoodie
 from hoodie.engine import BATCH_ROWS, usable_cores
 from hoodie.spark.enable import enable
 from hoodie.spark.java import java_home
@@ -77,9 +79,10 @@ def _unsaid_defaults(said: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
-    if _is_local(known.get("spark.master") or said.get("spark.master", "")):
+    if _is_local(said.get("spark.master") or known.get("spark.master") or ""):
         defaults["spark.sql.shuffle.partitions"] = str(4 * usable_cores())
-        if os.environ["PYSPARK_PYTHON"] == sys.executable and not known.contains("spark.pyspark.python"):
+        names_python = "spark.pyspark.python" in said or known.contains("spark.pyspark.python")
+        if os.environ["PYSPARK_PYTHON"] == sys.executable and not names_python and _is_found_by_new_processes():
             defaults["spark.python.daemon.module"] = WORKER_DAEMON
     return {name: value for name, value in defaults.items() if not known.contains(name)}
 
@@ -88,6 +91,13 @@ def _is_local(master: str) -> bool:
     """`local-cluster` counts: its executors are processes of this machine. No master at all means `local[*]`."""
     named = master or os.environ.get("MASTER", "")
     return not _is_submitted() and (named == "" or named.startswith("local"))
+
+
+def _is_found_by_new_processes() -> bool:
+    """Whether this very package is what a new Python here imports, without what this one did to `sys.path`."""
+    where = "import importlib.util as u; found = u.find_spec('hoodie'); print(found and found.origin)"
+    run = subprocess.run([sys.executable, "-c", where], capture_output=True, text=True, check=False)
+    return run.stdout.strip() == hoodie.__file__
 
 
 def _is_submitted() -> bool:

@@ -139,11 +139,15 @@ def _may_have(
     file: pq.ParquetFile, footer: FileFooter | None, group: int, after: InstantTime, until: InstantTime | None
 ) -> bool:
     """Whether statistics leave room for instants that were at work in (after, until]."""
+    import pyarrow as pa  # noqa: PLC0415 - see _opened
+
     from hoodie.records.group_stats import group_stats  # noqa: PLC0415 - see _opened
 
     if footer is None:
         return True
-    stats = group_stats(footer, group, file.schema_arrow)
+    stored = file.schema_arrow
+    schema = pa.schema([stored.field(name) for name in (_REQUESTED, _COMPLETED) if name in stored.names])
+    stats = group_stats(footer, group, schema)
     requested, completed = stats.get(_REQUESTED), stats.get(_COMPLETED)
     last = completed.high if completed is not None and completed.nulls == 0 else None
     first = requested.low if requested is not None else None

@@ -24,6 +24,7 @@ from hoodie.index import (
     HashRing,
     Positions,
     SimpleBuckets,
+    ensure_one_count,
     first_ring,
     load_ring,
     mark_committed,
@@ -70,8 +71,11 @@ def load_homes(write: Write, asked: BucketOptions, incoming: Incoming, view: Vie
 
     Raises:
         Invalid: the table has file groups that are none of these buckets.
+        Unsupported: partitions have numbers of simple buckets of their own.
         Corrupt: two live file groups for one bucket.
     """
+    if not asked.consistent and write.overwritten is None:
+        ensure_one_count(write.handle.storage)
     buckets: dict[str, Buckets] = {}
     rings: list[HashRing] = []
     live = view.slices_at()

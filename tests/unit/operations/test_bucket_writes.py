@@ -9,6 +9,7 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource
 from hoodie.errors import Invalid, Unsupported
 from hoodie.index import KeyParts, SimpleBuckets
+from hoodie.index.buckets import COUNT_RULES_DIR
 from hoodie.index.hash_ring import CONSISTENT_DIR
 from hoodie.spec import V9
 from hoodie.testing.lake import ROWS, Lake, row, table_of
@@ -129,6 +130,15 @@ def test_another_number_of_buckets_is_refused_when_groups_show_it(version):
     plain.upsert(*rows(KEYS))
     with pytest.raises(Invalid, match="none of the 4 buckets"):
         plain.upsert(*rows(KEYS), **{key.replace(".", "__"): text for key, text in RINGS.items()})
+
+
+def test_bucket_counts_that_partitions_have_of_their_own_are_refused(version):
+    lake = Lake(version, BUCKETS)
+    lake.upsert(*rows(KEYS))
+    lake.storage.put(f"{COUNT_RULES_DIR}/00000000000000.hashing_config", b"{}")
+    with pytest.raises(Unsupported, match="bucket counts of their own"):
+        lake.upsert(*rows(KEYS, "b", 2))
+    assert lake.values() == dict.fromkeys(KEYS, "a")
 
 
 def test_ring_keeps_its_number_of_buckets_whatever_is_asked(version):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.index.buckets import COUNT_RULES_DIR
 from hoodie.read import BucketHint, ReadOptions, load_lookup_plan, run_read
 from hoodie.spec import V9
 from hoodie.testing.hand_logs import HandLogTable, at
@@ -63,6 +64,10 @@ def test_buckets_leave_other_file_groups_alone(profile):
     assert len(planned(made, "nowhere").files) == 4  # these files have neither key range nor bloom filter
     assert len(plan.files) == 1
     assert plan.skipped_files == 3
+    made.storage.put(f"{COUNT_RULES_DIR}/00000000000000.hashing_config", b"{}")
+    with pytest.raises(Unsupported, match="bucket counts of their own"):
+        planned(made, "nowhere", buckets=BucketHint(4))
+    assert len(planned(made, "nowhere").files) == 4
 
 
 def test_footers_rule_base_files_out_and_keep_their_logs() -> None:

@@ -339,6 +339,20 @@ def test_a_schema_that_contains_itself_is_unsupported() -> None:
         decode_rows(laid_out([]), schema_of(node))
 
 
+@pytest.mark.parametrize(
+    ("logical", "stored"),
+    [
+        ("vector", {"type": "fixed", "name": "vector_float_3", "size": 12, "dimension": 3, "elementType": "FLOAT"}),
+        ("variant", {"type": "record", "name": "variant", "fields": [{"name": "value", "type": "bytes"}]}),
+        ("blob", {"type": "record", "name": "blob", "fields": [{"name": "data", "type": ["null", "bytes"]}]}),
+    ],
+)
+def test_types_of_hudi_1_2_that_are_not_known_are_refused(logical: str, stored: dict[str, Any]) -> None:
+    decode_rows(laid_out([]), schema_of(stored))
+    with pytest.raises(Unsupported, match=f"type {logical.upper()}"):
+        decode_rows(laid_out([]), schema_of(["null", {**stored, "logicalType": logical}]))
+
+
 def test_a_small_schema_that_describes_a_huge_one_is_refused() -> None:
     types: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}]
     for at in range(1, 60):

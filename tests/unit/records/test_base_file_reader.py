@@ -142,6 +142,21 @@ FLAT = pa.table(
 
 
 @pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (pc.field("day").isin(["2024-01-01"]), 1),  # Arrow does not compare texts with the bounds of dates
+        (pc.field("large").isin([1.0, 2.0]), 0),  # nor floats with a bound that none is equal to
+    ],
+    ids=["day", "large"],
+)
+def test_a_group_is_read_where_its_bounds_cannot_be_compared(
+    storage: MemoryStorage, condition: pc.Expression, rows: int
+) -> None:
+    table = pa.table({"day": pa.array([date(2024, 1, 1)]), "large": pa.array([2**53 + 1])})
+    assert len(all_rows(storage, put_table(storage, table), filter=condition)) == rows
+
+
+@pytest.mark.parametrize(
     ("predicate", "expression", "groups"),
     [
         (Predicate("n", "=", 12), pc.field("n") == 12, [1]),

@@ -89,12 +89,17 @@ def test_statistics_of_hudis_files_are_told_as_arrow_tells_them(path: Path) -> N
     footer, schema = footer_of(data), pq.read_schema(pa.BufferReader(data))
     for group in range(len(footer.groups)):
         found, expected = group_stats(footer, group, schema), arrow_stats(data, group)
-        assert set(found) <= set(expected)
+        assert set(found) == set(expected)
         for name, stats in found.items():
             if stats.low is None:  # not told of INT96, nor what is written in the older fields only
                 assert (stats.rows, stats.nulls) == (expected[name].rows, expected[name].nulls)
             else:
                 assert stats == expected[name]
+
+
+@pytest.mark.parametrize("name", ["price", "long_price", "long"])
+def test_bounds_of_no_bytes_are_not_told(name: str) -> None:
+    assert changed(of_statistics(LOW, Field(BINARY, b"")), name) == {}
 
 
 def changed(change: Callable[[Struct], None], name: str = "long") -> dict[str, ColumnStats]:
@@ -114,11 +119,11 @@ def of_statistics(number: int, field: Field) -> Callable[[Struct], None]:
         lambda meta: meta.pop(STATISTICS),
         lambda meta: meta.update({STATISTICS: Field(I32, 5)}),
         lambda meta: meta.update({3: Field(LIST, Listed(BINARY, [b"another"]))}),
-        lambda meta: meta.update({1: Field(I32, 99)} | {STATISTICS: Field(I32, 5)}),
         of_statistics(NULLS, Field(I64, 4)),
         of_statistics(NULLS, Field(I64, -1)),
         of_statistics(NULLS, Field(DOUBLE, math.nan)),
         of_statistics(LOW, Field(BINARY, b"\0" * 7)),
+        of_statistics(NULLS, Field(DOUBLE, 1.0)),
         of_statistics(LOW, Field(I32, 1)),
     ],
 )
@@ -133,6 +138,7 @@ def test_nothing_is_told_of_a_column_whose_footer_is_odd(change: Callable[[Struc
         ("long", of_statistics(LOW, Field(BINARY, b"\xff" * 7 + b"\x7f"))),  # more than the greatest
         ("double", of_statistics(LOW, Field(BINARY, b"\xff" * 8))),  # NaN
         ("long", lambda meta: meta.update({1: Field(I32, 3)})),  # INT96
+        ("long", lambda meta: meta.update({1: Field(I32, 99)})),
     ],
 )
 def test_bounds_that_are_none_are_not_told(name: str, change: Callable[[Struct], None]) -> None:

@@ -102,6 +102,17 @@ def test_a_page_of_another_size_does_not_fit(stored: int) -> None:
     assert not fit(data, chunks_of(data)[0])
 
 
+def test_a_chunk_outside_of_the_file_is_no_place_to_look_at() -> None:
+    data = file_of(ROWS)
+    footer = read_file_footer(lambda start, length: data[start : start + length], len(data))
+    assert footer is not None
+    meta = footer.chunks(0)[0][3].value
+    for start in (-1, 1 << 63):
+        meta[9] = Field(meta[9].kind, start)
+        meta.pop(11, None)
+        assert stored_chunks(footer, 0, [ROWS.schema.names[0]]) is None
+
+
 @pytest.mark.parametrize("head", [b"\x15", b"\xff" * 40, bytes(40)])
 def test_bytes_that_are_no_head_do_not_fit(head: bytes) -> None:
     assert not fit(head, StoredChunk(0, len(head)))
@@ -153,6 +164,21 @@ def test_only_large_groups_are_buffered_and_only_where_their_pages_fit(
         storage.put(name, file_of(rows, compression="none"))
         assert sum(batch.num_rows for batch in iter_batches(storage, name)) == rows.num_rows
         assert opened == buffers
+    opened.clear()
+    storage.put("odd", with_first_head(file_of(LARGE, compression="none"), {3: Field(I32, 1)}))
+    with pytest.raises(Corrupt):
+        list(iter_batches(storage, "odd"))
+    assert opened == [0]
+
+
+def test_the_footer_of_a_wide_file_is_not_looked_at_to_read_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(str(tmp_path))
+    monkeypatch.setattr(base_file_reader, "_SMALL_GROUP_BYTES", 10)
+    monkeypatch.setattr(base_file_reader, "read_file_footer", None)
+    storage.put("wide", file_of(pa.table({f"c{at}": [at] for at in range(401)})))
+    assert sum(batch.num_columns for batch in iter_batches(storage, "wide")) == 401
 
 
 def test_memory_there_is_not_is_told_with_the_file_and_both_remedies() -> None:
