@@ -1,8 +1,8 @@
 """Which partitions of the metadata table a table keeps, and the source of each.
 
 1. A partition's source is chosen by its name; indexes of their own names also need their definition.
-2. A partition is made when an option asks for it, and dropped when an option, set by the caller, says no. An option
-   that nobody gave drops nothing.
+2. A partition is made when an option asks for it, and dropped when an option, set by the caller, says no (unless
+   `hoodie.metadata.auto.delete.partitions` forbids that). An option that nobody gave drops nothing.
 3. Indexes with names are asked for and dropped by options as `asked_indexes` says. With `hoodie.metadata.index.async` a
    write makes none of all these but `files`: that is left to `build_index`, beside writers.
 4. Without a word a table of version 8 and later has column statistics, and with partitions those of partitions, as
@@ -41,6 +41,7 @@ from hoodie.metadata_writer.table_columns import columns_before
 COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
 BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
+AUTO_DELETE = "hoodie.metadata.auto.delete.partitions"
 ASYNC = "hoodie.metadata.index.async"
 
 
@@ -99,7 +100,9 @@ def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
         RECORD_INDEX: record_index,
     }
     kept = kept_partitions(handle)
-    found = {name for name, key in switches.items() if config.is_set(key) and not config.flag(key)}
+    found = set[str]()
+    if config.flag(AUTO_DELETE):
+        found = {name for name, key in switches.items() if config.is_set(key) and not config.flag(key)}
     if not config.flag(ASYNC) and _has_other_columns(context):
         found.add(COLUMN_STATS)
     if COLUMN_STATS in found:

@@ -170,14 +170,37 @@ def test_another_writer_that_holds_the_table_is_a_conflict() -> None:
         build(lake.handle(), record_index())
 
 
-def test_options_switch_indexes_on_and_off() -> None:
-    lake = lake_of()
+def test_options_switch_indexes_on_and_off(version: int) -> None:
+    lake = lake_of(version)
     lake.write("upsert", [row("a", "x", 2)], {"hoodie.metadata.record.index.enable": "true"})
     assert "record_index" in lake.metadata().partitions
     lake.write("upsert", [row("a", "y", 2)], {"hoodie.metadata.record.index.enable": "false"})
     assert "record_index" not in lake.metadata().partitions
     lake.write("upsert", [row("a", "z", 3)], {"hoodie.metadata.index.column.stats.enable": "false"})
     assert lake.metadata().partitions == ("files",)
+
+
+def test_indexes_stay_where_options_forbid_to_drop_them(version: int) -> None:
+    lake = lake_of(version, **{"hoodie.metadata.record.index.enable": "true"})
+    had = lake.metadata().partitions
+    off = {"hoodie.metadata.record.index.enable": "false", "hoodie.metadata.index.column.stats.enable": "false"}
+    lake.write("upsert", [row("n", part="q")], {**off, "hoodie.metadata.auto.delete.partitions": "false"})
+    assert lake.metadata().partitions == had
+    assert lake.metadata().locate(["n"]).num_rows == 1
+    lake.write("upsert", [row("n", "y", 2, part="q")], off)
+    assert lake.metadata().partitions == ("files",)
+
+
+@pytest.mark.parametrize("auto_delete", [None, "true", "false"])
+def test_indexes_that_options_do_not_name_stay(version: int, auto_delete: str | None) -> None:
+    lake = lake_of(version, **{"hoodie.metadata.record.index.enable": "true"})
+    had = lake.metadata().partitions
+    assert "record_index" in had
+    plain = Lake(version, {"hoodie.metadata.auto.delete.partitions": auto_delete}, lake.uri)
+    plain.upsert(row("a", "y", 2), row("n", part="q"))
+    assert plain.metadata().partitions == had
+    found = plain.metadata().locate(["a", "n", "z"]).column("record_key").to_pylist()
+    assert sorted(found) == ["a", "n"]
 
 
 def test_other_columns_make_the_statistics_anew() -> None:
