@@ -4,7 +4,7 @@
 2. `version` decides how statistics hold values (column statistics) and what is hashed (secondary indexes).
 3. Unknown members are left alone; a definition that lacks what it needs is damage.
 
-Grammar and example: docs/format/metadata-table.md.
+Grammar and example: docs/format/index-definitions.md.
 """
 
 from __future__ import annotations

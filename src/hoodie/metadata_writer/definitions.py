@@ -4,7 +4,7 @@
 2. It goes before a partition is announced in the table's properties and after it is taken back: a definition without
    its partition means at worst that Hudi makes the index anew, a partition without its definition is damage.
 
-Grammar and example: docs/format/metadata-table.md.
+Grammar and example: docs/format/index-definitions.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
    what completes later is caught up with before the indexing completes.
 2. The content of `indexing.inflight` is empty.
 
-Grammar and example: docs/format/metadata-table.md.
+Grammar and example: docs/format/index-definitions.md.
 """
 
 from __future__ import annotations

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from format_pages import ensure_lines, page, rows
 
 from hoodie.spec import CompactionOperation, CompactionPlan, encode_compaction_plan, parse_compaction_plan
-
-PAGE = (Path(__file__).parents[3] / "docs" / "format" / "compaction.md").read_text(encoding="utf-8")
-
-
-def bytes_of(cell: str) -> bytes:
-    """Bytes of `23 48 · `text` · 00`."""
-    parts = (part.strip() for part in cell.split("·"))
-    return b"".join(part.strip("`").encode() if part.startswith("`") else bytes.fromhex(part) for part in parts)
 
 
 def test_plan_has_the_bytes_of_the_table() -> None:
@@ -30,12 +21,4 @@ def test_plan_has_the_bytes_of_the_table() -> None:
     data = encode_compaction_plan(plan)
     assert parse_compaction_plan(data, "x") == plan
     assert len(data) == 2107
-    table = re.search(r"(?:^\|.*\n)+", PAGE[PAGE.index("## Worked example") :], re.MULTILINE)
-    assert table is not None
-    at = 1848
-    for line in table[0].splitlines()[2:]:
-        offset, cell, _ = (part.strip() for part in line.strip("|").split("|", 2))
-        assert at == int(offset), line
-        assert data[at : at + len(bytes_of(cell))] == bytes_of(cell), line
-        at += len(bytes_of(cell))
-    assert at == len(data) - 16
+    assert ensure_lines(data, rows(page("compaction"), "## Worked example")) == (1848, len(data) - 16)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from format_pages import ROOT, block, ensure_bytes, ensure_lines, from_hexdump, hex_of, page, rows
 
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.records import BloomFilter, KeyGenerator
@@ -52,47 +53,7 @@ from hoodie.write.incoming import SpooledRows
 from hoodie.write.intake import Keying, Spool, run_intake
 from hoodie.write.overwrite import parse_switch
 
-ROOT = Path(__file__).parents[3]
 SYNC = bytes(16)
-
-
-def page(name: str) -> str:
-    return (ROOT / "docs" / "format" / f"{name}.md").read_text(encoding="utf-8")
-
-
-def block(text: str, after: str) -> str:
-    """The first fenced block behind the heading or sentence `after`."""
-    found = re.search(r"```\w*\n(.*?)```", text[text.index(after) :], re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def rows(text: str, after: str) -> list[list[str]]:
-    """Cells of the first table behind `after`, without its heading."""
-    table = re.search(r"(?:^\|.*\n)+", text[text.index(after) :], re.MULTILINE)
-    assert table is not None
-    lines = [re.split(r" *\| *", line.strip().strip("|").strip()) for line in table[0].splitlines()]
-    return lines[2:]
-
-
-def from_hexdump(text: str) -> bytes:
-    """Bytes of the lines `00000000: 2370 6172 ...  text`."""
-    lines = (line.split(": ", 1)[1] for line in text.splitlines() if re.match(r"[0-9a-f]{8}: ", line))
-    return b"".join(bytes.fromhex(line.split("  ")[0]) for line in lines)
-
-
-def hex_of(cell: str) -> bytes:
-    """Bytes of the hexadecimal digits in the code spans of a cell, up to the first `…` or span of another kind."""
-    spans = re.findall(r"`([^`]*)`", cell)
-    digits = itertools.takewhile(lambda span: re.fullmatch(r"(?:[0-9a-f]{2}[ …]*)+", span), spans)
-    return bytes.fromhex("".join(digits).split("…")[0])
-
-
-def ensure_bytes(data: bytes, table: list[list[str]]) -> None:
-    """Every line (offset, bytes, meaning) is true of `data`; sync markers are anybody's choice."""
-    for offset, cell, meaning in table:
-        expected = b"" if "sync" in meaning else hex_of(cell)
-        assert data[int(offset) : int(offset) + len(expected)] == expected, offset
 
 
 def test_timeline_names_give_the_two_instants() -> None:
@@ -194,6 +155,29 @@ def test_commit_json_is_laid_out_as_shown() -> None:
     kept = [line for line in shown.splitlines() if "..." not in line]
     assert [line for line in ours.splitlines() if line.rstrip(",") in {one.rstrip(",") for one in kept}] == kept
     assert stat["numWrites"] == 20
+
+
+def test_completed_replacecommit_is_the_one_hudi_wrote(golden: Callable[[str], Path]) -> None:
+    text = page("commit-metadata")
+    shown = block(text, "A completed replacecommit has one key more").rstrip("\n").encode()
+    (file,) = (golden("0.15.0/cow_delete_partition") / ".hoodie").glob("*.replacecommit")
+    data = file.read_bytes()
+    assert f"{len(data)} bytes, the schema shortened" in text
+    assert re.sub(rb'"schema" : ".*"', '"schema" : "…"'.encode(), data) == shown
+    parsed = V6.commit_codec.parse(shown, "page")
+    assert parsed.partition_to_replace_file_ids == {"p1": ("89771366-ef5d-488a-a911-c26bb6e46f57-0",)}
+    assert parsed.operation_type == "DELETE_PARTITION"
+    assert V6.commit_codec.encode(parsed, "replacecommit").decode() == shown.decode()
+
+
+def test_completed_replacecommit_in_avro_has_the_bytes_of_the_table(golden: Callable[[str], Path]) -> None:
+    (file,) = (golden("1.2.0/cow_delete_partition") / ".hoodie/timeline").glob("*_*.replacecommit")
+    data = file.read_bytes()
+    table = rows(page("commit-metadata"), "The completed delete of a partition by Hudi 1.2.0")
+    assert ensure_lines(data, table) == (3515, len(data) - len(SYNC))
+    parsed = V9.commit_codec.parse(data, "page")
+    assert parsed.partition_to_replace_file_ids == {"p1": ("47cef661-9f72-4830-8401-f5aefce01004-0",)}
+    assert V9.commit_codec.encode(parsed, "replacecommit")[3515 : -len(SYNC)] == data[3515 : -len(SYNC)]
 
 
 def test_bloom_filter_is_made_byte_for_byte() -> None:

@@ -52,6 +52,12 @@ def test_every_format_page_has_a_grammar_an_example_and_its_code() -> None:
         assert "```" in text(page), page.name
 
 
+def test_every_format_page_is_held_to_the_code_by_a_unit_test() -> None:
+    tests = "".join(text(path) for path in (ROOT / "tests" / "unit").rglob("test_*.py"))
+    names = [page.stem for page in (DOCS / "format").glob("*.md")]
+    assert [name for name in names if f'page("{name}")' not in tests and f'"{name}.md"' not in tests] == []
+
+
 def test_compat_lists_what_peers_cannot_read() -> None:
     assert peer_limits().limits_page() in text(DOCS / "compat.md"), "run: python tests/compat/peer_limits.py"
 
