@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def _actions(base: str) -> list[str]:
     return [instant.action for instant in hoodie.Table.open(base).timeline().completed_writes()]
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [6, 8, 9])
 def test_workers_write_log_files(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base = str(tmp_path / "table")
     options = {**OPTIONS, **IN_WORKERS, "hoodie.write.table.version": str(version)}
@@ -54,26 +55,31 @@ def test_workers_write_log_files(spark: SparkSession, tmp_path: Path, version: i
     assert hoodie.Table.open(base).validate() == []
 
 
-def test_stream_into_a_merge_on_read_table(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_stream_into_a_merge_on_read_table(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base, inbox = str(tmp_path / "table"), tmp_path / "inbox"
+    options = {**OPTIONS, "hoodie.write.table.version": str(version)}
     inbox.mkdir()
     for number, rows in enumerate(([("a", 1), ("b", 1)], [("a", 2)], [("a", 3), ("b", 3)])):
         lines = [json.dumps({"id": key, "part": "p", "ts": ts, "v": f"v{ts}"}) for key, ts in rows]
-        (inbox / f"{number}.json").write_text("\n".join(lines))
+        file = inbox / f"{number}.json"
+        file.write_text("\n".join(lines))
+        os.utime(file, (number, number))  # the stream takes the oldest first
     frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).json(str(inbox))
 
     def save(batch: DataFrame, _: int) -> None:
-        batch.write.format("hudi").options(**OPTIONS).mode("append").save(base)
+        batch.write.format("hudi").options(**options).mode("append").save(base)
 
     writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
     writer.foreachBatch(save).start().awaitTermination()
     assert _rows(spark, base) == [("a", "p", "v3"), ("b", "p", "v3")]
     assert _actions(base) == ["deltacommit"] * 3
+    assert hoodie.Table.open(base).version == version
     (one,) = hoodie.Table.open(base).files()
     assert one.logs
 
     # The sink notes its batches in delta commits, and knows them again. It compacts when the fifth of them is there.
-    sink = frame.writeStream.format("hudi").options(**OPTIONS).trigger(availableNow=True)
+    sink = frame.writeStream.format("hudi").options(**options).trigger(availableNow=True)
     sink = sink.option("checkpointLocation", str(tmp_path / "second"))
     sink.start(base).awaitTermination()
     assert _actions(base) == [*["deltacommit"] * 5, "commit", "deltacommit"]

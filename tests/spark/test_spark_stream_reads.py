@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.errors import Invalid
@@ -112,6 +112,32 @@ def test_batches_go_to_foreach_batch_and_on_into_another_table(feed: Feed, tmp_p
     writer = rows.writeStream.format("hudi").options(**OPTIONS).option("checkpointLocation", str(tmp_path / "second"))
     writer.trigger(availableNow=True).start(str(tmp_path / "copy")).awaitTermination()
     assert feed.spark.read.format("hudi").load(str(tmp_path / "copy")).count() == 2
+
+
+@pytest.mark.parametrize("with_stream", [False, True], ids=["table", "stream"])
+def test_a_stream_is_joined_with_a_table_and_with_another_stream(
+    feed: Feed, tmp_path: Path, *, with_stream: bool
+) -> None:
+    prices = Feed(feed.spark, tmp_path / "prices")
+    feed.write(("a", 1.0, 1), ("b", 2.0, 1))
+    prices.write(("a", 10.0, 1), ("c", 30.0, 1))
+
+    def rows(of: Feed, *, stream: bool) -> DataFrame:
+        read = of.spark.readStream if stream else of.spark.read
+        found = read.format("hudi").load(of.base).selectExpr("id", "fare", "timestamp_seconds(ts) AS at")
+        return found.withWatermark("at", "1 minute") if stream else found
+
+    left = rows(feed, stream=True).alias("l")
+    joined = left.join(rows(prices, stream=with_stream).alias("r"), on="id").selectExpr("id", "l.fare * r.fare AS fare")
+    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(feed.checkpoint))
+
+    def run() -> list[tuple[str, float]]:
+        writer.trigger(availableNow=True).start(feed.out).awaitTermination()
+        return feed.seen()
+
+    assert run() == [("a", 10.0)]
+    feed.write(("c", 3.0, 1), ("d", 4.0, 1))
+    assert run() == [("a", 10.0), ("c", 90.0)]
 
 
 def test_wrong_streams_say_why(feed: Feed) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,10 @@ import pytest
 
 import hoodie
 from hoodie.cli import main
+from hoodie.cli.printing import progress
+from hoodie.cli.shown_engine import ShownEngine
+from hoodie.engine import LocalEngine
+from hoodie.testing.env import FakeEnv
 
 WRITE = "hoodie.datasource.write."
 OPTIONS = {
@@ -136,6 +143,81 @@ def test_the_doctor_has_an_exit_status_and_the_report_is_a_file(
     assert newest is not None
     Path(table.uri, newest.path).unlink()
     assert main(["doctor", table.uri]) == 1
+
+
+@pytest.mark.parametrize("damage", ["file of the list", "whole list", "bytes"])
+def test_the_doctor_makes_a_damaged_metadata_table_anew(
+    tmp_path: Path, version: int, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true", "hoodie.write.table.version": str(version)})
+    partitions = set(table.indexes())
+    listed = Path(table.uri, ".hoodie", "metadata", "files")
+    if damage == "whole list":
+        shutil.rmtree(listed)
+    else:
+        newest = max(listed.glob(".files-*.log.*"), key=lambda path: path.stat().st_mtime_ns)
+        if damage == "bytes":
+            newest.write_bytes(newest.read_bytes()[:-40] + b"?" * 40)
+        else:
+            newest.unlink()
+    assert main(["doctor", table.uri, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["concerns"]
+    assert {one["kind"] for one in found if one["severity"] == "error"} == {"metadata"}
+    assert f"hoodie doctor {table.uri} --fix" in {one["remedy"] for one in found}
+    assert said(capsys, "doctor", table.uri, "--fix")["healthy"] is True
+    assert said(capsys, "validate", table.uri) == []
+    assert set(hoodie.Table.open(table.uri).indexes()) == partitions
+    table.upsert(rows(7))
+    assert values(table) == [7, 7]
+    assert said(capsys, "validate", table.uri) == []
+
+
+def test_the_doctor_makes_one_index_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true"})
+    said(capsys, "index", table.uri, "--create", "record_index")
+    index = Path(table.uri, ".hoodie", "metadata", "record_index")
+    files = Path(table.uri, ".hoodie", "metadata", "files")
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    shutil.rmtree(index)
+    assert main(["doctor", table.uri]) == 1
+    capsys.readouterr()
+    assert said(capsys, "doctor", table.uri, "--fix", "record_index")["healthy"] is True
+    assert said(capsys, "validate", table.uri) == []
+    assert table.lookup([1]).read_all().num_rows == 1
+    assert before.items() <= {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}.items()
+
+
+def test_old_partitions_are_deleted_after_their_plan_was_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = FakeEnv(datetime(2020, 1, 1, tzinfo=UTC))
+    old = hoodie.Table.create(str(tmp_path / "trips"), options=OPTIONS, env=env)
+    old.upsert(rows(1))
+    table = hoodie.Table.open(old.uri, options=OPTIONS)
+    table.upsert(pa.table({"id": [3], "city": ["oslo"], "value": [3]}))
+    assert said(capsys, "ttl", table.uri) is None
+    assert main(["ttl", table.uri]) == 0
+    assert "no partition has expired" in capsys.readouterr().out
+    week = ("-o", "hoodie.partition.ttl.strategy.days.retain=7")
+    plan = said(capsys, "ttl", table.uri, "--dry-run", *week)
+    assert [step["partition"] for step in plan["steps"]] == ["rome"]
+    assert values(table) == [3, 1, 1]
+    assert said(capsys, "ttl", table.uri, *week)["partitions"] == ["rome"]
+    assert values(table) == [3]
+
+
+def test_a_terminal_is_told_what_is_under_way_and_a_pipe_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = LocalEngine(1)
+    monkeypatch.setenv("TERM", "xterm")
+    for seen in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda seen=seen: seen, raising=False)
+        with progress("examining trips") as step:
+            assert ShownEngine(engine, step).run(lambda _, task: task, [1, 2], "footers") == [1, 2]
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert ("footers (2 tasks)" in captured.err) is seen
 
 
 def test_indexes_are_made_listed_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

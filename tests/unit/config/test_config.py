@@ -13,6 +13,16 @@ from hoodie.errors import Invalid, Unsupported
 
 ORDERING = "hoodie.table.ordering.fields"
 PRECOMBINE = "hoodie.datasource.write.precombine.field"
+OPERATIONS_OF_HUDI = (
+    "insert_prepped",
+    "upsert_prepped",
+    "bulk_insert_prepped",
+    "delete_prepped",
+    "bootstrap",
+    "cluster",
+    "compact",
+    "alter_schema",
+)
 
 
 def test_values_keep_their_canonical_key_and_read_as_typed() -> None:
@@ -124,24 +134,57 @@ def test_two_spellings_with_different_values_contradict() -> None:
     ("key", "value"),
     [
         ("hoodie.datasource.hive_sync.enable", "true"),
+        ("hoodie.datasource.meta.sync.enable", "true"),
         ("hoodie.index.type", "INMEMORY"),
+        ("hoodie.index.type", "HBASE"),
+        ("hoodie.index.class", "com.example.MyIndex"),
+        ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
         ("hoodie.clustering.inline", "true"),
+        ("hoodie.clustering.async.enabled", "true"),
+        ("hoodie.clustering.schedule.inline", "true"),
         ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+        ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
+        ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
+        ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
         ("hoodie.datasource.write.keygenerator.class", "com.example.MyKeys"),
-        ("hoodie.datasource.write.operation", "bootstrap"),
+        ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.MyPartitioner"),
+        *(("hoodie.datasource.write.operation", name) for name in OPERATIONS_OF_HUDI),
         ("hoodie.precommit.validators", "com.example.Check"),
+        ("hoodie.prewrite.validators", "com.example.Check"),
+        ("hoodie.write.commit.callback.on", "true"),
+        ("hoodie.errortable.enable", "true"),
+        ("hoodie.bootstrap.base.path", "/lake/parquet"),
         ("hoodie.schema.on.read.enable", "true"),
         ("hoodie.record.merge.property.anything", "x"),
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.base.file.format", "ORC"),
+        ("hoodie.base.file.format", "HFILE"),
+        ("hoodie.base.file.format", "LANCE"),
+        ("hoodie.table.multiple.base.file.formats.enable", "true"),
+        ("hoodie.table.format", "iceberg"),
     ],
 )
 def test_a_value_that_asks_for_what_is_not_there_yet_is_refused(key: str, value: object) -> None:
     with pytest.raises(Unsupported) as caught:
         resolve({key: value})
-    assert key in caught.value.cause
-    assert caught.value.remedy
+    assert f"{key}=" in caught.value.cause
+    assert f"eave {key} out" in (caught.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.datasource.read.paths", "/lake/a,/lake/b"),
+        ("hoodie.datasource.read.extract.partition.values.from.path", "true"),
+        ("hoodie.datasource.read.partition.value.extractor.enabled", "true"),
+    ],
+)
+def test_a_read_that_asks_for_what_is_not_there_yet_is_refused(key: str, value: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        resolve({key: value}, purpose="read")
+    assert f"{key}={value}" in caught.value.cause
+    assert f"eave {key} out" in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -180,12 +223,23 @@ def test_upkeep_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture)
             {
                 "hoodie.clean.async.enabled": "true",
                 "hoodie.archive.async": True,
+                "hoodie.prewrite.cleaner.policy": "CLEAN",
+                "hoodie.table.service.manager.enabled": "true",
+                "hoodie.metrics.on": "true",
                 "hoodie.compact.inline": True,
             }
         )
     (line,) = caplog.records
     assert line.levelno == logging.WARNING
-    assert "hoodie.clean.async.enabled" in line.message
+    for key in (
+        "clean.async.enabled",
+        "archive.async",
+        "prewrite.cleaner.policy",
+        "service.manager.enabled",
+        "metrics",
+    ):
+        assert key in line.message
+    assert "compact.inline" not in line.message
 
 
 def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -194,6 +248,23 @@ def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture)
     (line,) = caplog.records
     assert line.levelno == logging.INFO
     assert "hoodie.upsert.shuffle.parallelism, hoodie.embed.timeline.server" in line.message
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.bloom.index.bucketized.checking",
+        "hoodie.consistency.check.enabled",
+        "hoodie.datasource.partition_extractor_class",
+        "hoodie.filesystem.operation.retry.enable",
+        "hoodie.table.services.incremental.enabled",
+    ],
+)
+def test_what_is_without_effect_is_said(key: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="hoodie"):
+        assert resolve({key: "true"}).explicit == {key: "true"}
+    (line,) = caplog.records
+    assert line.message == f"accepted without effect here: {key}"
 
 
 def test_defaults_say_nothing(caplog: pytest.LogCaptureFixture) -> None:

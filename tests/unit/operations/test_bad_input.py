@@ -120,6 +120,7 @@ def hand(profile: Any, **choices: Any) -> Lake:
     ("choices", "cause"),
     [
         ({"base_file_format": "ORC"}, "has ORC base files"),
+        ({"base_file_format": "HFILE"}, "has HFILE base files"),
         ({"cdc_enabled": True, "populate_meta_fields": False}, "logs changes"),
     ],
 )

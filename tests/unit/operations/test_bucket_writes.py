@@ -136,9 +136,13 @@ def test_bucket_counts_that_partitions_have_of_their_own_are_refused(version):
     lake = Lake(version, BUCKETS)
     lake.upsert(*rows(KEYS))
     lake.storage.put(f"{COUNT_RULES_DIR}/00000000000000.hashing_config", b"{}")
-    with pytest.raises(Unsupported, match="bucket counts of their own"):
-        lake.upsert(*rows(KEYS, "b", 2))
+    for operation in ("upsert", "insert", "delete", "insert_overwrite"):
+        with pytest.raises(Unsupported, match="bucket counts of their own"):
+            lake.write(operation, rows(KEYS, "b", 2))
     assert lake.values() == dict.fromkeys(KEYS, "a")
+    other = {"hoodie__write__table__version": str({6: 8, 8: 9, 9: 6}[version])}
+    lake.save(rows(KEYS[:5], "b"), "overwrite", **other)  # another table in its place has no such rules
+    assert lake.values() == dict.fromkeys(KEYS[:5], "b")
 
 
 def test_ring_keeps_its_number_of_buckets_whatever_is_asked(version):

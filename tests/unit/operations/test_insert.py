@@ -197,3 +197,9 @@ def test_created_table_can_be_read_and_written(version: int) -> None:
     made.upsert(table_of([row("a")]))
     assert lake.values() == {"a": "a"}
     lake.ensure_sound()
+
+
+def test_table_without_a_name_is_called_as_its_folder(version: int) -> None:
+    lake = Lake(version, {"hoodie.table.name": None})
+    lake.upsert(row("a"))
+    assert lake.table.config.name == lake.uri.rpartition("/")[2]

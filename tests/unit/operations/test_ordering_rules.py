@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.testing.lake import ROWS, Lake, row
+from hoodie.spec import keys
+from hoodie.table import Table
+from hoodie.testing.lake import ROWS, Lake, row, table_of
 
 MODE = "hoodie.write.record.merge.mode"
 PAYLOAD = "hoodie.datasource.write.payload.class"
@@ -129,6 +131,33 @@ def test_rules_that_cannot_run_here_are_refused(version: int, option: dict[str, 
     with pytest.raises(Unsupported):
         lake.upsert(row("a"))
     assert lake.files() == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "stored"),
+    [
+        (6, {keys.PAYLOAD_CLASS: f"{MODEL}PartialUpdateAvroPayload"}),
+        (6, {keys.PAYLOAD_CLASS: "com.example.Mine"}),
+        (8, {keys.MERGE_MODE: "CUSTOM", keys.PAYLOAD_CLASS: "com.example.Mine"}),
+        (9, {keys.MERGE_MODE: "CUSTOM", keys.PAYLOAD_CLASS: "com.example.Mine"}),
+        (9, {keys.PARTIAL_UPDATE_MODE: "IGNORE_DEFAULTS"}),
+        (9, {keys.PARTIAL_UPDATE_MODE: "FILL_UNAVAILABLE"}),
+    ],
+)
+def test_tables_with_rules_that_cannot_run_here_are_read_and_not_written(version: int, stored: dict[str, str]) -> None:
+    lake = Lake(version)
+    lake.upsert(row("a"))
+    said = lake.storage.read(keys.PROPERTIES_FILE).decode()
+    kept = [line for line in said.splitlines() if line.partition("=")[0] not in stored]
+    changed = "\n".join([*kept, *(f"{key}={value}" for key, value in stored.items()), ""])
+    lake.storage.put(keys.PROPERTIES_FILE, changed.encode())
+    before = lake.files()
+    plain = {key: value for key, value in lake.options.items() if not key.startswith("hoodie.table.ordering")}
+    for operation in ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite"):
+        with pytest.raises(Unsupported, match="merges rows with"):
+            Table.open(lake.uri, options=plain).write(operation, table_of([row("a", "b", 2)]))
+        assert lake.files() == before
+    assert lake.values() == {"a": "a"}
 
 
 def test_mode_that_contradicts_the_table_is_refused() -> None:

@@ -121,6 +121,17 @@ def test_a_second_clean_waits_for_a_write_and_force_does_not(profile: FormatProf
     assert forced.earliest == at(6)
 
 
+def test_a_clean_waits_for_as_many_commits_as_asked(profile: FormatProfile) -> None:
+    table = two_partitions(profile)
+    every_third = resolve({"hoodie.clean.commits.retained": 2, "hoodie.clean.trigger.max.commits": 3})
+    cleaned(table.handle, every_third)
+    for second in range(7, 10):
+        assert clean(table.handle, every_third, ENGINE) is None
+        assert "fewer than 3 commits" in " ".join(preview_clean(table.handle, every_third).notes)
+        write(table, second, "p", "f")
+    assert cleaned(table.handle, every_third).earliest == at(8)
+
+
 def test_nothing_to_remove_leaves_no_instant() -> None:
     table = two_partitions(V9, 2)
     assert clean(table.handle, KEEP_2, ENGINE) is None

@@ -157,6 +157,9 @@ def test_few_blocks_partial_rows_and_switched_off_are_no_plan():
         assert schedule_log_compaction(handle, config(**{**ON, "log.compaction.blocks.threshold": 4}), ENGINE) is None
         table.delta(at(5), {A: {"rows": [{"id": "k1", "qty": 9}], "columns": ("id", "qty")}})
         assert schedule_log_compaction(handle, config(**ON), ENGINE) is None
+    keyless, env = many_logs(V9, choices={"populate_meta_fields": False})
+    with keyless.storage.exclusive("plan"):
+        assert schedule_log_compaction(handle_of(keyless, env), config(**ON), ENGINE) is None
 
 
 def test_its_groups_are_left_alone_by_compactions(profile):

@@ -1,0 +1,68 @@
+"""Services that follow a commit by themselves: done by default, left out when told so, never at the commit's cost."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from hoodie.errors import Unavailable
+from hoodie.services import after_commit
+from hoodie.testing.lake import Lake, row
+
+OFTEN = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.metadata.enable": "false",  # whose compaction archiving would wait for
+}
+
+
+def written(lake: Lake, commits: int = 6) -> list[str]:
+    """The actions that stand on the active timeline after so many upserts of one row."""
+    for number in range(commits):
+        lake.upsert(row("a", str(number), number))
+    assert lake.values() == {"a": str(commits - 1)}
+    return [one.action for one in lake.table.timeline().completed()]
+
+
+def test_cleaning_and_archiving_follow_commits(version: int) -> None:
+    lake = Lake(version, OFTEN)
+    actions = written(lake)
+    assert "clean" in actions
+    assert actions.count("commit") < 6
+    assert len(lake.base_files()) < 6
+
+
+def test_no_service_runs_where_all_are_switched_off(version: int) -> None:
+    lake = Lake(version, {**OFTEN, "hoodie.table.services.enabled": "false"})
+    assert written(lake) == ["commit"] * 6
+    assert len(lake.base_files()) == 6
+
+
+def test_a_service_that_fails_is_a_warning_and_the_next_commit_tries_again(
+    version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> None:
+        raise Unavailable("The disk is full", remedy="Free some space")
+
+    lake = Lake(version, OFTEN)
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, logger="hoodie"):
+        patched.setattr(after_commit, "clean", failing)
+        assert "clean" not in written(lake)
+    assert "the commit stands, but cleaning after it failed: The disk is full. Free some space" in caplog.text
+    lake.upsert(row("a", "last", 9))
+    assert "clean" in [one.action for one in lake.table.timeline().completed()]
+    lake.ensure_sound()
+
+
+def test_no_service_takes_its_commit_along_whatever_hudis_option_says(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise Unavailable("The disk is full")
+
+    monkeypatch.setattr(after_commit, "archive", failing)
+    lake = Lake(version, {"hoodie.fail.writes.on.inline.table.service.exception": "true"})
+    lake.upsert(row("a"))
+    assert lake.values() == {"a": "a"}
