@@ -50,6 +50,13 @@ class Stream:
         query.awaitTermination()
         return query
 
+    def forget_batch(self) -> None:
+        """As after a crash between our first commit and Spark's note of it."""
+        done = [file for file in (Path(self.checkpoint) / "commits").iterdir() if file.name in {"0", ".0.crc"}]
+        assert done
+        for file in done:
+            file.unlink()
+
     def ids(self) -> list[str]:
         return sorted(row.id for row in self.spark.read.format("hudi").load(self.base).collect())
 
@@ -84,12 +91,12 @@ def test_a_restarted_stream_goes_on_where_it_was(stream: Stream) -> None:
     assert len(stream.commits()) == 2
 
 
-def test_a_batch_spark_runs_again_is_not_written_again(stream: Stream) -> None:
-    insert = {"hoodie.datasource.write.operation": "insert"}
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_batch_spark_runs_again_is_not_written_again(stream: Stream, version: int) -> None:
+    insert = {"hoodie.datasource.write.operation": "insert", "hoodie.write.table.version": str(version)}
     stream.add("1", ("a", "new", 1))
     stream.run(**insert)
-    for done in (Path(stream.checkpoint) / "commits").glob("*0*"):
-        done.unlink()  # as after a crash between our commit and Spark's note of it
+    stream.forget_batch()
     stream.run(**insert)
     assert stream.ids() == ["a"]
     assert len(stream.commits()) == 1
@@ -102,6 +109,67 @@ def test_a_stream_with_a_new_checkpoint_folder_loses_no_rows(stream: Stream) -> 
     stream.checkpoint += "-2"
     stream.run()
     assert stream.ids() == ["a", "b"]
+
+
+def test_streams_with_identifiers_of_their_own_are_told_apart(stream: Stream) -> None:
+    def run(name: str, *, again: bool = False) -> None:
+        stream.checkpoint = f"{stream.base}-of-{name}"
+        if again:
+            stream.forget_batch()
+        identifier = {"hoodie.datasource.write.streaming.checkpoint.identifier": name}
+        stream.run(**identifier, **{"hoodie.datasource.write.operation": "insert"})
+
+    stream.add("1", ("a", "x", 1))
+    run("one")
+    run("two")
+    assert stream.ids() == ["a", "a"]
+    noted = [json.loads(extra[streaming.CHECKPOINT_KEY]) for extra in stream.commits()]
+    assert noted == [{"one": "0"}, {"one": "0", "two": "0"}]
+    run("one", again=True)
+    run("two", again=True)
+    assert stream.ids() == ["a", "a"]
+
+
+def test_streams_without_identifiers_are_told_apart_by_their_folders(stream: Stream) -> None:
+    insert = {"hoodie.datasource.write.operation": "insert"}
+    first, second = stream.checkpoint, f"{stream.checkpoint}-2"
+    stream.add("1", ("a", "x", 1))
+    stream.run(**insert)
+    stream.checkpoint = second
+    stream.run(**insert)
+    for stream.checkpoint in (first, second):
+        stream.forget_batch()
+        stream.run(**insert)
+    assert stream.ids() == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "known"),
+    [
+        ([], False),
+        ([({"s": 5}, {"s": "q"})], True),
+        ([({"s": 4}, {"s": "q"})], False),
+        ([({"s": 5}, {"s": "other"})], False),
+        ([({"s": 5}, {})], True),
+        ([({"s": 4}, {})], False),
+        ([({"s": 9}, {"s": "other"}), ({"s": 9}, {})], False),
+        ([({"t": 9}, {}), ({"s": 5}, {})], True),
+        ([({"s": 4, "t": 1}, {"s": "q", "t": "r"}), ({"s": 5}, {"s": "q"})], True),
+    ],
+    ids=[
+        "no stream", "this batch", "an earlier one", "another folder", "by Hudi", "an earlier one by Hudi",
+        "started over after Hudi", "another stream after Hudi", "another stream with an old copy",
+    ],
+)  # fmt: skip
+def test_a_batch_is_known_by_its_stream_and_folder(notes: list[Any], known: bool) -> None:
+    said = [streaming.StreamNote(*one) for one in notes]
+    assert streaming.has_committed(said, "s", 5, "q") is known
+
+
+def test_a_note_repeats_older_ones_but_not_the_folder_of_a_batch_of_hudi() -> None:
+    older = streaming.StreamNote({"s": 5, "t": 2}, {"s": "q", "t": "r"})
+    by_hudi = streaming.StreamNote({"s": 6}, {})
+    assert by_hudi.over(older) == streaming.StreamNote({"s": 6, "t": 2}, {"t": "r"})
 
 
 def test_complete_mode_replaces_the_rows_with_each_batch(stream: Stream) -> None:
@@ -179,6 +247,23 @@ def test_a_passing_failure_is_tried_again(stream: Stream, failing: Callable[[int
     failing(2)
     stream.run(**{"hoodie.datasource.write.streaming.retry.interval.ms": "1"})
     assert stream.ids() == ["a"]
+
+
+def test_a_batch_whose_commit_was_not_answered_is_not_written_again(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = streaming.write_frame
+
+    def written_and_not_told(*args: Any) -> None:
+        write(*args)
+        raise Unavailable("The connection broke")
+
+    monkeypatch.setattr(streaming, "write_frame", written_and_not_told)
+    stream.add("1", ("a", "x", 1))
+    insert = {"hoodie.datasource.write.operation": "insert"}
+    stream.run(**insert, **{"hoodie.datasource.write.streaming.retry.interval.ms": "1"})
+    assert stream.ids() == ["a"]
+    assert len(stream.commits()) == 1
 
 
 def test_a_lasting_failure_drops_the_batch_only_when_told_so(stream: Stream, failing: Callable[[int], None]) -> None:

@@ -1,15 +1,15 @@
 """`df.writeStream.format("hudi")`: micro-batches become commits, each exactly once.
 
-Spark may run a batch again after a crash. Each commit carries the number of its batch in its extra metadata, in Hudi's
-own words (key `_hudi_streaming_sink_checkpoint`, a JSON map from the stream's identifier to the batch), so that a batch
-which was committed is recognised, by Hudi as well.
-
-A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
-beside them. `hoodie.compact.inline=false` leaves it to others.
-
-Hudi compares numbers only, and so loses rows when a stream starts over with an empty checkpoint folder. We also note
-the id Spark keeps in that folder, and skip a batch only if the last one committed came from the same folder (or from
-Hudi).
+1. Spark may run a batch again after a crash. Each commit carries the number of its batch in its extra metadata, in
+   Hudi's own words (key `_hudi_streaming_sink_checkpoint`, a JSON map from the stream's identifier to the batch), so
+   that a batch which was committed is recognised, by Hudi as well.
+2. Hudi compares numbers only, and so loses rows when a stream starts over with an empty checkpoint folder. Each commit
+   also carries the id that Spark keeps in that folder (`_hoodie_streaming_query_id`, a JSON map like the other one),
+   and a batch is skipped only if one of the same folder (or of Hudi) was committed.
+3. A commit repeats what is known of other streams into the table, of which Hudi reads the newest commit only. That may
+   be old where two commit at once: whether a batch was committed is seen from all commits of the active timeline.
+4. A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
+   beside them. `hoodie.compact.inline=false` leaves it to others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hoodie.config import resolve
 from hoodie.env import Env, SystemEnv
@@ -48,15 +48,21 @@ _QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What the last streaming commit says: batch number of each identifier, and the id of the query that wrote it."""
+class StreamNote:
+    """What a commit says of streams: the last batch by identifier, and the query that wrote it if that was not Hudi."""
 
     batches: Mapping[str, int]
-    query_id: str | None
+    queries: Mapping[str, str]
 
-    def has_committed(self, identifier: str, batch: int, query_id: str) -> bool:
-        """Whether this batch of this query is in the table already."""
-        return self.batches.get(identifier, -1) >= batch and self.query_id in (None, query_id)
+    def over(self, older: StreamNote) -> StreamNote:
+        """This note, with what only an older one says."""
+        theirs = {name: query for name, query in older.queries.items() if name not in self.batches}
+        return StreamNote({**older.batches, **self.batches}, {**theirs, **self.queries})
+
+    def extra_metadata(self) -> dict[str, str]:
+        """The note as keys of a commit's extra metadata."""
+        batches = {name: str(batch) for name, batch in self.batches.items()}
+        return {CHECKPOINT_KEY: json.dumps(batches), QUERY_KEY: json.dumps(dict(self.queries))}
 
 
 class BatchSink:
@@ -77,57 +83,69 @@ class BatchSink:
         self._config = resolve(self._options)
         self._mode = "overwrite" if output_mode.lower() == "complete" else "append"
         self._env = env or SystemEnv()
-        self._progress: Progress | None = None
+        self._last: StreamNote | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        identifier = self._config.text(_IDENTIFIER)
-        query_id = _query_id(frame.sparkSession)
-        if self._progress is None:
-            self._progress = load_progress(self._path, self._options)
-        if self._progress.has_committed(identifier, batch, query_id) and self._config.text(_OPERATION) != "delete":
-            log.info("batch %d of stream %s is in %s already", batch, identifier, self._path)
-            return
-        batches = {**self._progress.batches, identifier: batch}
-        noted = {
-            CHECKPOINT_KEY: json.dumps({name: str(number) for name, number in batches.items()}),
-            QUERY_KEY: query_id,
-        }
-        if self._written(frame, {**self._options, **noted}, batch):
-            self._progress = Progress(batches, query_id)
+        """The batch is in the table then, or dropped where options say so.
 
-    def _written(self, frame: DataFrame, options: Mapping[str, object], batch: int) -> bool:
-        """Whether the batch was committed; False for one that may be dropped. Retries what may pass by itself."""
+        Raises:
+            HudiError: it was not committed.
+        """
         left = self._config.integer(_RETRIES)
         while True:
             try:
-                write_frame(frame, self._path, options, self._mode)
+                self._commit(frame, batch)
             except HudiError as error:
                 if isinstance(error, Unavailable | Conflict) and left > 0:
                     left -= 1
                     log.warning("batch %d failed, trying again: %s", batch, error)
                     self._env.sleep(self._config.integer(_RETRY_MS) / 1000)
                     continue
-                if self._config.flag(_IGNORE_FAILED):
-                    log.exception("batch %d failed and is dropped, as %s says", batch, _IGNORE_FAILED)
-                    return False
-                raise
-            return True
+                if not self._config.flag(_IGNORE_FAILED):
+                    raise
+                log.exception("batch %d failed and is dropped, as %s says", batch, _IGNORE_FAILED)
+            return
+
+    def _commit(self, frame: DataFrame, batch: int) -> None:
+        """Writes the batch, unless it is in the table: an attempt may have failed after its commit."""
+        identifier, query_id = self._config.text(_IDENTIFIER), _query_id(frame.sparkSession)
+        notes = load_notes(self._path, self._options, self._last)
+        if has_committed(notes, identifier, batch, query_id) and self._config.text(_OPERATION) != "delete":
+            log.info("batch %d of stream %s is in %s already", batch, identifier, self._path)
+            return
+        note = StreamNote({identifier: batch}, {identifier: query_id})
+        for older in notes:
+            note = note.over(older)
+        write_frame(frame, self._path, {**self._options, **note.extra_metadata()}, self._mode)
+        self._last = note
 
 
-def load_progress(path: str, options: Mapping[str, object]) -> Progress:
-    """Progress of streams into the table at `path`; none when there is no table or no stream wrote to it."""
+def load_notes(path: str, options: Mapping[str, object], until: StreamNote | None = None) -> tuple[StreamNote, ...]:
+    """Notes of the completed commits of streams into the table at `path`, the newest first and `until` the last; of all
+    of the active timeline if that is not among them. None when there is no table.
+    """
     passed = {name: str(value) for name, value in resolve(options).passed.items()}
     if not is_table(open_storage(path, passed)):
-        return Progress({}, None)
+        return ()
     table = Table.open(path, options=options)
     timeline = table.timeline()
-    for instant in reversed(timeline.writes()):
-        if instant.completed is None:
-            continue
+    notes: list[StreamNote] = []
+    for instant in reversed(timeline.completed_writes()):
         extra = load_commit_metadata(table.storage, timeline.profile, instant).extra_metadata
         if CHECKPOINT_KEY in extra:
-            return Progress(_batches(extra[CHECKPOINT_KEY]), extra.get(QUERY_KEY))
-    return Progress({}, None)
+            notes.append(_parse_note(extra))
+            if notes[-1] == until:
+                break
+    return tuple(notes)
+
+
+def has_committed(notes: Sequence[StreamNote], identifier: str, batch: int, query_id: str) -> bool:
+    """Whether this batch of this query is in the table with these notes, the newest of which comes first."""
+    known = [note for note in notes if identifier in note.batches]
+    mine = [note for note in known if note.queries.get(identifier) == query_id]
+    if known and identifier not in known[0].queries:
+        mine.append(known[0])
+    return any(note.batches[identifier] >= batch for note in mine)
 
 
 def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object]) -> None:
@@ -145,13 +163,14 @@ def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object]) -> N
         )
 
 
-def _batches(text: str) -> dict[str, int]:
+def _parse_note(extra: Mapping[str, str]) -> StreamNote:
     try:
-        record: Any = json.loads(text)
-        return {str(name): int(number) for name, number in record.items()}
+        batches = {str(name): int(number) for name, number in json.loads(extra[CHECKPOINT_KEY]).items()}
+        queries = {str(name): str(one) for name, one in json.loads(extra.get(QUERY_KEY, "{}")).items()}
     except (ValueError, AttributeError, TypeError):
-        log.warning("the stream checkpoint in the last commit is not readable, and is ignored: %s", text)
-        return {}
+        log.warning("what a commit says of streams is not readable, and is ignored: %s", extra[CHECKPOINT_KEY])
+        return StreamNote({}, {})
+    return StreamNote(batches, queries)
 
 
 def _query_id(spark: SparkSession) -> str:
