@@ -41,7 +41,7 @@ from hoodie.timeline import Timeline, load_table_config, parse_as_of
 from hoodie.view import FileSlice, collecting_later
 
 if TYPE_CHECKING:
-    from hoodie.services import SaveMode
+    from hoodie.services import CommitNote, SaveMode
     from hoodie.write import Committed, Operation
 
 _LOCAL = LocalEngine()
@@ -304,12 +304,13 @@ def write(
     *,
     engine: Engine | None = None,
     env: Env | None = None,
+    note: CommitNote | None = None,
 ) -> Committed | None:
     """What `df.write.format("hudi").options(...).mode(mode).save(uri)` does; None when mode `ignore` found a table.
 
     Mode overwrite of an existing table replaces all its rows in one commit: its history stays readable and a failed
     write loses nothing. When the options ask for another kind of table (key, partitioning, version ...) the new one is
-    written first, then takes the place of the old one, whose history is gone.
+    written first, then takes the place of the old one, whose history is gone. `note` is for streams.
     """
     from hoodie.services import Request, chosen_operation, save_rows  # noqa: PLC0415
 
@@ -317,7 +318,8 @@ def write(
     config = resolve(given)
     storage = open_storage(uri, storage_options(given))
     world = env or SystemEnv()
-    request = Request(chosen_operation(config, storage, mode, source.schema, world), source, config, engine or _LOCAL)
+    operation = chosen_operation(config, storage, mode, source.schema, world)
+    request = Request(operation, source, config, engine or _LOCAL, note=note)
     return save_rows(storage, request, mode, world)
 
 

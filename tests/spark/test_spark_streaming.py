@@ -124,7 +124,7 @@ def test_streams_with_identifiers_of_their_own_are_told_apart(stream: Stream) ->
     run("two")
     assert stream.ids() == ["a", "a"]
     noted = [json.loads(extra[streaming.CHECKPOINT_KEY]) for extra in stream.commits()]
-    assert noted == [{"one": "0"}, {"one": "0", "two": "0"}]
+    assert noted == [{"one": "0"}, {"two": "0"}]
     run("one", again=True)
     run("two", again=True)
     assert stream.ids() == ["a", "a"]
@@ -148,28 +148,84 @@ def test_streams_without_identifiers_are_told_apart_by_their_folders(stream: Str
     [
         ([], False),
         ([({"s": 5}, {"s": "q"})], True),
-        ([({"s": 4}, {"s": "q"})], False),
+        ([({"s": 4}, {"s": "q"}), ({"s": 5}, {"s": "other"})], False),
         ([({"s": 5}, {"s": "other"})], False),
+        ([({"s": 9}, {"s": "other"}), ({"s": 5}, {"s": "q"})], True),
         ([({"s": 5}, {})], True),
         ([({"s": 4}, {})], False),
-        ([({"s": 9}, {"s": "other"}), ({"s": 9}, {})], False),
+        ([({"s": 9}, {})], False),
+        ([({"s": 9}, {"s": "other"}), ({"s": 5}, {})], False),
         ([({"t": 9}, {}), ({"s": 5}, {})], True),
-        ([({"s": 4, "t": 1}, {"s": "q", "t": "r"}), ({"s": 5}, {"s": "q"})], True),
+        ([({"t": 9}, {"t": "r"}), ({"s": 5}, {"s": "q"})], True),
+        ([({"s": 4}, {}), ({"s": 5}, {"s": "q"})], True),
     ],
     ids=[
-        "no stream", "this batch", "an earlier one", "another folder", "by Hudi", "an earlier one by Hudi",
-        "started over after Hudi", "another stream after Hudi", "another stream with an old copy",
+        "no stream", "this batch", "an earlier one", "another folder", "another folder since",
+        "by Hudi", "an earlier one by Hudi", "a later one by Hudi",
+        "started over after Hudi", "another stream after Hudi", "another stream", "Hudi since",
     ],
 )  # fmt: skip
 def test_a_batch_is_known_by_its_stream_and_folder(notes: list[Any], known: bool) -> None:
     said = [streaming.StreamNote(*one) for one in notes]
-    assert streaming.has_committed(said, "s", 5, "q") is known
+    assert streaming.has_committed(said, "s", 5, "q", may_be_hudis=True) is known
 
 
-def test_a_note_repeats_older_ones_but_not_the_folder_of_a_batch_of_hudi() -> None:
-    older = streaming.StreamNote({"s": 5, "t": 2}, {"s": "q", "t": "r"})
-    by_hudi = streaming.StreamNote({"s": 6}, {})
-    assert by_hudi.over(older) == streaming.StreamNote({"s": 6, "t": 2}, {"t": "r"})
+def test_a_batch_of_hudi_counts_only_where_a_stream_begins() -> None:
+    by_hudi = streaming.StreamNote({"s": 5}, {})
+    assert not streaming.has_committed([by_hudi], "s", 5, "q", may_be_hudis=False)
+
+
+@pytest.mark.parametrize(("last", "left"), [("0", ["b", "h"]), ("3", ["a", "b", "h"])])
+def test_a_stream_that_hudi_led_skips_only_hudis_last_batch(stream: Stream, last: str, left: list[str]) -> None:
+    by_hudi = {streaming.CHECKPOINT_KEY: json.dumps({"default_single_writer": last})}
+    rows = stream.spark.createDataFrame([("h", "x", 1)], DDL)
+    rows.write.format("hudi").options(**OPTIONS, **by_hudi).save(stream.base)
+    for name in "ab":
+        stream.add(name, (name, "x", 1))
+        stream.run()
+    assert stream.ids() == left
+
+
+def test_batches_are_noted_whatever_prefix_options_of_commits_have(stream: Stream) -> None:
+    options = {
+        "hoodie.datasource.write.operation": "insert",
+        "hoodie.datasource.write.commitmeta.key.prefix": "my.",
+        "my.team": "lake",
+    }
+    stream.add("1", ("a", "x", 1))
+    stream.run(**options)
+    stream.forget_batch()
+    stream.run(**options)
+    assert stream.ids() == ["a"]
+    (extra,) = stream.commits()
+    assert extra["my.team"] == "lake"
+
+
+def test_a_repeated_delete_spares_rows_that_came_since(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1))
+    rows = stream.spark.createDataFrame([("a", "x", 1), ("b", "x", 1)], DDL)
+    rows.write.format("hudi").options(**OPTIONS).save(stream.base)
+    stream.run(**{"hoodie.datasource.write.operation": "delete"})
+    assert stream.ids() == ["b"]
+    rows.write.format("hudi").options(**OPTIONS).mode("append").save(stream.base)
+    stream.forget_batch()
+    stream.run(**{"hoodie.datasource.write.operation": "delete"})
+    assert stream.ids() == ["a", "b"]
+
+
+def test_a_process_that_goes_on_beside_its_successor_writes_nothing_twice(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}
+    monkeypatch.setattr(streaming, "_query_id", lambda _: "q")
+    first, second = (streaming.BatchSink(stream.base, insert, (), "append") for _ in range(2))
+    rows = [stream.spark.createDataFrame([(name, "x", 1)], DDL) for name in "abc"]
+    first(rows[0], 0)
+    second(rows[1], 1)
+    first(rows[1], 1)
+    first(rows[2], 2)
+    second(rows[2], 2)
+    assert stream.ids() == ["a", "b", "c"]
 
 
 def test_complete_mode_replaces_the_rows_with_each_batch(stream: Stream) -> None:
@@ -208,6 +264,20 @@ def test_a_stream_without_a_checkpoint_folder_is_refused(stream: Stream) -> None
         stream.rows().writeStream.format("hudi").options(**OPTIONS).start(stream.base)
 
 
+def test_a_folder_for_all_streams_is_taken_for_those_with_a_name(stream: Stream, tmp_path: Path) -> None:
+    stream.add("1", ("a", "x", 1))
+    stream.spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "all"))
+    try:
+        writer = stream.rows().writeStream.format("hudi").options(**OPTIONS).trigger(availableNow=True)
+        with pytest.raises(Invalid, match="another folder"):
+            writer.start(stream.base)
+        writer.queryName("to_hudi").start(stream.base).awaitTermination()
+    finally:
+        stream.spark.conf.unset("spark.sql.streaming.checkpointLocation")
+    assert stream.ids() == ["a"]
+    assert (tmp_path / "all" / "to_hudi").is_dir()
+
+
 def test_wrong_options_are_refused_before_the_stream_starts(stream: Stream) -> None:
     with pytest.raises(Invalid, match=r"hoodie\.table\.nam"):
         stream.run(**{"hoodie.table.nam": "x"})
@@ -231,11 +301,11 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def fail(times: int) -> None:
         left = [times]
 
-        def tried(*args: Any) -> None:
+        def tried(*args: Any, **named: Any) -> Any:
             if left[0] > 0:
                 left[0] -= 1
                 raise Unavailable("Disk is full")
-            write(*args)
+            return write(*args, **named)
 
         monkeypatch.setattr(streaming, "write_frame", tried)
 
@@ -254,8 +324,8 @@ def test_a_batch_whose_commit_was_not_answered_is_not_written_again(
 ) -> None:
     write = streaming.write_frame
 
-    def written_and_not_told(*args: Any) -> None:
-        write(*args)
+    def written_and_not_told(*args: Any, **named: Any) -> None:
+        write(*args, **named)
         raise Unavailable("The connection broke")
 
     monkeypatch.setattr(streaming, "write_frame", written_and_not_told)

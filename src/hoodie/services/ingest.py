@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -54,6 +55,16 @@ _LOCAL = LocalEngine()
 
 
 @dataclass(frozen=True, slots=True)
+class CommitNote:
+    """What a commit says in its extra metadata beside its options, and a look at the table right before: `ensure_new`
+    raises when the table has the rows already. Nobody else writes between that look and the commit.
+    """
+
+    extra_metadata: Mapping[str, str]
+    ensure_new: Callable[[TableHandle, Timeline], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is to be written: the operation, its rows, its options, and who does the work.
 
@@ -69,6 +80,7 @@ class Request:
     partitions: tuple[str, ...] | None = None
     whole_table: bool = False
     partial: bool = False
+    note: CommitNote | None = None
 
 
 def have_keys(schema: pa.Schema | None) -> bool:
@@ -83,6 +95,8 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
     timeline = timeline_of(handle)
+    if request.note is not None:
+        request.note.ensure_new(handle, timeline)
     schema = None if request.source is None else request.source.schema
     options = parse_write_options(
         request.operation,
@@ -94,6 +108,8 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
     )
+    if request.note is not None:
+        options = replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)

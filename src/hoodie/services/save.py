@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
@@ -122,10 +123,7 @@ def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
     with held_table(storage, "overwrite", env) as handle:
         difference = _difference(handle, request.config)
         if difference is None:
-            return write_held(
-                handle,
-                Request(request.operation, request.source, request.config, request.engine, whole_table=True),
-            )
+            return write_held(handle, replace(request, whole_table=True))
         log.info("overwrite makes a new table: %s", difference)
         return _replaced_by_another_kind(handle, request)
 
@@ -148,6 +146,8 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
     new = TableHandle(old.storage, config, profile_of(config), old.env)
     options = parse_write_options(request.operation, request.config, config, new.profile)
+    if request.note is not None:
+        options = replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
     change = evolve_schema(options, config, None, request.source.schema, request.config)
     return run_request(
         Write(

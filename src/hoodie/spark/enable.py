@@ -41,6 +41,7 @@ class _Notes:
     mode: str | None = None
     partition_by: tuple[str, ...] = ()
     output_mode: str = "append"
+    query_name: str | None = None
     schema: Any = None
     unfit: str | None = None
 
@@ -116,7 +117,8 @@ def _wrap_writer(owner: type) -> None:
 
         if _is_connect(self):  # its `_df` is a plan and no DataFrame
             raise connect_unsupported()
-        return write_frame(self._df, path, notes.options, notes.mode or "error", notes.partition_by)
+        write_frame(self._df, path, notes.options, notes.mode or "error", notes.partition_by)
+        return None
 
     def insert_into(original: Any, self: Any, *args: Any, **named: Any) -> Any:
         _ensure_not_hudi(self, None, "insertInto")
@@ -164,6 +166,7 @@ def _wrap_stream_reader(owner: type) -> None:
 def _wrap_stream_writer(owner: type) -> None:
     _note_options(owner)
     _note_value(owner, "outputMode", "output_mode")
+    _note_value(owner, "queryName", "query_name")
     partition_by = vars(owner)["partitionBy"]
     _replace(owner, "partitionBy", _hold_partitioning)
     _note(owner, "clusterBy", functools.partial(_set_unfit, "clusterBy"))
@@ -188,7 +191,7 @@ def _wrap_stream_writer(owner: type) -> None:
 
         if _is_connect(self):
             raise connect_unsupported()
-        ensure_checkpointed(_session(self), notes.options)
+        ensure_checkpointed(_session(self), notes.options, notes.query_name)
         self.foreachBatch(BatchSink(path, notes.options, notes.partition_by, notes.output_mode))
         return original(self)
 

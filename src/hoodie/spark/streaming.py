@@ -5,10 +5,13 @@
    that a batch which was committed is recognised, by Hudi as well.
 2. Hudi compares numbers only, and so loses rows when a stream starts over with an empty checkpoint folder. Each commit
    also carries the id that Spark keeps in that folder (`_hoodie_streaming_query_id`, a JSON map like the other one),
-   and a batch is skipped only if one of the same folder (or of Hudi) was committed.
-3. A commit repeats what is known of other streams into the table, of which Hudi reads the newest commit only. That may
-   be old where two commit at once: whether a batch was committed is seen from all commits of the active timeline.
-4. A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
+   and a batch is skipped only if one of the same folder was committed. A stream that Hudi has led until now may repeat
+   Hudi's last batch, once, and no other.
+3. The look for a batch and its commit are one step: nobody else writes in between. So a process that hung and goes on
+   beside its successor writes nothing twice, nor does an attempt after one whose commit was made but not answered.
+4. Commits are looked for on the active timeline, as Hudi does: a batch that is repeated only after its commit was
+   archived is not recognised.
+5. A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
    beside them. `hoodie.compact.inline=false` leaves it to others.
 """
 
@@ -16,17 +19,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hoodie.config import resolve
 from hoodie.env import Env, SystemEnv
-from hoodie.errors import Conflict, HudiError, Invalid, Unavailable
+from hoodie.errors import Conflict, HudiError, Invalid, Unavailable, Unsupported
+from hoodie.handle import TableHandle
+from hoodie.services import CommitNote
 from hoodie.spark.writer import path_of, with_partitioning, without_path, write_frame
-from hoodie.storage import open_storage
-from hoodie.table import Table
-from hoodie.timeline import is_table, load_commit_metadata
+from hoodie.timeline import Timeline, load_commit_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +45,6 @@ _IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 _RETRIES = "hoodie.datasource.write.streaming.retry.count"
 _RETRY_MS = "hoodie.datasource.write.streaming.retry.interval.ms"
 _IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
-_OPERATION = "hoodie.datasource.write.operation"
 _INLINE_COMPACTION = "hoodie.compact.inline"
 _QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
@@ -54,15 +56,14 @@ class StreamNote:
     batches: Mapping[str, int]
     queries: Mapping[str, str]
 
-    def over(self, older: StreamNote) -> StreamNote:
-        """This note, with what only an older one says."""
-        theirs = {name: query for name, query in older.queries.items() if name not in self.batches}
-        return StreamNote({**older.batches, **self.batches}, {**theirs, **self.queries})
-
     def extra_metadata(self) -> dict[str, str]:
         """The note as keys of a commit's extra metadata."""
         batches = {name: str(batch) for name, batch in self.batches.items()}
         return {CHECKPOINT_KEY: json.dumps(batches), QUERY_KEY: json.dumps(dict(self.queries))}
+
+
+class _AlreadyCommitted(Exception):
+    """The table has the batch."""
 
 
 class BatchSink:
@@ -83,7 +84,8 @@ class BatchSink:
         self._config = resolve(self._options)
         self._mode = "overwrite" if output_mode.lower() == "complete" else "append"
         self._env = env or SystemEnv()
-        self._last: StreamNote | None = None
+        self._last: str | None = None
+        self._is_first = True
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """The batch is in the table then, or dropped where options say so.
@@ -104,55 +106,62 @@ class BatchSink:
                 if not self._config.flag(_IGNORE_FAILED):
                     raise
                 log.exception("batch %d failed and is dropped, as %s says", batch, _IGNORE_FAILED)
+            self._is_first = False
             return
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
-        """Writes the batch, unless it is in the table: an attempt may have failed after its commit."""
+        """Writes the batch, unless it is in the table."""
         identifier, query_id = self._config.text(_IDENTIFIER), _query_id(frame.sparkSession)
-        notes = load_notes(self._path, self._options, self._last)
-        if has_committed(notes, identifier, batch, query_id) and self._config.text(_OPERATION) != "delete":
-            log.info("batch %d of stream %s is in %s already", batch, identifier, self._path)
-            return
-        note = StreamNote({identifier: batch}, {identifier: query_id})
-        for older in notes:
-            note = note.over(older)
-        write_frame(frame, self._path, {**self._options, **note.extra_metadata()}, self._mode)
-        self._last = note
+
+        def ensure_new(handle: TableHandle, timeline: Timeline) -> None:
+            notes = notes_since(handle, timeline, self._last)
+            if has_committed(notes, identifier, batch, query_id, may_be_hudis=self._is_first):
+                raise _AlreadyCommitted
+
+        said = StreamNote({identifier: batch}, {identifier: query_id})
+        note = CommitNote(said.extra_metadata(), ensure_new)
+        try:
+            committed = write_frame(frame, self._path, self._options, self._mode, note=note)
+        except _AlreadyCommitted:
+            log.warning("batch %d of stream %s is in %s already: not written again", batch, identifier, self._path)
+        else:
+            self._last = None if committed is None else committed.instant
 
 
-def load_notes(path: str, options: Mapping[str, object], until: StreamNote | None = None) -> tuple[StreamNote, ...]:
-    """Notes of the completed commits of streams into the table at `path`, the newest first and `until` the last; of all
-    of the active timeline if that is not among them. None when there is no table.
+def notes_since(handle: TableHandle, timeline: Timeline, last: str | None) -> Iterator[StreamNote]:
+    """What completed commits say of streams, the newest first, those alone that were requested after `last`; all of the
+    active timeline if that is not there any more.
     """
-    passed = {name: str(value) for name, value in resolve(options).passed.items()}
-    if not is_table(open_storage(path, passed)):
-        return ()
-    table = Table.open(path, options=options)
-    timeline = table.timeline()
-    notes: list[StreamNote] = []
     for instant in reversed(timeline.completed_writes()):
-        extra = load_commit_metadata(table.storage, timeline.profile, instant).extra_metadata
+        if instant.requested == last:
+            return
+        extra = load_commit_metadata(handle.storage, timeline.profile, instant).extra_metadata
         if CHECKPOINT_KEY in extra:
-            notes.append(_parse_note(extra))
-            if notes[-1] == until:
-                break
-    return tuple(notes)
+            yield StreamNote(_numbers(extra[CHECKPOINT_KEY]), _texts(extra.get(QUERY_KEY, "{}")))
 
 
-def has_committed(notes: Sequence[StreamNote], identifier: str, batch: int, query_id: str) -> bool:
-    """Whether this batch of this query is in the table with these notes, the newest of which comes first."""
-    known = [note for note in notes if identifier in note.batches]
-    mine = [note for note in known if note.queries.get(identifier) == query_id]
-    if known and identifier not in known[0].queries:
-        mine.append(known[0])
-    return any(note.batches[identifier] >= batch for note in mine)
+def has_committed(
+    notes: Iterable[StreamNote], identifier: str, batch: int, query_id: str, *, may_be_hudis: bool
+) -> bool:
+    """Whether this batch of this query is in the table with these notes, the newest of which comes first.
+
+    `may_be_hudis`: the newest note on this identifier counts, too, if it is Hudi's and of just this batch.
+    """
+    known = (note for note in notes if identifier in note.batches)
+    for place, note in enumerate(known):
+        query, committed = note.queries.get(identifier), note.batches[identifier]
+        if query == query_id:
+            return committed >= batch
+        if query is None and place == 0 and may_be_hudis and committed == batch:
+            return True
+    return False
 
 
-def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object]) -> None:
-    """Nothing, when the stream has a checkpoint folder.
+def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object], query_name: str | None) -> None:
+    """Nothing, when the stream has the same checkpoint folder each time it starts.
 
     Raises:
-        Invalid: it has none, so it would begin from its start every time and repeat rows.
+        Invalid: it has none, or Spark would choose another one each time, so that it would repeat all rows.
     """
     if any(name.lower() == _CHECKPOINT_LOCATION.lower() for name in options):
         return
@@ -161,17 +170,35 @@ def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object]) -> N
             "A stream into a Hudi table needs a checkpoint folder",
             remedy=f'Give it as .option("{_CHECKPOINT_LOCATION}", folder), one for each stream',
         )
+    named = query_name or next((value for name, value in options.items() if name.lower() == "queryname"), None)
+    if not named:
+        raise Invalid(
+            f"A stream without a name gets another folder in {_CHECKPOINT_CONF} each time it starts",
+            remedy=f'Name it with .queryName(...), or give .option("{_CHECKPOINT_LOCATION}", folder)',
+        )
 
 
-def _parse_note(extra: Mapping[str, str]) -> StreamNote:
+def _numbers(text: str) -> dict[str, int]:
     try:
-        batches = {str(name): int(number) for name, number in json.loads(extra[CHECKPOINT_KEY]).items()}
-        queries = {str(name): str(one) for name, one in json.loads(extra.get(QUERY_KEY, "{}")).items()}
-    except (ValueError, AttributeError, TypeError):
-        log.warning("what a commit says of streams is not readable, and is ignored: %s", extra[CHECKPOINT_KEY])
-        return StreamNote({}, {})
-    return StreamNote(batches, queries)
+        return {name: int(number) for name, number in _texts(text).items()}
+    except ValueError:
+        log.warning("what a commit says of streams is not readable, and is ignored: %s", text)
+        return {}
+
+
+def _texts(text: str) -> dict[str, str]:
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError):
+        log.warning("what a commit says of streams is not readable, and is ignored: %s", text)
+        return {}
 
 
 def _query_id(spark: SparkSession) -> str:
-    return spark.sparkContext.getLocalProperty(_QUERY_ID_PROPERTY) or ""
+    found = spark.sparkContext.getLocalProperty(_QUERY_ID_PROPERTY)
+    if not found:
+        raise Unsupported(
+            "Spark does not tell which stream a batch belongs to, so that batches could not be told apart",
+            remedy="Start the stream in a session with pinned threads (PYSPARK_PIN_THREAD unset or true)",
+        )
+    return str(found)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.services import SaveMode
+from hoodie.services import CommitNote, SaveMode
 from hoodie.spark.engine import SparkEngine, is_classic
 from hoodie.spark.frame_source import FrameSource
 from hoodie.table import write
+from hoodie.write import Committed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,9 +22,16 @@ _MODES = {"append", "overwrite", "ignore", "error", "errorifexists", "default"}
 
 
 def write_frame(
-    frame: DataFrame, path: str | None, options: Mapping[str, object], mode: str, partition_by: Sequence[str] = ()
-) -> None:
-    """Writes `frame` to the table at `path` (or the option of that name), as Spark's `save` does.
+    frame: DataFrame,
+    path: str | None,
+    options: Mapping[str, object],
+    mode: str,
+    partition_by: Sequence[str] = (),
+    *,
+    note: CommitNote | None = None,
+) -> Committed | None:
+    """Writes `frame` to the table at `path` (or the option of that name), as Spark's `save` does; what was committed,
+    None when mode `ignore` found a table.
 
     Raises:
         Invalid: no path, an unknown mode, or options that do not fit. Unsupported: a Spark Connect session.
@@ -34,7 +42,8 @@ def write_frame(
         raise Invalid(f"Unknown save mode {mode!r}", remedy=f"Use one of: {', '.join(sorted(_MODES - {'default'}))}")
     chosen = cast(SaveMode, "error" if mode.lower() == "default" else mode.lower())
     given = with_partitioning(without_path(options), partition_by)
-    write(FrameSource(frame), path_of(path, options), given, chosen, engine=SparkEngine(frame.sparkSession))
+    engine = SparkEngine(frame.sparkSession)
+    return write(FrameSource(frame), path_of(path, options), given, chosen, engine=engine, note=note)
 
 
 def path_of(path: str | None, options: Mapping[str, object]) -> str:
