@@ -100,9 +100,8 @@ def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
         RECORD_INDEX: record_index,
     }
     kept = kept_partitions(handle)
-    found = set[str]()
-    if config.flag(AUTO_DELETE):
-        found = {name for name, key in switches.items() if config.is_set(key) and not config.flag(key)}
+    drops = config.flag(AUTO_DELETE)
+    found = {name for name, key in switches.items() if drops and config.is_set(key) and not config.flag(key)}
     if not config.flag(ASYNC) and _has_other_columns(context):
         found.add(COLUMN_STATS)
     if COLUMN_STATS in found:

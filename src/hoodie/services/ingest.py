@@ -36,6 +36,7 @@ from hoodie.write import (
     InstantTaken,
     Operation,
     Write,
+    WriteOptions,
     delete_partitions,
     ensure_compatible,
     ensure_writable,
@@ -88,6 +89,13 @@ def have_keys(schema: pa.Schema | None) -> bool:
     return schema is not None and KEY_FIELD in schema.names
 
 
+def with_note(options: WriteOptions, request: Request) -> WriteOptions:
+    """The options, with what the request's note adds to the commit."""
+    if request.note is None:
+        return options
+    return replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
+
+
 def write_held(handle: TableHandle, request: Request) -> Committed:
     """The outcome of one operation on a table whose writer exclusion the caller holds. Raises as `write_table`."""
     config = request.config
@@ -108,8 +116,7 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
     )
-    if request.note is not None:
-        options = replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
+    options = with_note(options, request)
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)

@@ -21,7 +21,7 @@ from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
-from hoodie.services.ingest import Request, have_keys, run_request, write_held
+from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_held
 from hoodie.spec import keys, path_in, profile_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
@@ -145,9 +145,7 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     timeline = timeline_of(old)
     config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
     new = TableHandle(old.storage, config, profile_of(config), old.env)
-    options = parse_write_options(request.operation, request.config, config, new.profile)
-    if request.note is not None:
-        options = replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
+    options = with_note(parse_write_options(request.operation, request.config, config, new.profile), request)
     change = evolve_schema(options, config, None, request.source.schema, request.config)
     return run_request(
         Write(
