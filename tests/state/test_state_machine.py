@@ -225,7 +225,7 @@ class TableMachine(RuleBasedStateMachine):
             self.half_changed = False
             COUNTS["version changes"] += before != version
         elif self.logs:
-            self.half_compacted.add("all")  # a downgrade begins with a compaction
+            self.half_compacted.add("all")  # every change of version begins with one, which stays if it dies
 
     @rule(dies_at=CALLS, kept=st.integers(1, 3), part=st.sampled_from([None, None, *PARTS]))
     def clean(self, dies_at: int | None, kept: int, part: str | None) -> None:

@@ -95,7 +95,8 @@ class Upgraded:
 
 def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -> Upgraded | None:
     """What bringing the table to `version` took; None when it has that version. Then what an attempt to or from there
-    left is removed: of one that died before the switch nothing remains, of one that died after it the new version.
+    left is removed: of one that died before the switch nothing remains but its compactions (one that died is left to
+    the next compaction, as any other), of one that died after it the new version.
 
     Raises:
         Invalid: the version cannot hold this table; names what stands in the way.
