@@ -63,6 +63,10 @@ def test_the_server_reads_views_and_streams_through_the_data_source(said: dict[s
     assert said["stream"]
 
 
+def test_no_view_of_a_table_can_be_written_to(said: dict[str, Any]) -> None:
+    assert said["changed"] == []
+
+
 def test_the_engine_runs_tasks(said: dict[str, Any]) -> None:
     assert said["engine"] == [2, 4, 6]
 

@@ -17,9 +17,16 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 
 from hoodie.engine import usable_cores
+from hoodie.errors import Unsupported
 from hoodie.read import ReadPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import pickled
@@ -90,6 +97,14 @@ class HudiSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TableReader(dict(self.options), schema)
+
+    @through_jvm()
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Nothing: SQL writes into a view of a table come here, and would know nothing of keys and commits."""
+        raise Unsupported(
+            "Hudi tables are not written through views of them",
+            remedy='Write by path from a classic session: df.write.format("hudi").save(path), or with hoodie.Table',
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from hoodie.spark.stream_source import TableStream  # noqa: PLC0415

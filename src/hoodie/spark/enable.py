@@ -3,8 +3,8 @@
 1. The methods of PySpark's own classes are wrapped, once in a process. For any other format they do what they did.
 2. A wrapped object notes what it is told (format, options, mode ...), in whatever order, beside telling Spark; only the
    final call (`save`, `load`, `start`) looks at the format.
-3. What is not there yet for Hudi says so: tables of the catalog, SQL that makes or changes tables, writing over
-   Connect.
+3. What is not there yet for Hudi says so: tables of the catalog, SQL that makes or changes tables, writing into views,
+   writing over Connect.
 
 Nothing else of `hoodie` knows these classes.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import Invalid, Unsupported
 from hoodie.spark import failures
+from hoodie.spark.view_writes import ensure_no_view, ensure_no_view_is_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ class _Notes:
     query_name: str | None = None
     schema: Any = None
     unfit: str | None = None
+    table: str | None = None
 
 
 def enable(spark: SparkSession) -> SparkSession:
@@ -59,8 +61,9 @@ def enable(spark: SparkSession) -> SparkSession:
 
 
 def _enable_in(package: str) -> None:
-    readers, streams, sessions = (
-        importlib.import_module(f"{package}.{name}") for name in ("readwriter", "streaming.readwriter", "session")
+    readers, streams, sessions, merges = (
+        importlib.import_module(f"{package}.{name}")
+        for name in ("readwriter", "streaming.readwriter", "session", "merge")
     )
     for owner, wrap in (
         (readers.DataFrameReader, _wrap_reader),
@@ -68,6 +71,7 @@ def _enable_in(package: str) -> None:
         (readers.DataFrameWriterV2, _wrap_table_writer),
         (streams.DataStreamReader, _wrap_stream_reader),
         (streams.DataStreamWriter, _wrap_stream_writer),
+        (merges.MergeIntoWriter, _wrap_merge),
         (sessions.SparkSession, _wrap_session),
     ):
         if _ENABLED not in vars(owner):
@@ -120,12 +124,14 @@ def _wrap_writer(owner: type) -> None:
         write_frame(self._df, path, notes.options, notes.mode or "error", notes.partition_by)
         return None
 
-    def insert_into(original: Any, self: Any, *args: Any, **named: Any) -> Any:
+    def insert_into(original: Any, self: Any, tableName: Any, *args: Any, **named: Any) -> Any:
         _ensure_not_hudi(self, None, "insertInto")
-        return original(self, *args, **named)
+        _ensure_no_view(self, tableName)
+        return original(self, tableName, *args, **named)
 
     def save_as_table(original: Any, self: Any, name: Any, format: Any = None, *args: Any, **named: Any) -> Any:
         _ensure_not_hudi(self, format, "saveAsTable")
+        _ensure_no_view(self, name)
         return original(self, name, format, *args, **named)
 
     _replace(owner, "save", save)
@@ -135,13 +141,25 @@ def _wrap_writer(owner: type) -> None:
 
 def _wrap_table_writer(owner: type) -> None:
     _note_value(owner, "using", "format")
+    _note_table(owner)
     for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"):
 
         def finish(original: Any, self: Any, *args: Any, _name: str = name, **named: Any) -> Any:
             _ensure_not_hudi(self, None, f"writeTo(...).{_name}", has_default=False)
+            _ensure_no_view(self, _notes(self).table)
             return original(self, *args, **named)
 
         _replace(owner, name, finish)
+
+
+def _wrap_merge(owner: type) -> None:
+    _note_table(owner)
+
+    def merge(original: Any, self: Any, *args: Any, **named: Any) -> Any:
+        _ensure_no_view(self, _notes(self).table)
+        return original(self, *args, **named)
+
+    _replace(owner, "merge", merge)
 
 
 def _wrap_stream_reader(owner: type) -> None:
@@ -195,10 +213,11 @@ def _wrap_stream_writer(owner: type) -> None:
         self.foreachBatch(BatchSink(path, notes.options, notes.partition_by, notes.output_mode))
         return original(self)
 
-    def to_table(original: Any, self: Any, name: Any, format: Any = None, *args: Any, **named: Any) -> Any:
+    def to_table(original: Any, self: Any, tableName: Any, format: Any = None, *args: Any, **named: Any) -> Any:
         _ensure_not_hudi(self, format, "toTable")
+        _ensure_no_view(self, tableName)
         _tell_partitioning(self, partition_by)
-        return original(self, name, format, *args, **named)
+        return original(self, tableName, format, *args, **named)
 
     _replace(owner, "start", start)
     _replace(owner, "toTable", to_table)
@@ -206,6 +225,8 @@ def _wrap_stream_writer(owner: type) -> None:
 
 def _wrap_session(owner: type) -> None:
     def sql(original: Any, self: Any, sqlQuery: Any, args: Any = None, **frames: Any) -> Any:
+        if isinstance(sqlQuery, str) and not _is_connect(self):
+            ensure_no_view_is_changed(self, sqlQuery)
         if not isinstance(sqlQuery, str) or "hudi" not in sqlQuery.lower():
             return original(self, sqlQuery, args, **frames)
         from hoodie.spark.sql import run_sql  # noqa: PLC0415
@@ -248,6 +269,11 @@ def _ensure_not_hudi(self: Any, format: str | None, what: str, *, has_default: b
             f"{what} is not supported for Hudi tables yet: they are not in Spark's catalog",
             remedy='Write by path: df.write.format("hudi").options(...).save(path)',
         )
+
+
+def _ensure_no_view(self: Any, name: object) -> None:
+    if isinstance(name, str) and not _is_connect(self):
+        ensure_no_view(_session(self), name)
 
 
 def _ensure_own_schema(self: Any, schema: Any) -> None:
@@ -326,6 +352,15 @@ def _note_options(owner: type) -> None:
     _note_value(owner, "format", "format")
     _note(owner, "option", one)
     _note(owner, "options", many)
+
+
+def _note_table(owner: type) -> None:
+    """Notes the name that a writer is made for, which is the one text it is made with."""
+
+    def made(notes: _Notes, *args: Any, **named: Any) -> None:
+        notes.table = next((one for one in (*args, *named.values()) if isinstance(one, str)), None)
+
+    _note(owner, "__init__", made)
 
 
 def _note_partitioning(owner: type) -> None:

@@ -9,6 +9,7 @@ Spark asks a `FileIndex` which files a query needs. `FileIndex` is an interface,
 3. Two indexes are equal when their files and partition values are. Spark compares scans to reuse cached data and
    exchanges; identity by content can neither serve an older table nor miss a reuse.
 4. Nothing is listed or opened here: sizes and times come with the files.
+5. Nothing can be written through a scan, whatever SQL asks for: see `view_writes`.
 
 This is a private interface of Spark. It is used in this module alone; `is_native_possible` says where it is missing.
 """
@@ -29,6 +30,7 @@ from hoodie.spark.arrow_types import arrow_schema
 from hoodie.spark.callback_connections import close_ended, note_caller
 from hoodie.spark.failures import through_jvm, watch
 from hoodie.spark.filters import texts_of_catalyst
+from hoodie.spark.view_writes import FILE_INDEX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,7 +120,8 @@ def native_scan(
         jvm.PythonUtils.toScalaMap(PARQUET_OPTIONS),
         jsession,
     )
-    return ClassicDataFrame(jsession.baseRelationToDataFrame(relation), spark)
+    # The projection keeps the relation from being what an INSERT into a view of this frame writes to.
+    return ClassicDataFrame(jsession.baseRelationToDataFrame(relation), spark).select("*")
 
 
 class _Partition(NamedTuple):
@@ -154,8 +157,10 @@ class _FileIndex:
         self._everything: Any = None
 
     def rootPaths(self) -> Any:
+        """The root, twice: Spark writes into relations with one root only, and would delete all there is in it."""
         note_caller(self._gateway)
-        return _scala_seq(self._jvm, [self._jvm.org.apache.hadoop.fs.Path(_uri(self._root))])
+        root = self._jvm.org.apache.hadoop.fs.Path(_uri(self._root))
+        return _scala_seq(self._jvm, [root, root])
 
     @through_jvm()
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
@@ -190,7 +195,7 @@ class _FileIndex:
         return other is self or (other is not None and str(other.toString()) == self.toString())
 
     def toString(self) -> str:
-        return f"HudiFileIndex({self._root}, {self._identity.hex()})"
+        return f"{FILE_INDEX}({self._root}, {self._identity.hex()})"
 
     def _list_files(self, partition_filters: list[Any], data_filters: list[Any]) -> Any:
         partitions: Sequence[_Partition] = self._partitions

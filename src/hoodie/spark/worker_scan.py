@@ -34,6 +34,7 @@ from hoodie.spark.filters import texts_of_catalyst
 from hoodie.spark.partial_aggregate import Aggregation
 from hoodie.spark.pushed_aggregate import has_inexact_mean, understood_aggregate
 from hoodie.spark.unscaled import LONG_DIGITS
+from hoodie.spark.view_writes import WORKER_TABLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,7 +233,7 @@ class _Table(_Same):
         return _ScanBuilder(self._origin)
 
     def toString(self) -> str:
-        return f"WorkerTable({self._origin.name}, {self._origin.identity})"
+        return f"{WORKER_TABLE}({self._origin.name}, {self._origin.identity})"
 
     class Java:
         implements = (f"{_CONNECTOR}.catalog.SupportsRead",)

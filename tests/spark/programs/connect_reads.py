@@ -5,9 +5,13 @@ Arguments: paths of tables.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
+
+from pyspark.errors import PySparkException
 
 import hoodie
 from hoodie.engine import LocalEngine, TaskId
@@ -36,6 +40,7 @@ def main(paths: list[str]) -> dict[str, object]:
         said[path] = [difference(one, expected) for one in (got, by_workers, by_sql)]
     said["view"] = _view(spark, paths[0])
     said["stream"] = _stream(spark, paths[0])
+    said["changed"] = [change for path in paths for change in _changes(spark, path)]
     said["engine"] = hoodie.spark.SparkEngine(spark).run(_double, [1, 2, 3], "doubling")
     frame = spark.range(3)
     said["save"] = _refusal(lambda: frame.write.format("hudi").save("/nowhere"))
@@ -54,6 +59,29 @@ def _view(spark: Any, path: str) -> bool:
     spark.sql(f"create temporary view by_server using hudi options (path '{path}')")
     rows = spark.sql("select _hoodie_record_key from by_server where _hoodie_record_key is not null").collect()
     return sorted(rows) == sorted(spark.read.format("hudi").load(path).select("_hoodie_record_key").collect())
+
+
+def _changes(spark: Any, path: str) -> list[str]:
+    """Statements that wrote into a view of the table, or were let pass. There are none."""
+    spark.read.format("hudi").load(path).createOrReplaceTempView("by_files")
+    spark.sql(f"create or replace temporary view by_source using hudi options (path '{path}')")
+    before, found = _files(path), []
+    for view in ("by_files", "by_source"):
+        for verb in ("insert into", "insert overwrite"):
+            try:
+                spark.sql(f"{verb} {view} select * from by_files")
+                found.append(f"{verb} {view} passed")
+            except (PySparkException, hoodie.HudiError):
+                pass
+            if _files(path) != before:
+                found.append(f"{verb} {view} changed files")
+    return found
+
+
+def _files(path: str) -> dict[str, str]:
+    return {
+        str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in Path(path).rglob("*") if file.is_file()
+    }
 
 
 def _stream(spark: Any, path: str) -> bool:
