@@ -318,11 +318,12 @@ class TableServices:
 
     @contextmanager
     def _held(self, what: str) -> Iterator[TableHandle]:
-        """The table as it is now, its writer exclusion held.
+        """The table as it is now, its writer exclusion held; its options are checked, whatever looks at them.
 
         Raises:
-            Conflict: another writer holds it.
+            Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
         """
+        resolve(self._options)
         with held_table(self._handle.storage, what, self._handle.env) as self._handle:
             yield self._handle
 

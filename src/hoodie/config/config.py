@@ -2,9 +2,10 @@
 
 1. Known keys are kept under their canonical name with a checked value; an unknown `hoodie.*` key is an error.
 2. Two spellings of one concept may both be given only with the same value.
-3. A value that asks for something `hoodie` cannot do yet is refused, before anything is read or written. Values of keys
-   that steer the JVM are accepted and reported in one log line.
-4. Options without the `hoodie.` prefix belong to storage or Spark and are passed on untouched in `passed`.
+3. A value that asks for something `hoodie` cannot do yet is refused, before anything is read or written. What has no
+   effect here (keys that steer the JVM, details of what is off) is accepted and reported in one log line.
+4. Options without the `hoodie.` prefix belong to storage or Spark and are passed on untouched in `passed`, but for
+   those of parquet and Hadoop that would change what is stored: the registry has them, and they are refused.
 """
 
 from __future__ import annotations
@@ -175,29 +176,19 @@ def _ensure_agreement(key: str, text: str, name: str, explicit: Mapping[str, str
 def _report(explicit: Mapping[str, str], spelled: Mapping[str, str], purpose: Purpose) -> None:
     """Refuse what is not done yet; log, in one line each, what is accepted without effect."""
     idle: list[str] = []
-    warned: list[tuple[str, str, ConfigKey]] = []
     refused: list[tuple[str, str, ConfigKey]] = []
     for key, text in explicit.items():
         entry = lookup(lookup(key).canonical)
         if entry.scope not in (purpose, "both"):
             continue
-        if entry.kind == "no_meaning_here" or (entry.kind == "not_yet" and not entry.values and not entry.later):
+        if entry.reason is not None or entry.part_of is not None:
             idle.append(spelled[key])
-        elif asks_for_later(entry, text) and not _is_off(entry.switch, explicit):
-            (warned if entry.warns else refused).append((spelled[key], text, entry))
+        elif asks_for_later(entry, text) and not any(explicit.get(other) == value for other, value in entry.unless):
+            refused.append((spelled[key], text, entry))
     if refused:
         raise _not_yet(refused)
-    if warned:
-        log.warning(
-            "accepted, but hoodie does not do this yet: %s",
-            _pairs(warned),
-        )
     if idle:
         log.info("accepted without effect here: %s", ", ".join(idle))
-
-
-def _is_off(switch: str | None, explicit: Mapping[str, str]) -> bool:
-    return switch is not None and explicit.get(switch) == "false"
 
 
 def _not_yet(refused: Iterable[tuple[str, str, ConfigKey]]) -> Unsupported:
@@ -205,6 +196,8 @@ def _not_yet(refused: Iterable[tuple[str, str, ConfigKey]]) -> Unsupported:
     remedies = []
     for name, _, entry in items:
         choice = f" or give {accepted(entry)}" if entry.values else ""
+        if not choice and not name.startswith(_PREFIXES) and find(own := f"hoodie.{name}") is not None:
+            choice = f" or give {own}"
         remedies.append(f"leave {name} out{choice}")
     remedy = "; ".join(remedies)
     return Unsupported(

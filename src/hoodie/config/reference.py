@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from hoodie.config.registry import ConfigKey, Kind, all_keys, differences
+from hoodie.config.registry import ConfigKey, Kind, all_keys, differences, lookup
 from hoodie.config.values import accepted
 
 _KIND_WORDS: dict[Kind, str] = {"implemented": "yes", "no_meaning_here": "no effect", "not_yet": "not yet"}
@@ -20,11 +20,14 @@ The keys are Apache Hudi's (1.2.0, and those of 0.15 that scripts still pass), p
 own. An unknown `hoodie.*` key is an error that names the nearest known key. The column *here* says
 
 * **yes**: it does what it says; values listed as *not yet* are refused.
-* **no effect**: it steers the JVM (tasks, memory, servers, Java classes) or is always on; accepted, one log line.
-* **not yet**: it would change what is stored or promised. A value that asks for it is refused, or warned about where
-  only upkeep is missing (metrics, say). A default, an "off" value or a detail of a feature that is off is accepted.
+* **no effect**: it changes nothing that is stored, promised or returned, for the reason given; accepted, one log line.
+* **not yet**: it would change what is stored or promised. A value that asks for it is refused, an "off" value or the
+  default is accepted.
+* **detail**: it details another setting that is *not yet*, and says nothing while that one is off; accepted, one log
+  line. Turning the other one on is what is refused.
 
-Older and stored spellings of one setting are honoured; two of them with different values are an error.
+A test walks all keys and fails on one without such an answer. Older and stored spellings of one setting are honoured;
+two of them with different values are an error.
 """
 
 
@@ -51,7 +54,7 @@ def _reference_rows(entries: Iterable[ConfigKey]) -> Iterator[tuple[str, ...]]:
         yield (
             f"`{entry.key}`",
             "" if entry.alias_of else _code(entry.default),
-            _KIND_WORDS[entry.kind],
+            "detail" if lookup(entry.canonical).part_of else _KIND_WORDS[entry.kind],
             entry.since or "",
             _meaning(entry),
         )
@@ -65,6 +68,16 @@ def _meaning(entry: ConfigKey) -> str:
         sentences.append(f"Accepts {accepted(entry)}")
     if entry.later and "*" not in entry.later and not entry.alias_of:
         sentences.append(f"Not yet: {', '.join(entry.later)}")
+    elif entry.later and not entry.values and not entry.alias_of:
+        sentences.append("Every value is refused")
+    elif entry.later and not entry.alias_of:
+        sentences.append("Others are refused")
+    if entry.unless:
+        sentences.append("Accepted beside " + ", ".join(f"`{key}={value}`" for key, value in entry.unless))
+    if entry.part_of:
+        sentences.append(f"Detail of `{entry.part_of}`")
+    if entry.reason:
+        sentences.append(f"No effect: {entry.reason}")
     if entry.aliases:
         sentences.append("Also " + ", ".join(f"`{alias}`" for alias in entry.aliases))
     if entry.deprecated:

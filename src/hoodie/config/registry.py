@@ -3,7 +3,9 @@
 1. The data is `registry.tsv`, one line per key, maintained by hand. Nothing here is generated when the program runs.
 2. It is read once per process, when the first key is looked up (a few milliseconds). Spark workers never need it.
 3. A key that is another spelling of one concept has `alias_of`; options are kept under the canonical key only.
-4. A key ending in `.*` stands for all keys that start so.
+4. A key ending in `.*` stands for all keys that start so; `spark.hadoop.` in front of a name says nothing more.
+5. Every key has an answer: it is read by some code, it has no effect for a `reason`, some of its values are refused
+   (`later`), or it is a detail of another setting (`part_of`) that is refused when it is on.
 
 It does not know what any option does: packages read options from a `Config`.
 """
@@ -24,6 +26,7 @@ ValueType = Literal["flag", "integer", "number", "text", "list", "enum", "class"
 Scope = Literal["read", "write", "both"]
 
 _FAMILY = ".*"
+_HADOOP = "spark.hadoop."
 _NEAR = 0.6
 
 
@@ -33,8 +36,8 @@ class ConfigKey:
 
     `values` are the values accepted now (or conditions like `>0` for numbers), `later` those Hudi accepts and `hoodie`
     does not yet; `*` in `later` means every value not in `values`. Both empty: every value of the type is accepted.
-    A value in `later` is refused, or only warned about when `warns`; it asks for nothing while `switch`, another key,
-    is explicitly off.
+    A value in `later` is refused, but for options in which one of `unless` (key and value) is given, too: then it says
+    what is done anyway. `part_of` is the setting that would have to be on for this one to say anything.
     """
 
     key: str
@@ -43,12 +46,13 @@ class ConfigKey:
     hudi_default: str | None
     our_default: str | None
     difference: str | None
+    reason: str | None
     values: tuple[str, ...]
     later: tuple[str, ...]
     synonyms: Mapping[str, str]
-    warns: bool
+    part_of: str | None
     scope: Scope
-    switch: str | None
+    unless: tuple[tuple[str, str], ...]
     alias_of: str | None
     aliases: tuple[str, ...]
     since: str | None
@@ -84,10 +88,12 @@ def find(name: str) -> ConfigKey | None:
     Case does not matter: Spark's own option maps fold it.
     """
     registry = _registry()
-    entry = registry.by_name.get(name) or registry.by_folded_name.get(name.lower())
+    name = name.removeprefix(_HADOOP)
+    folded = name.lower()
+    entry = registry.by_name.get(name) or registry.by_folded_name.get(folded)
     if entry is not None:
         return entry
-    return next((family for prefix, family in registry.families if name.startswith(prefix)), None)
+    return next((family for prefix, family in registry.families if folded.startswith(prefix.lower())), None)
 
 
 def lookup(name: str) -> ConfigKey:
@@ -162,13 +168,14 @@ def _parse_entry(cells: dict[str, str]) -> ConfigKey:
         type=cast(ValueType, cells["type"]),
         hudi_default=None if default == "(none)" else default,
         our_default=cells["ours"] or None,
-        difference=cells["why"] or None,
+        difference=cells["why"] if cells["ours"] else None,
+        reason=cells["why"] if cells["kind"] == "no_meaning_here" else None,
         values=_split(cells["values"]),
         later=_split(cells["later"]),
         synonyms=dict(pair.split("=", 1) for pair in _split(cells["synonyms"])),
-        warns=cells["asked"] == "warn",
+        part_of=cells["part_of"] or None,
         scope=cast(Scope, cells["scope"]),
-        switch=cells["switch"] or None,
+        unless=tuple((key, value) for key, _, value in (pair.partition("=") for pair in _split(cells["unless"]))),
         alias_of=cells["alias_of"] or None,
         aliases=_split(cells["aliases"]),
         since=cells["since"] or None,

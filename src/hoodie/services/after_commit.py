@@ -2,7 +2,7 @@
 
 1. Order: clean, archive, compaction (or only its plan), log compaction, time to live, upkeep of the metadata table.
 2. The commit is done before any of this begins. A service that fails takes nothing from it: the failure is logged with
-   its remedy, and the next commit tries again.
+   its remedy, and the next commit tries again. Options may ask that it is raised, too, once the others are done.
 3. The writer has given the table's exclusion back, so that another writer is not kept waiting by services; each takes
    it for itself, and leaves its work to the other writer's commit when that was faster.
 """
@@ -31,12 +31,20 @@ INLINE_COMPACTION = "hoodie.compact.inline"
 ASYNC_COMPACTION = "hoodie.datasource.compaction.async.enable"
 SERVICES = "hoodie.table.services.enabled"
 
+_FAIL = "hoodie.fail.writes.on.inline.table.service.exception"
+_FAIL_ARCHIVING = "hoodie.fail.on.timeline.archiving"
+_FAIL_METADATA = "hoodie.metadata.write.fail.on.table.service.failures"
+_ARCHIVING = "archiving"
+_METADATA = "upkeep of the metadata table"
+
 Service = Callable[[Storage, Env, Config, Engine], object]
 
 
 def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env) -> None:
-    """Runs the services that are due now, the caller not holding the table's writer exclusion. Never raises for what a
-    service did.
+    """Runs the services that are due now, the caller not holding the table's writer exclusion.
+
+    Raises:
+        HudiError: a service failed, and options ask to hear of it. The commit stands: to write again is no remedy.
     """
     if not config.flag(SERVICES):
         return
@@ -45,6 +53,7 @@ def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env)
     except HudiError as error:
         log.warning("the commit stands, but the services after it cannot begin: %s; the next commit tries again", error)
         return
+    failed: list[str] = []
     for name, service in due:
         try:
             service(storage, env, config, engine)
@@ -52,6 +61,13 @@ def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env)
             log.info("%s is left to the next commit: %s", name, conflict)
         except HudiError as error:
             log.warning("the commit stands, but %s after it failed: %s; the next commit tries again", name, error)
+            if config.flag(_asking_key(name)):
+                failed.append(f"{name} after it failed: {error}")
+    if failed:
+        raise HudiError(
+            f"The commit stands, but {'; '.join(failed)}",
+            remedy="Do not write these rows again; mend the cause, and the next commit does what was left",
+        )
 
 
 def compacts_inline(handle: TableHandle, config: Config) -> bool:
@@ -65,7 +81,7 @@ def _services(handle: TableHandle, config: Config) -> Iterator[tuple[str, Servic
     if config.flag("hoodie.clean.automatic"):
         yield "cleaning", _alone("clean", clean)
     if config.flag("hoodie.archive.automatic"):
-        yield "archiving", _alone("archive", archive)
+        yield _ARCHIVING, _alone("archive", archive)
     if handle.config.is_merge_on_read:
         if compacts_inline(handle, config):
             yield "compaction", _compact
@@ -76,7 +92,12 @@ def _services(handle: TableHandle, config: Config) -> Iterator[tuple[str, Servic
     if config.flag("hoodie.partition.ttl.inline"):
         yield "deleting expired partitions", _alone("ttl", run_ttl)
     if handle.config.metadata_partitions:
-        yield "upkeep of the metadata table", _alone("metadata upkeep", keep_metadata)
+        yield _METADATA, _alone("metadata upkeep", keep_metadata)
+
+
+def _asking_key(service: str) -> str:
+    """The option that asks for a failure of this service to be raised."""
+    return {_ARCHIVING: _FAIL_ARCHIVING, _METADATA: _FAIL_METADATA}.get(service, _FAIL)
 
 
 def _alone(what: str, service: Callable[[TableHandle, Config, Engine], object]) -> Service:

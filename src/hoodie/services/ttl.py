@@ -16,7 +16,7 @@ from typing import Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import Invalid, Missing, Unsupported
+from hoodie.errors import Invalid, Missing
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.ingest import Request, write_held
 from hoodie.services.preview import PreviewStep, ServicePreview
@@ -25,7 +25,6 @@ from hoodie.view import FileSlice, load_view
 from hoodie.write import Committed
 
 STRATEGY = "hoodie.partition.ttl.management.strategy.type"
-STRATEGY_CLASS = "hoodie.partition.ttl.strategy.class"
 DAYS = "hoodie.partition.ttl.strategy.days.retain"
 SELECTED = "hoodie.partition.ttl.strategy.partition.selected"
 MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
@@ -47,12 +46,8 @@ def parse_ttl_options(config: Config) -> TtlOptions:
     """The rule the options ask for.
 
     Raises:
-        Invalid: no such rule. Unsupported: a Java class as the rule.
+        Invalid: no such rule.
     """
-    if config.is_set(STRATEGY_CLASS):
-        raise Unsupported(
-            f"{STRATEGY_CLASS} names a Java class", remedy=f"Set {STRATEGY} to KEEP_BY_TIME or KEEP_BY_CREATION_TIME"
-        )
     rule = config.text(STRATEGY).upper()
     if rule not in ("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"):
         raise Invalid(f"{STRATEGY} is {rule}", remedy="Choose KEEP_BY_TIME or KEEP_BY_CREATION_TIME")

@@ -12,7 +12,8 @@
 4. Commits are looked for on the active timeline, as Hudi does: a batch that is repeated only after its commit was
    archived is not recognised.
 5. A stream into a merge-on-read table has its log files compacted between two batches when that is due; Hudi does it
-   beside them. `hoodie.compact.inline=false` leaves it to others.
+   beside them. `hoodie.datasource.write.streaming.disable.compaction` or `hoodie.compact.inline=false` leaves it to
+   others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ _IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 _RETRIES = "hoodie.datasource.write.streaming.retry.count"
 _RETRY_MS = "hoodie.datasource.write.streaming.retry.interval.ms"
 _IGNORE_FAILED = "hoodie.datasource.write.streaming.ignore.failed.batch"
+_DISABLE_COMPACTION = "hoodie.datasource.write.streaming.disable.compaction"
 _INLINE_COMPACTION = "hoodie.compact.inline"
+_ASYNC_COMPACTION = "hoodie.datasource.compaction.async.enable"
 _QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 
@@ -80,7 +83,7 @@ class BatchSink:
         self._path = path_of(path, options)
         named = {name: value for name, value in options.items() if name.lower() != _CHECKPOINT_LOCATION.lower()}
         self._options = with_partitioning(without_path(named), partition_by)
-        self._options = {_INLINE_COMPACTION: "true", **self._options}
+        self._options = with_compaction(self._options)
         self._config = resolve(self._options)
         self._mode = "overwrite" if output_mode.lower() == "complete" else "append"
         self._env = env or SystemEnv()
@@ -155,6 +158,25 @@ def has_committed(
         if query is None and place == 0 and may_be_hudis and committed == batch:
             return True
     return False
+
+
+def with_compaction(options: Mapping[str, object]) -> dict[str, object]:
+    """`options` of a stream with those that make its commits compact a merge-on-read table, or leave that to others.
+
+    Raises:
+        Invalid: they say both.
+    """
+    config = resolve(options)
+    if not config.flag(_DISABLE_COMPACTION):
+        return {_INLINE_COMPACTION: "true", **options}
+    for key, contrary in ((_INLINE_COMPACTION, True), (_ASYNC_COMPACTION, False)):
+        if config.is_set(key) and config.flag(key) is contrary:
+            raise Invalid(
+                f"{_DISABLE_COMPACTION}=true contradicts {key}={config.text(key)}, which compacts after each batch",
+                remedy="Leave one of them out",
+                key=key,
+            )
+    return dict(options)
 
 
 def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object], query_name: str | None) -> None:

@@ -20,7 +20,14 @@ from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
 from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for, profile_of
 from hoodie.spec.change_schema import parse_logging_mode
-from hoodie.spec.keys import CDC_ENABLED, CDC_LOGGING_MODE, DELETE_FIELD, DELETE_MARKER, SLASH_DATES
+from hoodie.spec.keys import (
+    CDC_ENABLED,
+    CDC_LOGGING_MODE,
+    DELETE_FIELD,
+    DELETE_MARKER,
+    PARTITION_EXTRACTOR_CLASS,
+    SLASH_DATES,
+)
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
 from hoodie.write.keying_options import key_generator
@@ -32,6 +39,8 @@ KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
 ORDERING = "hoodie.table.ordering.fields"
 MERGE_MODE = "hoodie.write.record.merge.mode"
 DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
+EXTRACTOR = "hoodie.datasource.partition_extractor_class"
+TIMEZONE = "hoodie.table.timeline.timezone"
 _TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
@@ -89,7 +98,8 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         populate_meta_fields=config.flag("hoodie.populate.meta.fields"),
         cdc_enabled=config.flag(CDC_ENABLED),
         cdc_logging_mode=parse_logging_mode(config.text(CDC_LOGGING_MODE)),
-        timezone=config.text("hoodie.table.timeline.timezone"),  # type: ignore[arg-type]
+        partition_extractor_class=config.optional(EXTRACTOR),
+        timezone=config.text(TIMEZONE),  # type: ignore[arg-type]
         create_schema=None if schema is None else to_avro(schema, name),
     )
 
@@ -164,15 +174,21 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
         "hoodie.datasource.write.hive_style_partitioning": table.hive_style,
         "hoodie.datasource.write.partitionpath.urlencode": table.url_encode,
         DROP_COLUMNS: table.drop_partition_columns,
+        CDC_ENABLED: table.cdc_enabled,
+        TIMEZONE: table.timezone,
         **{key: table.merge_properties[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in table.merge_properties},
     }
     if SLASH_DATES in table.raw:
         fixed[SLASH_DATES] = table.slash_dates
+    if PARTITION_EXTRACTOR_CLASS in table.raw:
+        fixed[EXTRACTOR] = table.raw[PARTITION_EXTRACTOR_CLASS]
     if table.stored_merge_mode is not None:
         fixed[MERGE_MODE] = table.stored_merge_mode
     if table.ordering_fields:
         fixed[ORDERING] = table.ordering_fields
     found = [(key, config.value(key), stored) for key, stored in fixed.items() if config.is_set(key)]
+    if table.cdc_enabled and config.is_set(CDC_LOGGING_MODE):
+        found.append((CDC_LOGGING_MODE, parse_logging_mode(config.text(CDC_LOGGING_MODE)), table.cdc_logging_mode))
     if config.is_set(PARTITION_PATH) and (fields or table.partition_fields):
         found.append((PARTITION_PATH, fields, table.partition_fields))
         if any(types) and any(stored_types):

@@ -217,31 +217,6 @@ def test_reading_ignores_what_only_steers_writes() -> None:
     assert found.text("hoodie.datasource.query.incremental.format") == "cdc"
 
 
-def test_upkeep_that_is_missing_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="hoodie"):
-        resolve(
-            {
-                "hoodie.clean.async.enabled": "true",
-                "hoodie.archive.async": True,
-                "hoodie.prewrite.cleaner.policy": "CLEAN",
-                "hoodie.table.service.manager.enabled": "true",
-                "hoodie.metrics.on": "true",
-                "hoodie.compact.inline": True,
-            }
-        )
-    (line,) = caplog.records
-    assert line.levelno == logging.WARNING
-    for key in (
-        "clean.async.enabled",
-        "archive.async",
-        "prewrite.cleaner.policy",
-        "service.manager.enabled",
-        "metrics",
-    ):
-        assert key in line.message
-    assert "compact.inline" not in line.message
-
-
 def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="hoodie"):
         resolve({"hoodie.upsert.shuffle.parallelism": 2, "hoodie.embed.timeline.server": "true"})
@@ -255,7 +230,7 @@ def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture)
     [
         "hoodie.bloom.index.bucketized.checking",
         "hoodie.consistency.check.enabled",
-        "hoodie.datasource.partition_extractor_class",
+        "hoodie.clean.async.enabled",
         "hoodie.filesystem.operation.retry.enable",
         "hoodie.table.services.incremental.enabled",
     ],

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from hoodie.errors import Unavailable
+from hoodie.errors import HudiError, Unavailable
 from hoodie.services import after_commit
 from hoodie.testing.lake import Lake, row
 
@@ -56,13 +56,23 @@ def test_a_service_that_fails_is_a_warning_and_the_next_commit_tries_again(
     lake.ensure_sound()
 
 
-def test_no_service_takes_its_commit_along_whatever_hudis_option_says(
-    version: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("key", "service"),
+    [
+        ("hoodie.fail.writes.on.inline.table.service.exception", "clean"),
+        ("hoodie.fail.on.timeline.archiving", "archive"),
+        ("hoodie.metadata.write.fail.on.table.service.failures", "keep_metadata"),
+    ],
+)
+def test_a_service_that_fails_is_raised_where_options_ask_for_it_and_its_commit_stands(
+    version: int, key: str, service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> None:
         raise Unavailable("The disk is full")
 
-    monkeypatch.setattr(after_commit, "archive", failing)
-    lake = Lake(version, {"hoodie.fail.writes.on.inline.table.service.exception": "true"})
-    lake.upsert(row("a"))
+    lake = Lake(version, {key: "true"})
+    monkeypatch.setattr(after_commit, service, failing)
+    with pytest.raises(HudiError, match="The commit stands, but .*The disk is full") as caught:
+        lake.upsert(row("a"))
+    assert type(caught.value) is HudiError  # no kind that says to try again
     assert lake.values() == {"a": "a"}
