@@ -9,7 +9,8 @@
 4. `.<name>.crc`, Hadoop's checksum of an earlier file of that name, goes *before* the new bytes appear: a file without
    checksum is read unchecked, a file with a foreign checksum is refused.
 5. A deletion is not synced on its own; it is safe after the next `create` or `put` in the same folder.
-6. Native readers (`open_input`) use `pread`, not `mmap`: mapped pages count as the process's own memory and a
+6. Nothing is changed or removed behind a symbolic link below the base (`inside`); reading follows links.
+7. Native readers (`open_input`) use `pread`, not `mmap`: mapped pages count as the process's own memory and a
    truncated file would end the process with SIGBUS.
 """
 
@@ -27,6 +28,7 @@ from typing import Any
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
+from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_file, remove_tree
 from hoodie.storage.posix import (
     FOLDER,
     NEW_FILE,
@@ -35,7 +37,6 @@ from hoodie.storage.posix import (
     make_folder,
     name_if_absent,
     remove,
-    remove_folder,
     remove_if_stale,
     sync_folder,
     sync_named,
@@ -101,7 +102,7 @@ class LocalStorage:
             return _read_up_to(file, length)
 
     def create(self, path: str, data: bytes) -> None:
-        full = self.absolute(checked_path(path))
+        full = self._own(path)
         with translated("create", full, writes=True):
             if os.path.lexists(full):
                 raise Conflict(f"{full} exists already", path=full)
@@ -115,7 +116,7 @@ class LocalStorage:
         sync_named(full)
 
     def put(self, path: str, data: bytes) -> None:
-        full = self.absolute(checked_path(path))
+        full = self._own(path)
         with translated("write", full, writes=True):
             temp = write_temp(os.path.dirname(full), data)
             try:
@@ -130,23 +131,11 @@ class LocalStorage:
     def delete(self, path: str) -> bool:
         full = self.absolute(checked_path(path))
         with translated("delete", full, writes=True):
-            if os.path.isdir(full) and not os.path.islink(full):
-                return False
-            remove(crc_sibling(full))
-            return remove(full)
+            return remove_file(self.base, path)
 
     def delete_dir(self, path: str) -> int:
-        full = self.absolute(checked_path(path, root_allowed=True))
-        removed = 0
-        with translated("delete", full, writes=True):
-            for folder, dirs, names in os.walk(full, topdown=False, onerror=_raise_unless_missing):
-                for name in names:
-                    removed += remove(os.path.join(folder, name)) and not name.startswith(TEMP_PREFIX)
-                for name in dirs:
-                    remove_folder(os.path.join(folder, name))
-            if path or not os.path.islink(full):  # a link to the base is the user's own
-                remove_folder(full)
-        return removed
+        with translated("delete", self.absolute(checked_path(path, root_allowed=True)), writes=True):
+            return remove_tree(self.base, path)
 
     def open_input(self, path: str) -> Any:
         full = self.absolute(checked_path(path))
@@ -158,7 +147,7 @@ class LocalStorage:
             return pa.OSFile(full, "rb")
 
     def open_output(self, path: str) -> LocalOutput:
-        return LocalOutput(self.absolute(checked_path(path)))
+        return LocalOutput(self._own(path))
 
     @contextmanager
     def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
@@ -168,6 +157,7 @@ class LocalStorage:
         a `scope` it is the file `.hoodie/.locks/<scope>.flock`, removed at the end with those that dead holders left.
         """
         folder = os.path.join(self.base, ".hoodie")
+        self._own(".hoodie/.locks/any")
         own = os.path.join(folder, ".locks", f"{scope}.flock")
         with translated("lock", folder, writes=True):
             lock = self._lock_named(own, what) if scope else self._lock(folder, what)
@@ -184,6 +174,13 @@ class LocalStorage:
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
+
+    def _own(self, path: str) -> str:
+        """The absolute path of a file that is to be changed. Raises: Invalid: it lies behind a link."""
+        full = self.absolute(checked_path(path))
+        with translated("look at", full):
+            ensure_inside(self.base, path)
+        return full
 
     def _lock(self, folder: str, what: str) -> int:
         while True:
@@ -210,7 +207,7 @@ class LocalStorage:
 
     def _lock_file(self, folder: str, what: str, name: str = _WRITER_LOCK) -> int:
         make_folder(folder)
-        lock = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -248,11 +245,14 @@ class LocalStorage:
             with entries:
                 for entry in entries:
                     if entry.name.startswith(TEMP_PREFIX):
-                        remove_if_stale(entry)
+                        if is_inside(self.base, folder):
+                            remove_if_stale(entry)
                         continue
                     path = prefix + entry.name
-                    with suppress(FileNotFoundError):  # removed since it was listed
+                    with _vanishing():
                         if entry.is_dir():
+                            if entry.is_symlink() and is_around(self.base, folder, entry.stat()):
+                                continue
                             found.append((path + "/", None))
                         elif entry.is_file():
                             found.append((path, _info(path, entry.stat())))
@@ -352,7 +352,7 @@ def _remove_free_locks(folder: str) -> None:
 
 
 def _remove_if_free(full: str) -> None:
-    lock = os.open(full, os.O_RDWR | os.O_CLOEXEC)
+    lock = os.open(full, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if is_same_file(lock, full):
@@ -373,6 +373,11 @@ def _read_up_to(file: Any, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _raise_unless_missing(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise error
+@contextmanager
+def _vanishing() -> Iterator[None]:
+    """What is no file and no folder is left out: a file removed since it was listed, a link that leads to itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise

@@ -159,17 +159,6 @@ def remove_if_stale(temp: os.DirEntry[str]) -> None:
             remove(temp.path)
 
 
-def remove_folder(full: str) -> None:
-    """Remove an empty folder, or a link to a folder but not what it leads to."""
-    try:
-        os.rmdir(full)
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        if os.path.islink(full):
-            os.unlink(full)
-
-
 def is_same_file(one: str | int, other: str) -> bool:
     """Whether both (paths, or an open descriptor first) are one file; False when one is not there."""
     try:

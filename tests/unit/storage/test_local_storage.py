@@ -431,15 +431,149 @@ def test_no_descriptor_is_left_open(storage) -> None:
 # links
 
 
-def test_delete_dir_does_not_follow_links(tmp_path) -> None:
-    outside = LocalStorage(str(tmp_path / "outside"))
-    outside.put("keep/me", b"1")
+@pytest.fixture
+def outside(tmp_path) -> Path:
+    """A folder beside the table that nothing may change."""
+    folder = tmp_path / "outside"
+    (folder / "below").mkdir(parents=True)
+    for name in ("x", ".x.crc", TEMP_PREFIX + "old", "writer.flock", "free.flock", "below/y"):
+        (folder / name).write_text(name)
+        os.utime(folder / name, (0, 0))
+    return folder
+
+
+def state_of(folder: Path) -> dict[str, tuple[bytes, float]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else b"", path.lstat().st_mtime)
+        for path in (folder, *sorted(folder.rglob("*")))
+    }
+
+
+CHANGES = {
+    "create": lambda storage, path: storage.create(path, b"new"),
+    "put": lambda storage, path: storage.put(path, b"new"),
+    "open_output": lambda storage, path: storage.open_output(path).close(),
+    "abort": lambda storage, path: storage.open_output(path).abort(),
+    "delete": lambda storage, path: storage.delete(path),
+    "delete_dir": lambda storage, path: storage.delete_dir(path),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("path", ["p/x", "p/new", "p/below", "p/below/y", "q/p/x", "r/x", "up/outside/x"])
+def test_a_change_behind_a_link_is_refused_and_nothing_there_changes(tmp_path, outside, change, path) -> None:
     storage = LocalStorage(str(tmp_path / "table"))
-    storage.put("p/x", b"1")
-    os.symlink(outside.base, storage.base + "/p/link")
-    assert storage.delete_dir("p") == 1
-    assert outside.read("keep/me") == b"1"
-    assert not os.path.lexists(storage.base + "/p")
+    storage.put("q/own", b"1")
+    os.symlink(outside, storage.base + "/p")
+    os.symlink("../../outside", storage.base + "/q/p")
+    os.symlink("p", storage.base + "/r")
+    os.symlink("..", storage.base + "/up")
+    before = state_of(outside)
+    if path == "p/new" and change in (CHANGES["delete"], CHANGES["delete_dir"]):
+        assert not change(storage, path)
+    else:
+        with pytest.raises(Invalid, match="symbolic link"):
+            change(storage, path)
+    assert state_of(outside) == before
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("target", ["folder", "file", "nothing", "itself"])
+def test_a_link_that_is_named_gives_way_itself(tmp_path, outside, change, target) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    storage.put("q/own", b"1")
+    link = storage.base + "/q/link"
+    os.symlink({"folder": outside, "file": outside / "x", "nothing": "none", "itself": "link"}[target], link)
+    before = state_of(outside)
+    try:
+        change(storage, "q/link")
+    except Conflict:
+        assert os.path.islink(link)
+    else:
+        assert not os.path.islink(link)
+    assert state_of(outside) == before
+
+
+@pytest.mark.parametrize("below", ["", "q"])
+def test_a_folder_goes_with_its_links_and_not_with_what_they_lead_to(tmp_path, outside, below) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    for folder in ("q", "q/deeper"):
+        storage.put(f"{folder}/own", b"1")
+        for name, target in (
+            ("f", outside),
+            ("g", outside / "x"),
+            ("h", "none"),
+            ("i", "i"),
+            ("j", "."),
+            ("k", "../.."),
+        ):
+            os.symlink(target, f"{storage.base}/{folder}/{name}")
+    before = state_of(outside)
+    storage.delete_dir(below)
+    assert not os.path.lexists(f"{storage.base}/q")
+    assert state_of(outside) == before
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_deleted_is_not_entered(tmp_path, outside, monkeypatch) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    storage.put("q/below/own", b"1")
+    before = state_of(outside)
+    real = os.fwalk
+
+    def swapped(top, **more):
+        os.rename(f"{storage.base}/q", f"{storage.base}/away")
+        os.symlink(outside, f"{storage.base}/q")
+        return real(top, **more)
+
+    monkeypatch.setattr(os, "fwalk", swapped)
+    storage.delete_dir("q/below")
+    assert state_of(outside) == before
+
+
+@pytest.mark.parametrize("linked", [".hoodie", ".hoodie/.locks"])
+def test_a_lock_behind_a_link_is_refused_and_changes_nothing_there(tmp_path, outside, linked) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    os.makedirs(os.path.dirname(f"{storage.base}/{linked}"))
+    os.symlink(outside, f"{storage.base}/{linked}")
+    before = state_of(outside)
+    for scope in ("", "plan"):
+        with pytest.raises(Invalid, match="symbolic link"), storage.exclusive("a write", scope):
+            pass
+    assert state_of(outside) == before
+
+
+def test_a_lock_file_that_is_a_link_makes_no_file_elsewhere(tmp_path, outside) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    os.makedirs(storage.base + "/.hoodie/.locks")
+    os.symlink(outside / "made", storage.base + "/.hoodie/.locks/plan.flock")
+    before = state_of(outside)
+    with pytest.raises(Invalid), storage.exclusive("a plan", "plan"):
+        pass
+    assert state_of(outside) == before
+
+
+def test_listing_behind_a_link_removes_no_temporary_file_there(tmp_path, outside) -> None:
+    storage = LocalStorage(str(tmp_path / "table"))
+    os.makedirs(storage.base)
+    os.symlink(outside, storage.base + "/p")
+    before = state_of(outside)
+    assert [info.path for info in storage.list("p")] == [
+        "p/.x.crc",
+        "p/below/y",
+        "p/free.flock",
+        "p/writer.flock",
+        "p/x",
+    ]
+    assert state_of(outside) == before
+
+
+def test_loops_of_links_are_left_out_of_listings(storage) -> None:
+    storage.put("a/x", b"")
+    storage.put("b/y", b"")
+    for name, target in (("a/self", "self"), ("a/up", ".."), ("a/here", "."), ("a/b", "../b"), ("b/a", "../a")):
+        os.symlink(target, f"{storage.base}/{name}")
+    assert [info.path for info in storage.list("")] == ["a/b/y", "a/x", "b/a/x", "b/y"]
+    assert storage.list_dir("a").dirs == ("a/b",)
 
 
 def test_a_linked_partition_is_listed_and_read(tmp_path) -> None:
