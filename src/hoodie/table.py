@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from hoodie.config import resolve
 from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
+from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.notebook import html_table
 from hoodie.read import (
@@ -102,7 +102,7 @@ class Table(TableServices):
         storage = open_storage(uri, storage_options(given))
         world = env or SystemEnv()
         data_schema = None if schema is None else storable(without_meta(schema))
-        create_table(storage, resolve(given), data_schema, world, keep_schema=True)
+        create_table(storage, resolve_given(given), data_schema, world, keep_schema=True)
         return cls(load_handle(storage, world), given, engine or _engine_of(spark))
 
     @property
@@ -143,7 +143,7 @@ class Table(TableServices):
         """
         handle = self._fresh()
         instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
-        use_metadata = parse_read_options(resolve(self._options, purpose="read")).use_metadata
+        use_metadata = parse_read_options(resolve_given(self._options, purpose="read")).use_metadata
         with collecting_later():
             view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
             return view.slices_at(instant)
@@ -184,7 +184,7 @@ class Table(TableServices):
         """
         handle = self._fresh()
         options = self._read_options(columns=columns, **query)
-        config = resolve(self._options, purpose="read")
+        config = resolve_given(self._options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
         timeline = timeline_of(handle)
@@ -273,7 +273,7 @@ class Table(TableServices):
     def _read_options(self, **query: Any) -> ReadOptions:
         if query.get("columns") is not None:
             query["columns"] = tuple(query["columns"])
-        return replace(parse_read_options(resolve(self._options, purpose="read")), **query)
+        return replace(parse_read_options(resolve_given(self._options, purpose="read")), **query)
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
         handle = self._fresh()
@@ -315,7 +315,7 @@ def write(
     from hoodie.services import Request, chosen_operation, save_rows  # noqa: PLC0415
 
     given = option_texts(options)
-    config = resolve(given)
+    config = resolve_given(given)
     storage = open_storage(uri, storage_options(given))
     world = env or SystemEnv()
     operation = chosen_operation(config, storage, mode, source.schema, world)

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from hoodie.config import Config, resolve
+from hoodie.config import Config, text_of
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
+from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ class TableServices:
         return page
 
     def _config(self, options: Mapping[str, object]) -> Config:
-        return resolve(self._options).overridden(resolve(option_texts(options)))
+        return resolve_given(options, self._options)
 
     def _fresh(self) -> TableHandle:
         self._handle = load_handle(self._handle.storage, self._handle.env)
@@ -323,7 +324,7 @@ class TableServices:
         Raises:
             Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
         """
-        resolve(self._options)
+        resolve_given(self._options)
         with held_table(self._handle.storage, what, self._handle.env) as self._handle:
             yield self._handle
 
@@ -349,8 +350,4 @@ def _text_of(service: str, target: Any) -> str:
 
 def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Options as the text they are stored and parsed as; those of value None are left out."""
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in (options or {}).items()
-        if value is not None
-    }
+    return {key: text_of(value) for key, value in (options or {}).items() if value is not None}

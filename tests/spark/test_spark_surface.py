@@ -319,3 +319,41 @@ def test_an_empty_frame_makes_an_empty_table_with_its_schema(spark: SparkSession
     frame = spark.read.format("hudi").load(base)
     assert frame.count() == 0
     assert frame.columns[-4:] == ["id", "city", "fare", "ts"]
+
+
+def test_options_of_the_session_reach_reads_writes_and_streams_beneath_their_own(
+    spark: SparkSession, rides: DataFrame, base: str, tmp_path: Path
+) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.hoodie.datasource.write.table.type", "MERGE_ON_READ")
+    own.conf.set("hoodie.metadata.enable", "false")
+    frame = own.createDataFrame(ROWS, DDL)
+    frame.write.format("hudi").options(**OPTIONS).save(base)
+    config = hoodie.Table.open(base).config
+    assert config.is_merge_on_read
+    assert config.metadata_partitions == ()
+    frame.write.format("hudi").options(**OPTIONS, **{"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}).save(
+        f"{base}-2"
+    )
+    assert not hoodie.Table.open(f"{base}-2").config.is_merge_on_read
+    own.conf.set("hoodie.datasource.merge.type", "skip_merge")
+    with pytest.raises(Unsupported, match=r"hoodie\.datasource\.merge\.type=skip_merge"):
+        own.read.format("hudi").load(base)
+    assert _ids(spark, base) == ["a", "b", "c"]
+    own.conf.set("hoodie.index.class", "com.example.Index")
+    with pytest.raises(Unsupported, match=r"hoodie\.index\.class"):
+        frame.write.format("hudi").mode("append").save(base)
+    stream = own.readStream.format("rate").load().writeStream.format("hudi").option("checkpointLocation", str(tmp_path))
+    with pytest.raises(Unsupported, match=r"hoodie\.index\.class"):
+        stream.start(base)
+
+
+def test_a_session_that_encrypts_parquet_writes_nothing_plain(spark: SparkSession, rides: DataFrame, base: str) -> None:
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    hadoop.set("parquet.encryption.footer.key", "k")
+    try:
+        with pytest.raises(Unsupported, match=r"parquet\.encryption\.footer\.key"):
+            rides.write.format("hudi").options(**OPTIONS).save(base)
+    finally:
+        hadoop.unset("parquet.encryption.footer.key")
+    assert not Path(base).exists()

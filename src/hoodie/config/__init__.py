@@ -7,7 +7,7 @@ from hoodie.config.config import Config, Purpose, resolve
 from hoodie.config.reference import differences_markdown, reference_markdown
 from hoodie.config.registry import ConfigKey, Kind, ValueType, all_keys, differences, find, lookup, nearest, spellings
 from hoodie.config.secret import masked, shown
-from hoodie.config.values import accepted
+from hoodie.config.values import accepted, text_of
 
 __all__ = [
     "Config",
@@ -27,4 +27,5 @@ __all__ = [
     "resolve",
     "shown",
     "spellings",
+    "text_of",
 ]

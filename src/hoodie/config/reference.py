@@ -26,6 +26,19 @@ own. An unknown `hoodie.*` key is an error that names the nearest known key. The
 * **detail**: it details another setting that is *not yet*, and says nothing while that one is off; accepted, one log
   line. Turning the other one on is what is refused.
 
+What goes before, from the first, two spellings of a setting counting as one:
+
+1. options of the call;
+2. options the table was opened with;
+3. in Spark, those of the session: `spark.conf.set("hoodie....")`, then `spark.hoodie.*` (`spark-submit --conf`,
+   `spark-defaults.conf`);
+4. `hudi-defaults.conf` in the folder that the environment variable `HUDI_CONF_DIR` names, then in `/etc/hudi/conf`,
+   as Hudi reads them, once per process: of the process that plans, for reads and writes, the command line included;
+5. the defaults below.
+
+The same rules hold wherever an option comes from. A write of a Spark session whose Hadoop configuration encrypts
+parquet files is refused.
+
 A test walks all keys and fails on one without such an answer. Older and stored spellings of one setting are honoured;
 two of them with different values are an error.
 """

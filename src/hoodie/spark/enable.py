@@ -171,11 +171,13 @@ def _wrap_stream_reader(owner: type) -> None:
             return original(self, path, format, schema, **options)
         _ensure_own_schema(self, schema)
         from hoodie.spark.data_source import NAME, register  # noqa: PLC0415
+        from hoodie.spark.session_options import with_session  # noqa: PLC0415
         from hoodie.spark.writer import path_of  # noqa: PLC0415
 
         register(_session(self))
         self.options(**options)
         path_of(path, _notes(self).options)  # refuses what has none
+        self.options(**with_session(_session(self), _notes(self).options))
         return original(self, path, NAME)
 
     _replace(owner, "load", load)
@@ -204,13 +206,15 @@ def _wrap_stream_writer(owner: type) -> None:
         if queryName is not None:
             self.queryName(queryName)
         notes = _fit_notes(self)
+        from hoodie.spark.session_options import with_session  # noqa: PLC0415
         from hoodie.spark.streaming import BatchSink, ensure_checkpointed  # noqa: PLC0415
         from hoodie.spark.writer import connect_unsupported  # noqa: PLC0415
 
         if _is_connect(self):
             raise connect_unsupported()
         ensure_checkpointed(_session(self), notes.options, notes.query_name)
-        self.foreachBatch(BatchSink(path, notes.options, notes.partition_by, notes.output_mode))
+        given = with_session(_session(self), notes.options, writes=True)
+        self.foreachBatch(BatchSink(path, given, notes.partition_by, notes.output_mode))
         return original(self)
 
     def to_table(original: Any, self: Any, tableName: Any, format: Any = None, *args: Any, **named: Any) -> Any:

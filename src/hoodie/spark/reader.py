@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 import pyarrow as pa
 
-from hoodie.config import resolve
 from hoodie.errors import Invalid
+from hoodie.given_options import resolve_given
 from hoodie.read import FileRead, ReadPlan, SliceRead, narrowed, parse_read_options
 from hoodie.records import read_footer
 from hoodie.spark.arrow_types import is_natively_readable, spark_schema
 from hoodie.spark.engine import is_classic
 from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, Skip, is_native_possible, native_scan
 from hoodie.spark.pruning import pruner
+from hoodie.spark.session_options import with_session
 from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker_frame import Prune, understood, worker_frame
 from hoodie.storage import Storage
@@ -46,7 +47,8 @@ def read_frame(spark: SparkSession, path: str, options: Mapping[str, object]) ->
     Raises:
         Invalid: no such table, or options that do not fit. Unsupported: a kind of query that is not there yet.
     """
-    asked = parse_read_options(resolve(options, purpose="read"))
+    options = with_session(spark, options)
+    asked = parse_read_options(resolve_given(options, purpose="read"))
     table = Table.open(_without_globs(path), options=options)
     prune = pruner(table, asked)
     frame = plan_frame(spark, table.storage, table.read_plan(conditions=()), prune)

@@ -24,9 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hoodie.config import resolve
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unavailable, Unsupported
+from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle
 from hoodie.services import CommitNote
 from hoodie.spark.writer import path_of, with_partitioning, without_path, write_frame
@@ -84,7 +84,7 @@ class BatchSink:
         named = {name: value for name, value in options.items() if name.lower() != _CHECKPOINT_LOCATION.lower()}
         self._options = with_partitioning(without_path(named), partition_by)
         self._options = with_compaction(self._options)
-        self._config = resolve(self._options)
+        self._config = resolve_given(self._options)
         self._mode = "overwrite" if output_mode.lower() == "complete" else "append"
         self._env = env or SystemEnv()
         self._last: str | None = None
@@ -166,9 +166,9 @@ def with_compaction(options: Mapping[str, object]) -> dict[str, object]:
     Raises:
         Invalid: they say both.
     """
-    config = resolve(options)
+    config = resolve_given(options)
     if not config.flag(_DISABLE_COMPACTION):
-        return {_INLINE_COMPACTION: "true", **options}
+        return dict(options) if config.is_set(_INLINE_COMPACTION) else {_INLINE_COMPACTION: "true", **options}
     for key, contrary in ((_INLINE_COMPACTION, True), (_ASYNC_COMPACTION, False)):
         if config.is_set(key) and config.flag(key) is contrary:
             raise Invalid(

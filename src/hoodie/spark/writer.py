@@ -9,6 +9,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.services import CommitNote, SaveMode
 from hoodie.spark.engine import SparkEngine, is_classic
 from hoodie.spark.frame_source import FrameSource
+from hoodie.spark.session_options import with_session
 from hoodie.table import write
 from hoodie.write import Committed
 
@@ -41,7 +42,7 @@ def write_frame(
     if mode.lower() not in _MODES:
         raise Invalid(f"Unknown save mode {mode!r}", remedy=f"Use one of: {', '.join(sorted(_MODES - {'default'}))}")
     chosen = cast(SaveMode, "error" if mode.lower() == "default" else mode.lower())
-    given = with_partitioning(without_path(options), partition_by)
+    given = with_partitioning(without_path(with_session(frame.sparkSession, options, writes=True)), partition_by)
     engine = SparkEngine(frame.sparkSession)
     return write(FrameSource(frame), path_of(path, options), given, chosen, engine=engine, note=note)
 

@@ -11,6 +11,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.spark.reader import read_frame
 from hoodie.spark.streaming import BatchSink, with_compaction
 from hoodie.testing.lake import Lake, row
+from hoodie.testing.session_stub import SessionWith
 
 ASKING = {
     "parquet.encryption.footer.key": "k",
@@ -19,7 +20,6 @@ ASKING = {
     "hoodie.payload.update.on.same.ordering.field": "false",
 }
 ASKING_READS = {"parquet.crypto.factory.class": "com.example.Keys", "hoodie.datasource.merge.type": "skip_merge"}
-NO_SPARK = None
 
 Options = Mapping[str, str]
 Call = Callable[[Lake, Options], object]
@@ -53,7 +53,7 @@ READS: dict[str, Call] = {
     "scan": lambda lake, given: opened(lake, given).scan(),
     "files": lambda lake, given: opened(lake, given).files(),
     "lookup": lambda lake, given: opened(lake, given).lookup("a"),
-    "read of Spark": lambda lake, given: read_frame(NO_SPARK, lake.uri, given),  # type: ignore[arg-type]
+    "read of Spark": lambda lake, given: read_frame(SessionWith({}), lake.uri, given),
 }
 
 
