@@ -17,10 +17,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hoodie.errors import Invalid
+from hoodie.read.filter_tree import Node
 from hoodie.read.sql_literal import Literal, natural_type, typed_scalar
 from hoodie.records.condition import ANYTHING, Comparison, Condition, Operator, all_of, any_of
 
-Node = Any
 Resolve = Callable[[Any], tuple[str, ...]]
 
 _OPERATORS: Mapping[type[Any], Operator] = {

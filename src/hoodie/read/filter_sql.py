@@ -20,12 +20,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from hoodie.errors import Invalid, Unsupported
 from hoodie.read.filter_condition import condition_of
+from hoodie.read.filter_tree import Node, parse_condition, unsupported
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of, matching
 from hoodie.read.sql_literal import Literal, natural_type, parse_zone, typed_scalar, zone_text
 
@@ -43,21 +42,11 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
             time zone.
         Unsupported: it uses a function or construct that is not known here.
     """
-    try:
-        tree: Node = sqlglot.parse_one(sql, read="spark")
-    except SqlglotError as error:
-        raise Invalid(
-            f"Cannot parse the filter {sql!r}: {str(error).splitlines()[0]}",
-            remedy="Write a condition as it would stand behind WHERE",
-        ) from error
+    tree = parse_condition(sql)
     scope = _Scope(schema, parse_zone(timezone), sql)
     conjuncts = tuple(_conjunct(part, scope) for part in _split(tree))
     matching(schema.empty_table(), all_of(part.expression for part in conjuncts))
     return RowFilter(conjuncts, sql)
-
-
-Node = Any
-"""A node of sqlglot's tree. Its base class has had different names in releases this package works with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +56,7 @@ class _Scope:
     sql: str
 
     def unsupported(self, node: Node) -> Unsupported:
-        return Unsupported(
-            f"The filter {self.sql!r} uses {node.sql('spark')!r} ({type(node).__name__}), which is not supported here",
-            remedy="Filter the rows after reading, or run the query on Spark",
-        )
+        return unsupported(node, self.sql)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

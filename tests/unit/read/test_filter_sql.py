@@ -86,6 +86,12 @@ MATCHES = {
     "not part like 'p%'": [3],
     "part ilike 'P_'": [0, 1],
     "part like 'p!_' escape '!'": [],
+    "part not like 'p%'": [3],
+    "part not ilike 'P_'": [3],
+    "part not like 'p!_' escape '!'": [0, 1, 3],
+    "not part not like 'p%'": [0, 1],
+    "id not between 1 and 2": [2],
+    "part not rlike '^p'": [3],
     "part rlike '^p[01]$'": [0, 1],
     "startswith(part, 'p')": [0, 1],
     "endswith(part, 's')": [3],
@@ -171,7 +177,9 @@ def test_wrong_condition_is_refused_in_words(sql, words):
         parse_filter(sql, ROWS.schema)
 
 
-@pytest.mark.parametrize("sql", ["date_add(day, 1) = day", "id in (select 1)", "cast(x as string) = '1.5'"])
+@pytest.mark.parametrize(
+    "sql", ["date_add(day, 1) = day", "id in (select 1)", "cast(x as string) = '1.5'", "part like any ('p%', 'i%')"]
+)
 def test_what_has_no_counterpart_is_named(sql):
     with pytest.raises(Unsupported, match="not supported here"):
         parse_filter(sql, ROWS.schema)
