@@ -242,9 +242,11 @@ class Table(TableServices):
 
         return self._write(parse_operation(operation), data, options or {})
 
-    def validate(self) -> list[Finding]:
-        """What is wrong with the table's files and timeline; empty when nothing is."""
-        return validate_table(self._fresh())
+    def validate(self, *, deep: bool = False) -> list[Finding]:
+        """What is wrong with the table's files and timeline; empty when nothing is. `deep` reads and decodes every file
+        to its end, where else sizes and footers are looked at.
+        """
+        return validate_table(self._fresh(), deep=deep)
 
     def drop(self) -> None:
         """Delete the table with all its files. There is no way back."""

@@ -14,11 +14,12 @@ FOUND = 1
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    parser.add_argument("--deep", action="store_true", help="read every file to its end: pages, checksums, log blocks")
     add_json(parser)
 
 
 def run(said: Namespace) -> int:
-    findings = hoodie.Table.open(said.path, options=parse_options(said.option)).validate()
+    findings = hoodie.Table.open(said.path, options=parse_options(said.option)).validate(deep=said.deep)
     if said.json:
         print_json(finding_rows(findings))
     elif findings:

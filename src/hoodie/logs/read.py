@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
 from hoodie.errors import Corrupt
-from hoodie.spec import LogBlock, parse_log_file
+from hoodie.spec import BlockKind, LogBlock, parse_log_file
 
 MAX_CONTENT_BYTES: Final = (1 << 31) - 1
 
@@ -59,3 +60,29 @@ def damaged(block: LogBlock, what: str) -> Corrupt:
         path=block.path,
         offset=block.content_start,
     )
+
+
+def cut_off(path: str, size_bytes: int, committed_bytes: int) -> Corrupt:
+    """The error for a log file that is shorter than what was committed."""
+    return Corrupt(
+        f"Log file {path} has {size_bytes} bytes of the {committed_bytes} that were committed: rows are lost",
+        remedy="Restore the file from a copy, or restore the table to an instant before it was written",
+        path=path,
+        offset=size_bytes,
+    )
+
+
+def ensure_sound(blocks: Iterable[LogBlock]) -> None:
+    """Nothing, when no block is damaged: what holds for files that one committed write made alone.
+
+    Raises:
+        Corrupt: one is.
+    """
+    for block in blocks:
+        if block.kind is BlockKind.CORRUPT:
+            raise Corrupt(
+                f"Log file {block.path} is damaged at byte {block.start} ({block.size_bytes} bytes): rows are lost",
+                remedy="Restore the file from a copy, or restore the table to an instant before it was written",
+                path=block.path,
+                offset=block.start,
+            )

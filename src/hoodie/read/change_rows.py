@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Corrupt
-from hoodie.logs import BlockKind, read_block_rows, read_blocks
+from hoodie.logs import BlockKind, ensure_sound, read_block_rows, read_blocks
 from hoodie.merge import Changes
 from hoodie.read.changes import CHANGE_SCHEMA
 from hoodie.read.json_text import AVRO, ROW, json_rows, json_structs
@@ -59,7 +59,9 @@ def change_rows(
 
 def _logged(storage: Storage, change: ChangeRead, images: _Images) -> Iterator[pa.RecordBatch]:
     for path, size_bytes in change.changes:
-        for block in read_blocks(storage, path, size_bytes):
+        blocks = read_blocks(storage, path, size_bytes)
+        ensure_sound(blocks)
+        for block in blocks:
             if block.kind is not BlockKind.CDC_DATA:
                 continue
             rows = read_block_rows(storage, block)

@@ -19,7 +19,8 @@ from hoodie.read.read_facts import load_read_facts
 from hoodie.read.read_options import ReadOptions
 from hoodie.read.read_plan import ReadPlan, plan_read
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of
-from hoodie.read.slice_read import SliceRead, slices_of, with_log_files
+from hoodie.read.slice_read import SliceRead, with_log_files
+from hoodie.read.whole_logs import ensure_whole_logs, logs_of
 from hoodie.records.condition import ANYTHING, AllOf
 from hoodie.spec import CUSTOM, TableConfig
 from hoodie.storage import Storage
@@ -50,7 +51,10 @@ def load_plan_with_metadata(
     plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)
     if metadata is not None:
         plan = without_ruled_out(plan, metadata, options)
-    return with_real_log_sizes(plan, storage) if is_listed else plan
+    if is_listed:
+        return with_real_log_sizes(plan, storage)
+    ensure_whole_logs(storage, timeline, logs_of(plan.files).values(), engine)
+    return plan
 
 
 def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOptions) -> ReadPlan:
@@ -105,9 +109,9 @@ def with_real_log_sizes(plan: ReadPlan, storage: Storage) -> ReadPlan:
     """`plan` with the log files of its slices as large as they are on storage: one call for each of them.
 
     Raises:
-        Corrupt: one of them is gone.
+        Corrupt: one of them is gone, or shorter than the metadata table says.
     """
-    logs = {log.path: log for file in plan.files for part in slices_of(file) for log in part.logs}
+    logs = logs_of(plan.files)
     if not logs:
         return plan
     sized = with_log_sizes(storage, list(logs.values()))

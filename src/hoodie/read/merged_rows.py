@@ -19,7 +19,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.logs import BlockKind, LogBlock, blocks_to_merge, read_block_rows, read_blocks, read_deletes
+from hoodie.logs import (
+    BlockKind,
+    LogBlock,
+    blocks_to_merge,
+    ensure_sound,
+    read_block_rows,
+    read_blocks,
+    read_deletes,
+)
 from hoodie.merge import Changes, LogEntry, LogMap, LogRows, Piece, collect_log, merge_changes, merge_pieces, merge_rows
 from hoodie.read.base_rows import iter_base
 from hoodie.read.merge_plan import MergePlan
@@ -133,13 +141,13 @@ class MergedSlices:
             yield from merge_rows(lambda: self._base(part, None), log)
 
     def _blocks(self, logs: Iterable[LogFile], counts: LogCounts | None = None) -> tuple[LogBlock, ...]:
-        found: Iterable[LogBlock]
-        found = (block for log in logs for block in read_blocks(self.storage, log.path, log.size_bytes))
+        found = tuple(block for log in logs for block in read_blocks(self.storage, log.path, log.size_bytes))
+        choice = self.plan.blocks
+        if choice.is_by_name:
+            ensure_sound(found)
         if counts is not None:
-            found = tuple(found)
             counts.corrupt_blocks = sum(block.kind is BlockKind.CORRUPT for block in found)
             counts.rollback_blocks = sum(block.kind is BlockKind.COMMAND for block in found)
-        choice = self.plan.blocks
         return blocks_to_merge(found, counts=choice.counts, until=choice.until)
 
     def _log(self, blocks: Iterable[LogBlock], condition: Conjunct | None, counts: LogCounts | None = None) -> LogMap:

@@ -59,7 +59,7 @@ def _state_facts(storage: Storage, config: TableConfig, view: View, options: Rea
         schema = load_schema(storage, config, view)
         return ReadFacts(schema.arrow, ids=schema.ids)
     as_of = parse_as_of(options.as_of, config.timezone)
-    past = load_known_past(storage, view.timeline)
+    past = load_known_past(storage, view, as_of)
     ensure_known(as_of, past)
     schema = load_schema(storage, config, view, as_of)
     return ReadFacts(schema.arrow, as_of, past, ids=schema.ids)

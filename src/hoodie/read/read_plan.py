@@ -33,6 +33,7 @@ from hoodie.read.result_schema import projected, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of, matching
 from hoodie.read.slice_read import FileRead, SliceRead
 from hoodie.read.time_travel import ensure_known
+from hoodie.read.whole_logs import ensure_whole_logs, logs_of
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, ColumnIds, partition_values, with_meta
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
@@ -104,6 +105,7 @@ def load_read_plan(
 
     Raises:
         Invalid, Unsupported: see `ensure_consistent`, `load_read_facts` and `plan_read`.
+        Corrupt: a log file is shorter than was committed.
     """
     ensure_consistent(options)
     if options.query == "cdc":
@@ -114,7 +116,9 @@ def load_read_plan(
 
         return load_plan_with_metadata(storage, config, timeline, options, view=view, engine=engine)
     view = view or load_view(storage, config, timeline, engine=engine)
-    return plan_read(view, config, load_read_facts(storage, config, view, options), options)
+    plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)
+    ensure_whole_logs(storage, timeline, logs_of(plan.files).values(), engine)
+    return plan
 
 
 def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOptions) -> ReadPlan:

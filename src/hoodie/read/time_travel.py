@@ -1,8 +1,8 @@
 """Whether the table still knows how it was at some time.
 
 1. A time names the state made of everything *requested* until then, also where completion times exist.
-2. What a clean has taken away is gone: times before the earliest retained commit of the last clean, and of one that is
-   planned and may be half done, are refused.
+2. What cleans have taken away is gone, also by one that is planned and may be half done: times whose state is not whole
+   any more are refused (`cleaned`).
 3. A state that a running write may still change is not a state of the past: times from the first incomplete write on
    are refused. Pending compactions and clusterings change no rows and do not count.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hoodie.errors import Invalid
+from hoodie.read.cleaned import load_retained_from
 from hoodie.spec import (
     CLEAN,
     COMPLETED_WRITE_ACTIONS,
@@ -23,12 +24,13 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, is_clustering, load_requested
+from hoodie.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """From when until when the past is known: `earliest_retained` inclusive, `first_incomplete` exclusive; None is
-    unlimited.
+    """From when until when the past is known, as seen from the time asked for: `earliest_retained` inclusive,
+    `first_incomplete` exclusive; None is unlimited.
     """
 
     earliest_retained: InstantTime | None = None
@@ -43,9 +45,9 @@ def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
     """
     if past.earliest_retained is not None and as_of < past.earliest_retained:
         raise Invalid(
-            f"The state of the table at {as_of} was cleaned up: the last clean kept what is needed from "
+            f"The state of the table at {as_of} was cleaned up: cleans kept what is needed from "
             f"{past.earliest_retained} on",
-            remedy=f"Ask for {past.earliest_retained} or later; let cleaning retain more commits",
+            remedy=f"Ask for {past.earliest_retained} or later; let cleaning retain more",
             as_of=as_of,
             earliest_retained=past.earliest_retained,
         )
@@ -58,8 +60,19 @@ def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
         )
 
 
-def load_known_past(storage: Storage, timeline: Timeline) -> KnownPast:
-    """What the timeline and cleans say. Reads the last clean's metadata, plans of pending cleans and replacecommits.
+def load_known_past(storage: Storage, view: View, as_of: InstantTime) -> KnownPast:
+    """What the timeline and cleans say about the state at `as_of`.
+
+    Raises:
+        Corrupt: a clean's metadata cannot be read.
+    """
+    retained = load_retained_from(storage, view, as_of)
+    return KnownPast(retained, first_incomplete_write(storage, view.timeline))
+
+
+def load_last_retained(storage: Storage, timeline: Timeline) -> InstantTime | None:
+    """The earliest commit that the last clean kept, or one that is planned and may be half done; None when they do not
+    say. Reads the last clean's metadata and plans of pending cleans.
 
     Raises:
         Corrupt: the clean's metadata cannot be read.
@@ -67,8 +80,7 @@ def load_known_past(storage: Storage, timeline: Timeline) -> KnownPast:
     cleans = [instant for instant in timeline.completed() if instant.action == CLEAN]
     kept = [_earliest_retained(storage, timeline, max(cleans))] if cleans else []
     kept += [_earliest_planned(storage, timeline, one) for one in timeline.pending() if one.action == CLEAN]
-    retained = max((time for time in kept if time), default=None)
-    return KnownPast(retained, first_incomplete_write(storage, timeline))
+    return max((time for time in kept if time), default=None)
 
 
 def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime | None:

@@ -1,14 +1,16 @@
 """What is wrong with a table: findings, each with the file it is about. Nothing is repaired.
 
 1. Every file a reader would read now must be there, have the size and row count its commit names, and be a base file.
+   A log file may be longer (version 6 appends), not shorter.
 2. Every file a commit names must be there unless a clean may have taken it: newer slices of its group exist, or the
    group was replaced, and cleaning retains nothing that old. What a clean that is under way retains is not known.
 3. A file of an instant that is not committed is a leftover; a file of a committed instant that the commit does not name
    is worse, because readers take it.
 4. Timeline files must parse, and the states of an instant must make sense together.
 5. A metadata table must list the files that lie there.
+6. A deep look (`deep_check`) reads every committed file to its end.
 
-Cost: one listing, one read per active commit, one footer per visible base file.
+Cost: one listing, one read per active commit, one footer per visible base file; deep: all bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.read.base_rows import row_count
-from hoodie.read.time_travel import incomplete_writes, load_known_past
+from hoodie.read.deep_check import check_files
+from hoodie.read.time_travel import incomplete_writes, load_last_retained
 from hoodie.spec import (
     CLEAN,
     COMPLETED_WRITE_ACTIONS,
@@ -68,8 +71,8 @@ class _Picture:
         return self.view.timeline
 
 
-def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Finding]:
-    """All findings, ordered by kind and path; empty when the table is in order."""
+def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: bool = False) -> list[Finding]:
+    """All findings, ordered by kind and path; empty when the table is in order. `deep` decodes every file."""
     engine = engine or LocalEngine(CHECKING_THREADS)
     storage, profile = handle.storage, handle.profile
     instants = list_instants(storage, profile, handle.config.timezone)
@@ -81,13 +84,13 @@ def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Fi
         return _ordered(findings)
     try:
         view = load_view(storage, handle.config, timeline, engine=engine)
-        past = load_known_past(storage, timeline)
+        retained = load_last_retained(storage, timeline)
     except Corrupt as error:
         return _ordered([*findings, _unreadable(error, "timeline")])
     is_cleaning = any(instant.action == CLEAN for instant in timeline.pending())
     was_cleaned = any(instant.action == CLEAN for instant in timeline.instants) or has_history(storage, profile)
     sizes = {one.path: one.size_bytes for found in view.files for one in found.everything}
-    earliest = None if is_cleaning else past.earliest_retained
+    earliest = None if is_cleaning else retained
     picture = _Picture(view, commits, earliest, was_cleaned, sizes)
     findings += [
         *_pending(storage, timeline),
@@ -96,6 +99,10 @@ def validate_table(handle: TableHandle, engine: Engine | None = None) -> list[Fi
         *_visible_files(storage, picture, engine),
         *_metadata(handle, picture),
     ]
+    if deep:
+        known = {one.path for one in findings}
+        damages = check_files(storage, picture.view, engine)
+        findings += [Finding("damaged", path, what) for path, what in damages if path not in known]
     return _ordered(findings)
 
 
@@ -192,9 +199,15 @@ def _named_files(storage: Storage, picture: _Picture) -> Iterator[Finding]:
             if size is None:
                 if _must_exist(picture, (partition, stat.file_id or ""), requested, newest):
                     yield _not_listed(storage, picture, partition, stat, requested)
-            elif stat.file_size_bytes and size != stat.file_size_bytes and not stat.is_log:
+            elif _is_other_size(stat, size):
                 message = f"has {size} bytes, its commit {requested} wrote {stat.file_size_bytes}"
                 yield Finding("size", stat.path, message)
+
+
+def _is_other_size(stat: WriteStat, size: int) -> bool:
+    if stat.is_log:
+        return size < stat.file_size_bytes
+    return stat.file_size_bytes not in {0, size}
 
 
 def _newest_base(commits: _Commits) -> dict[GroupId, InstantTime]:

@@ -97,6 +97,24 @@ def read_columns(
         return align(file.read(wanted.names), wanted)
 
 
+def verify_base_file(storage: InputStorage, path: str) -> None:
+    """Nothing, when every value of the file can be decoded and every page has its checksum, where it has one.
+
+    Raises:
+        Corrupt: the file is damaged. Missing: no such file. Unsupported: by its name a Lance file.
+    """
+    if _is_orc(path):
+        for _ in iter_batches(storage, path):
+            pass
+        return
+    _ensure_known(path)
+    with reading(path), storage.open_input(path) as source:
+        _ensure_not_empty(source, path)
+        file = _parquet_file(source, path, None, is_local=_is_local(storage), verified=True)
+        rows = sum(batch.num_rows for batch in file.iter_batches(batch_size=DEFAULT_BATCH_ROWS))
+        _ensure_all_rows(rows, file.metadata.num_rows, path)
+
+
 def iter_batches(
     storage: InputStorage,
     path: str,
@@ -281,8 +299,12 @@ def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iter
         yield _ParquetRows(source, path, footer, is_local=_is_local(storage))
 
 
-def _parquet_file(source: Any, path: str, metadata: Any, *, is_local: bool, buffer_bytes: int = 0) -> Any:
-    """The file as Arrow opens it, and only if its row groups have all rows. `metadata`: its footer, if it was read."""
+def _parquet_file(
+    source: Any, path: str, metadata: Any, *, is_local: bool, buffer_bytes: int = 0, verified: bool = False
+) -> Any:
+    """The file as Arrow opens it, and only if its row groups have all rows. `metadata`: its footer, if it was read;
+    `verified`: checksums of pages are compared.
+    """
     file = pq.ParquetFile(
         source,
         metadata=metadata,
@@ -290,6 +312,7 @@ def _parquet_file(source: Any, path: str, metadata: Any, *, is_local: bool, buff
         pre_buffer=not is_local,
         buffer_size=buffer_bytes,
         arrow_extensions_enabled=False,
+        page_checksum_verification=verified,
     )
     meta = file.metadata
     _ensure_all_rows(sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups)), meta.num_rows, path)

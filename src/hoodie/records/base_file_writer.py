@@ -382,6 +382,7 @@ def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> 
         "data_page_size": options.page_bytes,
         "write_statistics": True,
         "write_page_index": True,
+        "write_page_checksum": True,
         "store_schema": False,
     }
 

@@ -1,7 +1,12 @@
 """What the bytes mean: files of the table format as values, in all versions. No storage, no clock."""
 
 from hoodie.spec import keys
-from hoodie.spec.archived_entry import ArchivedEntry, parse_archived_commit, parse_archived_entry
+from hoodie.spec.archived_entry import (
+    ArchivedEntry,
+    parse_archived_clean,
+    parse_archived_commit,
+    parse_archived_entry,
+)
 from hoodie.spec.archived_state import archived_schema, encode_archived_state
 from hoodie.spec.avro_container import encode_container, is_container, parse_container
 from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema, schema_names
@@ -309,6 +314,7 @@ __all__ = [
     "new_file_id",
     "new_table_properties",
     "next_instant_time",
+    "parse_archived_clean",
     "parse_archived_commit",
     "parse_archived_entry",
     "parse_base_file_name",

@@ -22,6 +22,7 @@ import fastavro
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_limits import ensure_values_take_bytes
+from hoodie.spec.clean_metadata import CleanMetadata, clean_metadata_of
 from hoodie.spec.commit_fields import parse_metadata
 from hoodie.spec.commit_metadata import CommitMetadata
 from hoodie.spec.instant import InstantTime
@@ -31,6 +32,7 @@ COMPLETED_STATE = "COMPLETED"
 
 _TEXT_FIELDS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+_CLEAN_FIELD = "hoodieCleanMetadata"
 _REMEDY = "Restore the file from a copy"
 
 
@@ -62,6 +64,12 @@ def parse_archived_commit(data: bytes, schema: str, path: str, offset: int) -> C
     values = _decoded(data, schema, _COMMIT_FIELDS, path, offset)
     metadata: dict[str, Any] = next((values[name] for name in _COMMIT_FIELDS if values.get(name) is not None), {})
     return parse_metadata(metadata, path)
+
+
+def parse_archived_clean(data: bytes, schema: str, path: str, offset: int) -> CleanMetadata | None:
+    """What the clean of a completed entry did; None for an entry that does not say. Raises as above."""
+    record = _decoded(data, schema, (_CLEAN_FIELD,), path, offset).get(_CLEAN_FIELD)
+    return None if record is None else clean_metadata_of(record, path)
 
 
 def _decoded(data: bytes, schema: str, wanted: tuple[str, ...], path: str, offset: int) -> dict[str, Any]:

@@ -87,6 +87,11 @@ def parse_clean_metadata(data: bytes, path: str) -> CleanMetadata:
     name, record = parse_container(data, path)
     if "startCleanTime" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy=_REMEDY, path=path)
+    return clean_metadata_of(record, path)
+
+
+def clean_metadata_of(record: Mapping[str, Any], path: str) -> CleanMetadata:
+    """What the Avro record of a finished clean says. Raises as `parse_clean_metadata`."""
     return CleanMetadata(
         start_time=text_of(record, "startCleanTime", path),
         time_taken_ms=typed(record, "timeTakenInMillis", int, path) or 0,

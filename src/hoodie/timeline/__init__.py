@@ -4,7 +4,13 @@ from hoodie.timeline.archived_instant import ArchivedInstant
 from hoodie.timeline.as_of import parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
-from hoodie.timeline.history import has_history, load_archived_commits, load_archived_metadata, load_history
+from hoodie.timeline.history import (
+    has_history,
+    load_archived_cleans,
+    load_archived_commits,
+    load_archived_metadata,
+    load_history,
+)
 from hoodie.timeline.load import (
     instant_path,
     is_clustering,
@@ -42,6 +48,7 @@ __all__ = [
     "list_archives",
     "list_instants",
     "list_state_files",
+    "load_archived_cleans",
     "load_archived_commits",
     "load_archived_logicals",
     "load_archived_metadata",

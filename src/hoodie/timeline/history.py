@@ -15,11 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hoodie.errors import Invalid
-from hoodie.spec import COMPLETED_WRITE_ACTIONS, MANIFEST_PREFIX, CommitMetadata, FormatProfile, InstantTime
+from hoodie.spec import (
+    CLEAN,
+    COMPLETED_WRITE_ACTIONS,
+    MANIFEST_PREFIX,
+    CleanMetadata,
+    CommitMetadata,
+    FormatProfile,
+    InstantTime,
+)
 from hoodie.storage import Storage
 from hoodie.timeline.archived_instant import ArchivedInstant, LogPlace, RowPlace
-from hoodie.timeline.log_archive import list_archives, load_log_archive, load_log_metadata
-from hoodie.timeline.lsm_history import load_lsm_history, load_lsm_metadata
+from hoodie.timeline.log_archive import list_archives, load_log_archive, load_log_clean, load_log_metadata
+from hoodie.timeline.lsm_history import load_lsm_cleans, load_lsm_history, load_lsm_metadata
 
 
 def has_history(storage: Storage, profile: FormatProfile) -> bool:
@@ -76,3 +84,18 @@ def load_archived_metadata(
             case RowPlace() as place:
                 rows.append((one, place))
     return found | load_lsm_metadata(storage, rows)
+
+
+def load_archived_cleans(
+    storage: Storage, profile: FormatProfile, after: InstantTime = ""
+) -> tuple[CleanMetadata, ...]:
+    """What the archived cleans did that ended after a time; those left out whose entries do not say.
+
+    Raises:
+        Corrupt: a file of the history is damaged or gone.
+        Missing: the history was rewritten meanwhile: ask again.
+    """
+    cleans = [one for one in load_history(storage, profile, after) if one.action == CLEAN]
+    rows = [(one, one.place) for one in cleans if isinstance(one.place, RowPlace)]
+    logged = (load_log_clean(storage, one.place) for one in cleans if isinstance(one.place, LogPlace))
+    return (*load_lsm_cleans(storage, rows), *(done for done in logged if done is not None))

@@ -21,11 +21,13 @@ from hoodie.errors import Missing
 from hoodie.spec import (
     RECORD_LENGTH_BYTES,
     BlockKind,
+    CleanMetadata,
     CommitMetadata,
     Instant,
     LogBlock,
     State,
     comparable_action,
+    parse_archived_clean,
     parse_archived_commit,
     parse_archived_entry,
     parse_log_file,
@@ -91,6 +93,12 @@ def load_log_metadata(storage: Storage, place: LogPlace) -> CommitMetadata:
     """
     data = storage.read_range(place.path, place.start, place.size_bytes)
     return parse_archived_commit(data, place.schema, place.path, place.start)
+
+
+def load_log_clean(storage: Storage, place: LogPlace) -> CleanMetadata | None:
+    """What the clean at a place did; None when its entry does not say. Raises as `load_log_metadata`."""
+    data = storage.read_range(place.path, place.start, place.size_bytes)
+    return parse_archived_clean(data, place.schema, place.path, place.start)
 
 
 def _instants(storage: Storage, file: FileInfo) -> Iterator[ArchivedInstant]:

@@ -15,7 +15,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hoodie.errors import Corrupt, Missing, Unavailable
-from hoodie.spec import CommitMetadata, Instant, InstantTime, State, comparable_action, parse_commit
+from hoodie.spec import (
+    CleanMetadata,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    State,
+    comparable_action,
+    parse_clean_metadata,
+    parse_commit,
+)
 from hoodie.storage import Storage, translated
 from hoodie.timeline.archived_instant import ArchivedInstant, RowPlace
 from hoodie.timeline.lsm_manifest import load_manifest
@@ -66,10 +75,23 @@ def load_lsm_metadata(
     Raises:
         Corrupt: a file is damaged. Missing: the history was compacted since the instants were loaded.
     """
+    return {requested: parse_commit(data, path) for requested, path, data in _contents(storage, instants)}
+
+
+def load_lsm_cleans(
+    storage: Storage, instants: Iterable[tuple[ArchivedInstant, RowPlace]]
+) -> tuple[CleanMetadata, ...]:
+    """What these cleans did, those left out that do not say. Raises as `load_lsm_metadata`."""
+    return tuple(parse_clean_metadata(data, path) for _, path, data in _contents(storage, instants) if data)
+
+
+def _contents(
+    storage: Storage, instants: Iterable[tuple[ArchivedInstant, RowPlace]]
+) -> Iterator[tuple[InstantTime, str, bytes]]:
+    """Requested time of each instant, the history file it is in, and the bytes of its completed file."""
     by_file: dict[str, dict[int, ArchivedInstant]] = defaultdict(dict)
     for one, place in instants:
         by_file[place.path][place.row] = one
-    found: dict[InstantTime, CommitMetadata] = {}
     for path, wanted in by_file.items():
         with _opened(storage, path) as (_, file):
             for first, group in _groups(file):
@@ -80,8 +102,7 @@ def load_lsm_metadata(
                         data = column[row - first].as_py()
                         if not isinstance(data, bytes | None):
                             raise _damaged(path, f"the metadata in row {row} is no bytes")
-                        found[wanted[row].requested] = parse_commit(data or b"", path)
-    return found
+                        yield wanted[row].requested, path, data or b""
 
 
 def _instants(storage: Storage, path: str, after: InstantTime, until: InstantTime | None) -> Iterator[ArchivedInstant]:

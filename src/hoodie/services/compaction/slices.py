@@ -12,6 +12,7 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.handle import TableHandle
 from hoodie.read import ReadFacts, ReadOptions, SliceRead, load_read_facts, plan_merge
 from hoodie.read.bootstrap import source_of
+from hoodie.read.whole_logs import ensure_whole_logs, logs_of
 from hoodie.records import to_avro, without_meta
 from hoodie.services.compaction.executor import PendingPlan
 from hoodie.services.compaction.options import CompactOptions
@@ -67,7 +68,7 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
     """The view of the plan's partitions, what reading them needs, and the slice of each operation.
 
     Raises:
-        Corrupt: a file of the plan is gone.
+        Corrupt: a file of the plan is gone, or a log file is shorter than was committed.
     """
     handle = pending.handle
     partitions = sorted({one.partition for one in pending.plan.operations})
@@ -79,6 +80,7 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
         base = files.base_of(one)
         source = source_of(facts.sources, one.partition, base)
         slices.append(SliceRead(one.partition, base, files.logs_of(one), source=source))
+    ensure_whole_logs(handle.storage, view.timeline, logs_of(slices).values())
     return view, facts, slices
 
 

@@ -31,6 +31,7 @@ from hoodie.index import (
 )
 from hoodie.notebook import html_table
 from hoodie.read import ReadOptions, SliceRead, load_read_facts
+from hoodie.read.whole_logs import ensure_whole_logs
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import extra_metadata, slice_target
@@ -159,6 +160,8 @@ def _run(  # noqa: PLR0917
     read = [
         [live[group.partition, name] for name in group.file_ids if (group.partition, name) in live] for group in groups
     ]
+    logs = [log for some in read for one in some for log in one.logs]
+    ensure_whole_logs(handle.storage, timeline, logs, engine)
     chosen = chosen_engine(engine, sum(one.size_bytes for some in read for one in some), options.local_job_bytes)
     attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
     inflight = to_inflight(handle.storage, handle.profile, pending)

@@ -3,7 +3,7 @@
 1. A savepoint stands on the timeline under the time of its commit: an empty inflight file, then the list of files that
    must stay. Only the completed one counts.
 2. It keeps the slice of every file group as of its commit: base file and log files.
-3. What a clean may have removed cannot be saved any more: the commit must not be older than what the last clean kept.
+3. What a clean may have removed cannot be saved any more: the state as of the commit must still be whole.
 4. Deleting goes the same way back, completed file first. Whoever dies in between leaves an inflight savepoint, which
    promises nothing and which the next call on it removes or completes.
 
@@ -21,26 +21,18 @@ from hoodie.config import Config
 from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.notebook import html_table
+from hoodie.read.cleaned import load_retained_from
 from hoodie.spec import (
-    CLEAN,
     SAVEPOINT,
     Instant,
     InstantTime,
     SavepointMetadata,
     State,
     encode_savepoint_metadata,
-    parse_earliest_retained,
     parse_savepoint_metadata,
     path_in,
 )
-from hoodie.timeline import (
-    Timeline,
-    complete,
-    delete_instant_files,
-    instant_path,
-    load_instant,
-    to_inflight,
-)
+from hoodie.timeline import Timeline, complete, delete_instant_files, instant_path, load_instant, to_inflight
 from hoodie.view import FileSlice, load_view
 
 
@@ -141,19 +133,16 @@ def plan_savepoint(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
 
 
 def ensure_not_cleaned(handle: TableHandle, timeline: Timeline, commit: Instant) -> None:
-    """Nothing, when the table as of `commit` is still there as far as the last clean says.
+    """Nothing, when the table as of `commit` is still there as far as cleans say. Lists the table.
 
     Raises:
-        Invalid: the clean kept later commits only.
+        Invalid: a clean took files of it.
     """
-    cleans = [one for one in timeline.completed() if one.action == CLEAN]
-    if not cleans:
-        return
-    path = instant_path(handle.profile, cleans[-1])
-    retained = parse_earliest_retained(load_instant(handle.storage, handle.profile, cleans[-1]), path)
-    if retained is not None and commit.requested < retained:
+    view = load_view(handle.storage, handle.config, timeline)
+    retained = load_retained_from(handle.storage, view, commit.requested)
+    if retained is not None:
         raise Invalid(
-            f"The commit {commit.requested} is older than {retained}, the earliest one the last clean kept",
+            f"The commit {commit.requested} is older than {retained}, the earliest one that cleans kept",
             remedy="Choose a later commit",
             instant=commit.requested,
             earliest=retained,

@@ -1,0 +1,108 @@
+"""From when on the past is whole again after cleans, by whatever policy they chose.
+
+1. A clean takes away what had been superseded before it began, so states from its own time on are not touched by it:
+   only cleans after the time asked for are looked at, archived ones only when the active timeline does not reach back
+   far enough.
+2. A clean that counts commits or hours says from which commit on every state is still there.
+3. One that counts file versions does not say. The slice a removed file belonged to was part of the states from its
+   instant on, until the next slice of its group, or until the group was replaced; where neither is known any more,
+   until the clean. In these states its rows are missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hoodie.spec import (
+    CLEAN,
+    Instant,
+    InstantTime,
+    State,
+    parse_base_file_name,
+    parse_clean_metadata,
+    parse_clean_plan,
+    parse_log_file_name,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import has_history, instant_path, load_archived_cleans, load_instant, load_requested
+from hoodie.view import GroupId, View
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What one clean took, or is about to take: its requested time, the earliest commit it promises, and names of files
+    by partition, where it promises none.
+    """
+
+    instant: InstantTime
+    earliest: InstantTime | None
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> InstantTime | None:
+    """The first time, not before `as_of`, at which cleans have left the whole state; None when that is `as_of` itself.
+
+    Reads the metadata of completed cleans after `as_of`, plans of pending ones, and maybe the archived history.
+
+    Raises:
+        Corrupt: metadata of a clean cannot be read.
+    """
+    removals = tuple(_load_removals(storage, view, as_of))
+    promised = [one.earliest for one in removals if one.earliest is not None]
+    lost = tuple(_lost_spans(view, [one for one in removals if one.earliest is None]))
+    found = max([as_of, *promised])
+    while ends := [end for start, end in lost if start <= found < end]:
+        found = max(ends)
+    return found if found > as_of else None
+
+
+def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:
+    timeline = view.timeline
+    cleans = [one for one in timeline.instants if one.action == CLEAN]
+    for one in cleans:
+        if one.requested > as_of:
+            removal = _load_removal(storage, view, one)
+            if removal is not None:
+                yield removal
+    is_known = any(one.is_completed and one.requested <= as_of for one in cleans)
+    if not is_known and has_history(storage, timeline.profile):
+        for done in load_archived_cleans(storage, timeline.profile, as_of):
+            files = {one.partition: one.deleted for one in done.partitions.values()}
+            yield Removal(done.start_time, done.earliest or None, files)
+
+
+def _load_removal(storage: Storage, view: View, clean: Instant) -> Removal | None:
+    """What a clean of the active timeline took; None where it died before it had written what it does."""
+    profile = view.timeline.profile
+    if clean.is_completed:
+        data, path = load_instant(storage, profile, clean), instant_path(profile, clean)
+        if data:
+            done = parse_clean_metadata(data, path)
+            files = {one.partition: one.deleted for one in done.partitions.values()}
+            return Removal(clean.requested, done.earliest or None, files)
+    requested = replace(clean, state=State.REQUESTED, completed=None)
+    data = load_requested(storage, profile, clean)
+    if not data:
+        return None
+    plan = parse_clean_plan(data, instant_path(profile, requested))
+    names = {one: tuple(path.rpartition("/")[2] for path in paths) for one, paths in plan.files.items()}
+    return Removal(clean.requested, None if plan.earliest is None else plan.earliest.requested, names)
+
+
+def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[InstantTime, InstantTime]]:
+    """From when until before when the table is not whole, for each slice that lost a file."""
+    later: defaultdict[GroupId, list[InstantTime]] = defaultdict(list)
+    for group in view.groups:
+        later[group.group_id] = [part.base_instant for part in group.slices]
+    for group_id, replaced in view.replaced.items():
+        later[group_id].append(replaced)
+    there = {file.path.rpartition("/")[2] for found in view.files for file in found.everything}
+    for removal in removals:
+        for partition, names in removal.files.items():
+            for name in set(names) - there:
+                known = parse_base_file_name(name) or parse_log_file_name(name)
+                if known is not None:
+                    ends = (one for one in later[partition, known.file_id] if one > known.instant)
+                    yield known.instant, min(ends, default=removal.instant)

@@ -1,0 +1,97 @@
+"""Laws of the past on random histories: a state of the past is given as it was or refused, whatever was cleaned and
+archived since.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from hoodie.errors import Invalid
+from hoodie.testing.lake import Lake, row
+
+SEEDS = int(os.environ.get("HOODIE_PAST_SEEDS", "2"))
+STEPS = 12
+CLEANS = {
+    "versions": {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1},
+    "commits": {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": 3},
+}
+
+
+@dataclass
+class History:
+    """A lake and what it was after each of its writes, by requested time."""
+
+    lake: Lake
+    chance: random.Random
+    states: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    cleaned: int = 0
+
+    def step(self) -> None:
+        keys = [f"k{n}" for n in range(12)]
+        chosen = self.chance.sample(keys, self.chance.randint(1, 4))
+        rows = [row(key, f"v{self.chance.randint(0, 999)}", ts=1, part=f"p{int(key[1:]) % 2}") for key in chosen]
+        match self.chance.choice(["upsert", "upsert", "upsert", "delete", "overwrite", "compact", "clean", "clean"]):
+            case "upsert":
+                self.lake.write("upsert", rows)
+            case "delete" if self.states:
+                self.lake.write("delete", rows[:1])
+            case "overwrite" if self.chance.random() < 0.5:
+                self.lake.write("insert_overwrite", rows)
+            case "compact" if self.is_logged:
+                self.lake.table.compact()
+            case "clean" if self.states:
+                policy = self.chance.choice(sorted(CLEANS))
+                self.lake.table.clean(**CLEANS[policy])
+            case _:
+                self.lake.write("upsert", rows)
+        last = self.lake.table.timeline().completed_writes()[-1].requested
+        self.states[last] = self.lake.rows(COLUMNS)
+
+    @property
+    def is_logged(self) -> bool:
+        return bool(self.states) and self.lake.table.config.table_type == "MERGE_ON_READ"
+
+
+COLUMNS = ("id", "v", "_hoodie_commit_time")
+
+
+def histories(version: int, kind: str, seed: int) -> Iterator[History]:
+    """The history after each step."""
+    options = {
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.compact.inline": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "true",
+        "hoodie.keep.min.commits": 4,
+        "hoodie.keep.max.commits": 5,
+        "hoodie.clean.commits.retained": 3,
+        "hoodie.metadata.enable": "false",
+        "hoodie.table.ordering.fields": None,
+    }
+    history = History(Lake(version, options), random.Random(seed))
+    for _ in range(STEPS):
+        history.step()
+        yield history
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_state_of_the_past_is_given_whole_or_refused(version, kind, seed):
+    given = 0
+    for history in histories(version, kind, seed):
+        for time, state in history.states.items():
+            try:
+                found = history.lake.rows(COLUMNS, as_of=time)
+            except Invalid as error:
+                assert "cleaned" in str(error)
+                continue
+            assert found == state, (seed, time)
+            given += 1
+    assert given
