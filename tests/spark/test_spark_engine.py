@@ -153,6 +153,41 @@ def test_small_takes_rows_only_when_statistics_say_they_are_few(spark: SparkSess
     assert FrameSource(spark.range(10_000_000)).small(1 << 20) is None
     unknown = spark.createDataFrame([(1,)], "id long")
     assert FrameSource(unknown).small(1 << 30) is None
+    found = few._frame.join(few._frame.withColumnRenamed("name", "other"), "id").where("id > 0").orderBy("id").limit(5)
+    found = found.union(found).groupBy("name").count().distinct().repartition(2)
+    assert FrameSource(found).small(1 << 30) is not None
+    cached = few._frame.cache()
+    assert cached.count() == 2
+    assert FrameSource(cached).small(1 << 20) is not None
+    cached.unpersist()
+
+
+def _twice(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        yield batch
+
+
+MORE_THAN_IT_SEEMS = {
+    "explode": lambda frame: frame.selectExpr("explode(sequence(1, 1000000)) as id"),
+    "lateral view": lambda frame: frame.selectExpr("id", "stack(3, 1, 2, 3)"),
+    "mapInArrow": lambda frame: frame.mapInArrow(_twice, "id long"),
+    "mapInPandas": lambda frame: frame.mapInPandas(_twice, "id long"),
+    "applyInPandas": lambda frame: frame.groupBy("id").applyInPandas(lambda group: group, "id long"),
+    "below a limit": lambda frame: frame.mapInArrow(_twice, "id long").where("id >= 0").orderBy("id"),
+    "collected values": lambda frame: frame.groupBy().agg(F.collect_list("id").alias("ids")),
+    "cached, not yet there": lambda frame: frame.selectExpr("explode(array(id, id)) as id").cache(),
+    "checkpoint": lambda frame: frame.selectExpr("explode(array(id, id)) as id").localCheckpoint(),
+}
+
+
+@pytest.mark.parametrize("how", MORE_THAN_IT_SEEMS)
+def test_rows_that_statistics_do_not_see_are_not_small(spark: SparkSession, how: str) -> None:
+    frame = MORE_THAN_IT_SEEMS[how](spark.createDataFrame(pa.table({"id": [1, 2]})))
+    try:
+        assert FrameSource(frame).small(1 << 30) is None
+    finally:
+        frame.unpersist()
 
 
 @pytest.mark.parametrize("arrangement", list(Arrangement))

@@ -65,21 +65,41 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
 
 
 def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:
-    """The outcome of a write in a save mode; the table is made if need be. None when mode `ignore` found a table."""
-    exists = is_table(storage) or _continue_switch(storage, env)
-    if exists and mode in ("error", "errorifexists"):
+    """The outcome of a write in a save mode; the table is made if need be. None when mode `ignore` found a table.
+
+    What is decided before the table is held is decided again when another writer made the table meanwhile.
+    """
+    if not (is_table(storage) or _continue_switch(storage, env)):
+        _ensure_not_deleting(request, mode)
+        committed = _first_write(storage, request, env)
+        if committed is not None:
+            run_after_commit(storage, request.config, request.engine, env)
+            return committed
+        if request.source is not None:
+            operation = chosen_operation(request.config, storage, mode, request.source.schema, env)
+            request = replace(request, operation=operation)
+    return _save_into(storage, request, mode, env)
+
+
+def _save_into(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:
+    """The same for a table that exists."""
+    if mode in ("error", "errorifexists"):
         raise Invalid(
             f"A Hudi table exists at {storage.uri}", remedy='Use mode "append" to write to it', path=storage.uri
         )
-    if exists and mode == "ignore":
+    if mode == "ignore":
         return None
-    if request.operation == "delete" and mode == "overwrite":
-        raise Invalid("A delete cannot overwrite", remedy='Use mode "append" with operation delete', mode=mode)
-    if exists and not (mode == "overwrite" and request.operation in ("upsert", "insert", "bulk_insert")):
+    _ensure_not_deleting(request, mode)
+    if mode != "overwrite" or request.operation not in ("upsert", "insert", "bulk_insert"):
         return write_table(storage, request, env)
-    committed = _overwritten(storage, request, env) if exists else _first_write(storage, request, env)
+    committed = _overwritten(storage, request, env)
     run_after_commit(storage, request.config, request.engine, env)
     return committed
+
+
+def _ensure_not_deleting(request: Request, mode: SaveMode) -> None:
+    if request.operation == "delete" and mode == "overwrite":
+        raise Invalid("A delete cannot overwrite", remedy='Use mode "append" with operation delete', mode=mode)
 
 
 def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env) -> Operation:
@@ -96,8 +116,8 @@ def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: p
     return parse_operation(config.text(_OPERATION)) if keyed else "insert"
 
 
-def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
-    """A write that makes the table. When it fails, there is no table."""
+def _first_write(storage: Storage, request: Request, env: Env) -> Committed | None:
+    """A write that makes the table. When it fails, there is no table. None when another writer has made it."""
     if request.source is None or request.operation in ("delete", "delete_partition"):
         raise Invalid(
             f"There is no table at {storage.uri} to {request.operation} from", remedy="Check the path", path=storage.uri
@@ -105,10 +125,11 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed:
     schema = storable(without_meta(request.source.schema))
     made = False
     with storage.exclusive(request.operation):
+        if is_table(storage):
+            return None
         try:
-            if not is_table(storage):
-                create_table(storage, request.config, schema, env)
-                made = True
+            create_table(storage, request.config, schema, env)
+            made = True
             return write_held(load_handle(storage, env), request)
         except (CommitUnknown, Fenced, InstantTaken):
             raise

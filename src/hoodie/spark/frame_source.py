@@ -21,8 +21,9 @@ import pyarrow as pa
 from hoodie.engine import BATCH_ROWS, Arrangement, ArrowSource, BatchMap, BatchWork, Source
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
-from hoodie.spark.engine import described, is_classic, pickled
+from hoodie.spark.engine import described, pickled
 from hoodie.spark.failures import translated
+from hoodie.spark.frame_size import most_bytes
 from hoodie.spark.sent_decimals import with_unscaled
 from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
@@ -54,10 +55,10 @@ class FrameSource:
         return self._schema
 
     def small(self, limit_bytes: int) -> pa.Table | None:
-        """All rows by one job, when Catalyst's statistics say that they are at most `limit_bytes`."""
+        """All rows by one job, when they are surely few: at most `limit_bytes` by Catalyst's statistics."""
         if self._held is not None:
             return self._held.small(sys.maxsize)
-        if self._maps or _size_bytes(self._frame) > limit_bytes:
+        if self._maps or most_bytes(self._frame) > limit_bytes:
             return None
         with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
             table = self._frame.toArrow()
@@ -121,14 +122,6 @@ def _without_twins(schema: pa.Schema) -> pa.Schema:
             raise Invalid(f"Column {name!r} occurs twice", remedy="Drop or rename one of them", column=name)
         seen.add(name.lower())
     return schema
-
-
-def _size_bytes(frame: DataFrame) -> int:
-    """Catalyst's estimate of the size of the result; more than any limit where there is none."""
-    if not is_classic(frame.sparkSession):
-        return 1 << 62
-    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-    return int(str(size))
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,7 +84,7 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
         told,
         narrow,
         name=f"hudi {storage.uri}",
-        identity=lambda: _identity(storage, plan),
+        identity=lambda: scan_identity(storage, plan),
         aggregates=Aggregates(plan.schema, aggregate),
     )
 
@@ -144,12 +144,29 @@ def _narrowest(schema: pa.Schema) -> str:
     return str(next(fixed, schema.names[0]))
 
 
-def _identity(storage: Storage, plan: ReadPlan) -> str:
-    """Equal for plans that give equal rows."""
-    rows = plan.rows
-    text = None if rows.filter is None else rows.filter.text
-    what = (storage.uri, plan.query, plan.files, plan.schema.to_string(), text, rows.commit_times, plan.as_of)
+def scan_identity(storage: Storage, plan: ReadPlan) -> str:
+    """Equal for plans that give equal rows, different for plans that may not: whatever workers are told of rows counts,
+    rules of merging, columns by id and images of changes included.
+    """
+    what = (storage.uri, plan.query, plan.files, _content(plan.rows))
     return hashlib.sha256(repr(what).encode()).hexdigest()
+
+
+def _content(value: Any) -> object:
+    """Something with a `repr` that says all about `value`, the same for equal values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = ((field.name, _content(getattr(value, field.name))) for field in fields(value))
+        return (type(value).__qualname__, *parts)
+    match value:
+        case None | str() | bytes() | int() | float():
+            return value
+        case tuple() | list():
+            return tuple(_content(one) for one in value)
+        case frozenset() | set():
+            return sorted(repr(_content(one)) for one in value)
+        case Mapping():
+            return sorted(repr((_content(key), _content(one))) for key, one in value.items())
+    return hashlib.sha256(pickled(value)).digest()  # schemas, expressions, mergers of the user's
 
 
 def bytes_of(text: str) -> int:

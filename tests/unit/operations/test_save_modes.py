@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import pyarrow as pa
 import pytest
 
@@ -10,7 +12,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Invalid, Unavailable
 from hoodie.services import Request, save_rows
 from hoodie.spec import V6, V8, V9
-from hoodie.storage import Storage
+from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
@@ -38,6 +40,45 @@ def test_error_mode_refuses_a_table(mode: str) -> None:
     with pytest.raises(Invalid, match='A Hudi table exists.*"append"'):
         lake.save([row("b")], mode)
     assert lake.files() == before
+
+
+@pytest.fixture
+def race(monkeypatch: pytest.MonkeyPatch, version: int) -> Lake:
+    """A lake without a table; the first to ask for the writer exclusion gets it when another writer has made one."""
+    lake, exclusive, waiting = Lake(version), MemoryStorage.exclusive, [True]
+
+    def after_another(self: MemoryStorage, what: str, scope: str = "") -> AbstractContextManager[None]:
+        if waiting:
+            waiting.clear()
+            lake.save([row("a"), row("b", "first")], "error")
+        return exclusive(self, what, scope)
+
+    monkeypatch.setattr(MemoryStorage, "exclusive", after_another)
+    return lake
+
+
+@pytest.mark.parametrize("mode", ["error", "errorifexists"])
+def test_error_mode_refuses_a_table_that_was_made_while_it_waited(race: Lake, mode: str) -> None:
+    with pytest.raises(Invalid, match="A Hudi table exists"):
+        race.save([row("b", "late")], mode)
+    assert race.values() == {"a": "a", "b": "first"}
+
+
+def test_modes_mean_what_they_say_of_a_table_that_was_made_while_they_waited(race: Lake) -> None:
+    assert race.save([row("b", "late")], "ignore") is None
+    assert race.values() == {"a": "a", "b": "first"}
+
+
+def test_overwrite_replaces_a_table_that_was_made_while_it_waited(race: Lake) -> None:
+    race.save([row("b", "late")], "overwrite")
+    assert race.values() == {"b": "late"}
+    race.ensure_sound()
+
+
+@pytest.mark.parametrize("options", [{}, {KEY: None}], ids=["same options", "no key named"])
+def test_append_updates_a_table_that_was_made_while_it_waited(race: Lake, options: dict[str, None]) -> None:
+    race.save([row("b", "late")], "append", **options)
+    assert race.values() == {"a": "a", "b": "late"}
 
 
 def test_ignore_mode_leaves_a_table_alone() -> None:
