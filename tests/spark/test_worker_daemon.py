@@ -51,6 +51,24 @@ for _ in range(2):
         os._exit(0)
     os.wait()
 """
+IMPORTING = """
+import hoodie
+
+def found(batches):
+    import pyarrow
+    for batch in batches:
+        try:
+            import mine
+            text = str(mine.number)
+        except ImportError:
+            text = "nothing"
+        yield pyarrow.RecordBatch.from_pydict({"found": [text]})
+
+spark = hoodie.session("importing", **{"spark.ui.enabled": False, "spark.driver.memory": "1g"})
+(row,) = spark.range(0, 1, 1, 1).mapInArrow(found, "found string").collect()
+print(spark.sparkContext.getConf().get("spark.python.daemon.module"), row.found)
+spark.stop()
+"""
 BROKEN = """
 import sys
 from unittest import mock
@@ -110,14 +128,34 @@ def test_a_hoodie_that_only_the_driver_finds_is_not_asked_of_the_daemon(tmp_path
     assert _printed(program, json.dumps([({}, {})])) == "None"
 
 
+def test_workers_import_nothing_from_a_folder_that_the_driver_does_not_import_from(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    for name in ("json", "pyarrow", "pyspark", "numpy", "hoodie", "importlib"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    (here / "mine.py").write_text("number = 7")
+    program = tmp_path / "program.py"
+    program.write_text(IMPORTING)
+    assert _run([str(program)], cwd=here) == f"{DAEMON} nothing"
+    assert not (tmp_path / "ran").exists()
+    for path in here.iterdir():
+        if path.name != "mine.py":
+            path.unlink()
+    assert _run(["-c", IMPORTING], cwd=here) == f"{DAEMON} 7"
+
+
 def _printed(program: str, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    return _run(["-c", program, *arguments], environment=environment)
+
+
+def _run(arguments: list[str], *, environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+        cwd=cwd,
         env={**known, **(environment or {})},
     )
     assert done.returncode == 0, done.stderr[-3000:]

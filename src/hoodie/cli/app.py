@@ -17,6 +17,8 @@ import sys
 from collections.abc import Sequence
 
 import hoodie
+from hoodie.cli.plain import visible_text
+from hoodie.cli.printing import VisibleFormatter
 from hoodie.errors import HudiError
 
 FAILED = 2
@@ -68,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        print(failure_text(error), file=sys.stderr)
+        print(visible_text(failure_text(error)), file=sys.stderr)
         return FAILED
 
 
@@ -114,5 +116,7 @@ def _root_parser() -> argparse.ArgumentParser:
 
 
 def _start_logging(debug: bool) -> None:
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    lines = logging.StreamHandler()
+    lines.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("hoodie").setLevel(logging.DEBUG if debug else logging.WARNING)

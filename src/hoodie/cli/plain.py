@@ -1,13 +1,21 @@
-"""Values of rows as JSON and as text: the last step before a terminal or a pipe, never on a data path."""
+"""Values of rows as JSON and as text: the last step before a terminal or a pipe, never on a data path.
+
+What a table holds may come from strangers: characters that move a terminal's cursor, change its title or colours, or
+turn the order of what is read around, are shown as escapes (`visible_text`) and stand as such in JSON.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
+
+_STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed, and those that steer the direction of text."""
 
 
 def plain_value(value: Any) -> Any:
@@ -35,13 +43,24 @@ def plain_text(value: Any) -> str:
     """`value` in one line of text."""
     plain = plain_value(value)
     if isinstance(plain, str):
-        return plain.replace("\n", "⏎")
-    return json.dumps(plain, ensure_ascii=False)
+        return visible_text(plain.replace("\n", "⏎"))
+    return visible_text(json.dumps(plain, ensure_ascii=False))
+
+
+def visible_text(text: str) -> str:
+    """`text` with each character that steers a terminal as an escape in Python's form: `\\x1b`."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON in which nothing steers a terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def json_line(row: dict[str, Any]) -> str:
     """One row as one line of JSON."""
-    return json.dumps(plain_value(row), ensure_ascii=False)
+    return json_text(plain_value(row))
 
 
 def count_text(number: int, noun: str) -> str:

@@ -1,18 +1,24 @@
 """Where output goes: results to stdout, progress to stderr.
 
+What steers a terminal, or is markup to rich, is neither here: names and values of tables are shown as they are.
+
 rich is loaded when there is somebody to see it: programs that ask for JSON do not wait for it.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hoodie.cli.plain import json_text, visible_text
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+    from rich.text import Text
 
 
 class Step(Protocol):
@@ -21,17 +27,32 @@ class Step(Protocol):
     def update(self, text: str) -> None: ...
 
 
-def console() -> Console:
-    """The console results are printed on."""
-    from rich.console import Console  # noqa: PLC0415
+class VisibleFormatter(logging.Formatter):
+    """Log lines in which nothing steers a terminal."""
 
-    return Console(highlight=False)
+    def format(self, record: logging.LogRecord) -> str:
+        return visible_text(super().format(record))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """The console results are printed on, or that for who waits."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.segment import Segment  # noqa: PLC0415
+
+    class Visible(Console):
+        def render_str(self, text: str, **how: Any) -> Text:
+            return super().render_str(visible_text(text), **how)  # before it is measured
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else visible_text(text), style, control)
+
+    return Visible(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
 def print_json(value: Any) -> None:
     """Prints `value` as one JSON document."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 @contextmanager
@@ -40,9 +61,7 @@ def progress(text: str) -> Iterator[Step]:
     if not sys.stderr.isatty():
         yield _Unseen()
         return
-    from rich.console import Console  # noqa: PLC0415
-
-    with Console(stderr=True).status(text) as status:
+    with console(stderr=True).status(visible_text(text)) as status:
         yield status
 
 

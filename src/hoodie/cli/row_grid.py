@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from hoodie.cli.plain import count_text, plain_text
+from hoodie.cli.plain import count_text, plain_text, visible_text
 
 _WIDEST_CELL = 40
 _GAP = 3
@@ -22,7 +22,12 @@ def rows_grid(rows: pa.Table, total: int, width: int) -> Group:
         numeric = pa.types.is_integer(rows.schema.field(name).type) or pa.types.is_floating(
             rows.schema.field(name).type
         )
-        grid.add_column(Text(name), justify="right" if numeric else "left", overflow="ellipsis", max_width=_WIDEST_CELL)
+        grid.add_column(
+            Text(visible_text(name)),
+            justify="right" if numeric else "left",
+            overflow="ellipsis",
+            max_width=_WIDEST_CELL,
+        )
     columns = [rows.column(name).to_pylist() for name in shown]
     for cells in zip(*columns, strict=True):
         grid.add_row(*(_NULL if cell is None else Text(plain_text(cell)) for cell in cells))
@@ -34,7 +39,7 @@ def _columns_that_fit(rows: pa.Table, width: int) -> list[str]:
     left = width - 1
     for name in rows.column_names:
         cells = (len(plain_text(value)) for value in rows.column(name).to_pylist())
-        left -= min(_WIDEST_CELL, max([len(name), *cells])) + _GAP
+        left -= min(_WIDEST_CELL, max([len(visible_text(name)), *cells])) + _GAP
         if shown and left < 0:
             break
         shown.append(name)

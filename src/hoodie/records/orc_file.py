@@ -5,6 +5,8 @@ the data lie it reads memory that is not its own. So it works in a process that 
 
 1. One process serves one open file at a time and then the next one; some that are idle are kept.
 2. The process dies with this one: it reads from a socket that is closed then.
+3. It loads code from where this process does and from nowhere else: `-P` keeps the folder it is started in out of its
+   path, which may be one where strangers put files.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class _Worker:
         paths = os.pathsep.join(path for path in sys.path if path)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "hoodie.records.orc_worker", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "hoodie.records.orc_worker", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -4,7 +4,9 @@
    a default of ours fills only what nobody said.
 2. Workers run this very Python: Spark would otherwise start whatever `python3` is first on `PATH`. On this machine they
    are forked from a process that has loaded hoodie already.
-3. A local session listens on the loopback address only.
+3. Workers of a local session import nothing from the folder they run in, unless this process does so itself: Spark
+   starts them with `python -m`, which puts that folder first.
+4. A local session listens on the loopback address only.
 """
 
 from __future__ import annotations
@@ -81,6 +83,8 @@ def _unsaid_defaults(said: Mapping[str, str]) -> dict[str, str]:
     }
     if _is_local(said.get("spark.master") or known.get("spark.master") or ""):
         defaults["spark.sql.shuffle.partitions"] = str(4 * usable_cores())
+        if not _imports_from_here():
+            defaults["spark.executorEnv.PYTHONSAFEPATH"] = "1"
         names_python = "spark.pyspark.python" in said or known.contains("spark.pyspark.python")
         if os.environ["PYSPARK_PYTHON"] == sys.executable and not names_python and _is_found_by_new_processes():
             defaults["spark.python.daemon.module"] = WORKER_DAEMON
@@ -93,10 +97,17 @@ def _is_local(master: str) -> bool:
     return not _is_submitted() and (named == "" or named.startswith("local"))
 
 
+def _imports_from_here() -> bool:
+    """Whether this Python looks for modules in the current folder."""
+    here = os.path.realpath(os.curdir)
+    return any(os.path.realpath(path or os.curdir) == here for path in sys.path)
+
+
 def _is_found_by_new_processes() -> bool:
     """Whether this very package is what a new Python here imports, without what this one did to `sys.path`."""
+    safely = () if _imports_from_here() else ("-P",)
     where = "import importlib.util as u; found = u.find_spec('hoodie'); print(found and found.origin)"
-    run = subprocess.run([sys.executable, "-c", where], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, *safely, "-c", where], capture_output=True, text=True, check=False)
     return run.stdout.strip() == hoodie.__file__
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from hoodie.cli.plain import json_line, plain_text, plain_value
+from hoodie.cli.plain import json_line, plain_text, plain_value, visible_text
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,20 @@ def test_text_stays_in_one_line() -> None:
     assert plain_text("a\nb") == "a⏎b"
     assert plain_text([1, "x"]) == '[1, "x"]'
     assert plain_text(True) == "true"
+
+
+@pytest.mark.parametrize(
+    "steering", ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\r", "\x08", "\x7f", "\u202e", "\u2066"]
+)
+def test_what_steers_a_terminal_is_shown_as_an_escape(steering: str) -> None:
+    character = steering[0]
+    for text in (
+        plain_text(f"a{steering}b"),
+        plain_text([steering]),
+        visible_text(steering),
+        json_line({"a": steering}),
+    ):
+        assert character not in text
+        assert "\\" in text
+    assert json.loads(json_line({steering: steering})) == {steering: steering}
+    assert visible_text("tab\tline\nü日本👩‍👧") == "tab\tline\nü日本👩‍👧"

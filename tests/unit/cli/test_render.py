@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from rich.console import Console, RenderableType
 
 from hoodie.cli.facts import commit_row, files_rows, finding_rows, timeline_rows
+from hoodie.cli.plain import visible_text
+from hoodie.cli.printing import console
 from hoodie.cli.render import commit_grid, files_grid, findings_grid, timeline_grid
 from hoodie.cli.row_grid import rows_grid
 from hoodie.notebook import size_text
@@ -114,6 +118,23 @@ def test_columns_that_do_not_fit_are_left_out_and_counted() -> None:
 
 def test_text_of_rows_is_never_markup() -> None:
     assert "[red]x[/red]" in _text(rows_grid(pa.table({"a": ["[red]x[/red]"]}), total=1, width=100))
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x9b2J", "\u202egnp", "[/]", "[red]x", ":smile:"])
+def test_names_of_partitions_files_and_tables_are_shown_as_they_are(
+    hostile: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    slices = (replace(SLICES[0], partition=f"a{hostile}", file_id=f"b{hostile}"),)
+    instants = (replace(INSTANTS[0], action=f"c{hostile}"),)
+    findings = (Finding(f"d{hostile}", f"e{hostile}", f"f{hostile}"),)
+    for grid in (files_grid(slices), timeline_grid(instants), findings_grid(findings)):
+        console().print(grid)
+    console().print(f"g{hostile}")
+    shown = capsys.readouterr().out
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    for place in "abcdefg":
+        assert f"{place}{visible_text(hostile)}" in shown
 
 
 def test_sizes() -> None:

@@ -215,3 +215,20 @@ def test_archived_instants_are_shown_when_they_are_asked_for(table: str, capsys:
     assert "20200101000000000" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["timeline", table, "--all", "--archived"])
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[2J\x1b]0;owned\x07", "\x9b2J", "\u202egnp.exe", "[/bold][red]", ":smile:"])
+def test_nothing_in_a_table_steers_the_terminal_or_counts_as_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    file, path = str(tmp_path / "rows.parquet"), str(tmp_path / "trips")
+    pq.write_table(pa.table({"id": [hostile], "city": ["x"], "ts": [1], "nested": [{"deep": [hostile]}]}), file)
+    assert main(["write", path, "--operation", "insert", "--input", file, *_pairs()]) == 0
+    for command in (["query", path], ["query", path, "--json"], ["timeline", path], ["files", path]):
+        assert main(command) == 0
+    assert main(["query", path, "--columns", f"nobody{hostile}"]) == 2
+    assert main(["query", f"{path}{hostile}"]) == 2
+    shown = "".join(capsys.readouterr())
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+    assert ("\\" if hostile[0] in "\x1b\x9b\u202e" else f"nobody{hostile}") in shown

@@ -59,6 +59,14 @@ def test_one_process_reads_file_after_file(storage: MemoryStorage) -> None:
     assert processes() == first
 
 
+def test_no_code_of_the_current_folder_runs(storage: MemoryStorage, tmp_path: Path, monkeypatch) -> None:
+    for name in ("json", "pyarrow", "hoodie", "multiprocessing", "sitecustomize", "socket"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    assert read_columns(storage, PATH).equals(ROWS)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_two_files_can_be_open_at_a_time(storage: MemoryStorage) -> None:
     one, other = (iter_batches(storage, PATH, batch_rows=1) for _ in range(2))
     assert [next(one), next(other)] == [ROWS.slice(0, 1).to_batches()[0]] * 2
