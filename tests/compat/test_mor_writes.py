@@ -140,6 +140,22 @@ def test_hudi_reads_every_type_in_our_logs_and_compacts_it(
     ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("ours", "model"))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_type_survives_our_hfile_blocks_which_no_hudi_on_spark_reads(version: int, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    options = {**_options(version), BLOCK_FORMAT: "hfile"}
+    first, second = typed_rows(range(12)), typed_rows(range(8), 1)
+    model = Model(first.schema)
+    for operation, rows in (("bulk_insert", first), ("upsert", second)):
+        write_rows(table, operation, rows, options)
+        model.upsert(rows)
+    assert {block.kind.name for block in _blocks(table)} == {"HFILE_DATA"}
+    ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("logs", "model"))
+    assert Table.open(str(table)).compact() is not None
+    assert _blocks(table) == []
+    ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("compacted", "model"))
+
+
 def test_deletes_with_several_ordering_fields_agree(readers: Readers, tmp_path: Path) -> None:
     table, model = tmp_path / "table", Model(_flagged(slim_rows(range(0))).schema)
     write_rows(table, "insert", _flagged(slim_rows(range(20))), _options(9, ordering="ts,seen_ms"))

@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie.config import resolve
 from hoodie.handle import load_handle
-from hoodie.services.health import TableHealth, examine
+from hoodie.services.health import Concern, TableHealth, examine
 from hoodie.services.report import html_report
 from hoodie.storage import LocalStorage
 from hoodie.testing.env import FakeEnv
@@ -103,3 +103,54 @@ def test_the_json_of_a_health_says_what_its_fields_say(tmp_path: Path) -> None:
     assert said["healthy"] is True
     assert said["partitions"][0]["base_bytes"] == health.partitions[0].base_bytes
     assert "healthy" in health._repr_html_()
+
+
+def concern(path: str, kind: str, env: FakeEnv, **options: object) -> Concern:
+    (one,) = (one for one in health_of(path, env, **options).concerns if one.kind == kind)
+    return one
+
+
+def test_log_debt_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = str(tmp_path / "trips")
+    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = hoodie.Table.create(path, options={**OPTIONS, **kind}, env=env)
+    for _ in range(4):
+        table.upsert(rows(1, 2))
+    assert "log debt" not in {one.kind for one in health_of(path, env).concerns if one.severity == "error"}
+    found = concern(path, "log debt", env, **{"hoodie.compact.inline.max.delta.commits": 1})
+    assert "after 4 delta commits (compaction is due after 1)" in found.message
+    assert found.remedy == f"hoodie compact {path}"
+    table.compact()
+    assert "log debt" not in {one.kind for one in health_of(path, env).concerns}
+
+
+def test_many_small_files_are_a_note_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env)
+    monkeypatch.setattr("hoodie.services.health.SMALL_FILES", 1)
+    found = concern(path, "small files", env)
+    assert found.severity == "note"
+    assert "1 of 1 base files" in found.message
+    assert "hoodie.parquet.small.file.limit" in found.remedy
+    assert health_of(path, env).is_healthy
+
+
+def test_old_versions_are_a_concern_with_the_command_that_removes_them(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env, commits=5)
+    found = concern(path, "old versions", env)
+    assert (found.severity, found.remedy) == ("warning", f"hoodie clean {path}")
+    hoodie.Table.open(path, env=env).clean(**{"hoodie.clean.commits.retained": 1})
+    assert "old versions" not in {one.kind for one in health_of(path, env).concerns}
+
+
+def test_what_validate_finds_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
+    env = FakeEnv()
+    path = made(tmp_path, env)
+    newest = hoodie.Table.open(path).files()[0].base
+    assert newest is not None
+    Path(path, newest.path).unlink()
+    found = health_of(path, env).concerns[0]
+    assert (found.severity, found.kind) == ("error", "missing")
+    assert "restore" in found.remedy
