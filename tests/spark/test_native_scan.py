@@ -246,3 +246,23 @@ def test_an_error_of_ours_is_not_mistaken_for_another_kind(scan: Callable[..., D
 
     with pytest.raises(Unavailable, match="not json"):
         scan(skip=skip).where("id > 1").count()
+
+
+def test_bounds_without_nan_lose_no_rows_with_nan_and_signed_zeros_are_equal(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array([1, 2, 3, 4], pa.int64()),
+            "x": [1.0, -0.0, float("nan"), None],
+            "s": [{"x": 1.0}, {"x": -0.0}, {"x": float("nan")}, None],
+        }
+    )
+    schema = spark.createDataFrame(rows).schema
+    frame = native_scan(spark, (_file(tmp_path / "f.parquet", rows),), schema, StructType([]), root=str(tmp_path))
+    for column in ("x", "s.x"):
+        for condition, kept in ({"> 5": [3], "= 0.0": [2], ">= 1": [1, 3], "= double('NaN')": [3]}).items():
+            found = frame.where(f"{column} {condition}")
+            assert [row.id for row in found.collect()] == kept, (column, condition)
+    assert "PushedFilters: []" in _plan(frame.where("x > 5"))
+    assert "PushedFilters: [IsNotNull(id), GreaterThan(id,1)]" in _plan(frame.where("x > 5 and id > 1"))

@@ -262,12 +262,13 @@ class BaseFileWriter:
         self._waiting = [rest] if rest.num_rows else []
         self._waiting_bytes = rest.nbytes
 
-    def _write_group(self, table: pa.Table) -> None:
+    def _write_group(self, table: pa.Table, *, is_last: bool = False) -> None:
         """Write one row group. The encodings of the whole file are chosen at the first one."""
         with writing(self._path):
             if self._parquet is None:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
-                options = _parquet_options(self._options, leaves)
+                bounded = _bounded_leaves(self._schema, table if is_last else None)
+                options = _parquet_options(self._options, leaves, bounded)
                 self._parquet = pq.ParquetWriter(self._buffered, self._schema, **options)
             if table.num_rows:
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
@@ -275,7 +276,8 @@ class BaseFileWriter:
 
     def _finish(self) -> BaseFileStats:
         if self._waiting or self._parquet is None:
-            self._write_group(pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table())
+            rest = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
+            self._write_group(rest, is_last=True)
         self._waiting.clear()
         found = None if self._keys is None else self._keys.range
         with writing(self._path):
@@ -373,14 +375,16 @@ def _stored_field(column: pa.Field) -> pa.Field:
     return pa.field(column.name, kind, nullable=column.nullable)
 
 
-def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> dict[str, Any]:
+def _parquet_options(
+    options: BaseFileOptions, dictionary_leaves: list[str], bounded_leaves: list[str]
+) -> dict[str, Any]:
     return {
         "version": "2.6",
         "compression": options.codec,
         "compression_level": _DEFAULT_LEVELS.get(options.codec) if options.level is None else options.level,
         "use_dictionary": dictionary_leaves if dictionary_leaves else False,
         "data_page_size": options.page_bytes,
-        "write_statistics": True,
+        "write_statistics": bounded_leaves,
         "write_page_index": True,
         "write_page_checksum": True,
         "store_schema": False,
@@ -405,6 +409,25 @@ def _repeating_leaves(rows: pa.Table) -> list[str]:
     return [leaf for leaf in _leaves(rows.schema) if leaf not in plain]
 
 
+def _bounded_leaves(schema: pa.Schema, rows: pa.Table | None) -> list[str]:
+    """Leaf columns whose statistics can be relied on. `rows`: all that the file will have, where that is known.
+
+    Arrow's bounds leave NaN out, which is greater than every number to Spark and Hudi, and they may compare with them.
+    So floats have bounds in files of one row group without NaN, and nowhere else: what is in later groups is not known
+    yet when this is asked, and Arrow asks once.
+    """
+    found = []
+    for column in schema:
+        if pa.types.is_floating(column.type):
+            if rows is not None and not pc.any(pc.is_nan(rows.column(column.name))).as_py():
+                found.append(column.name)
+        else:
+            leaves: list[tuple[str, pa.DataType]] = []
+            _add_leaves(column.type, column.name, leaves)
+            found += [path for path, data_type in leaves if not pa.types.is_floating(data_type)]
+    return found
+
+
 def _sample(rows: pa.Table) -> pa.Table:
     """Rows at even distances: neighbours of a sorted column repeat, which compression sees as well as a dictionary."""
     return rows.take(pa.array(np.linspace(0, rows.num_rows - 1, _SAMPLE_ROWS).astype(np.int64)))
@@ -418,23 +441,23 @@ def _distinct(values: pa.ChunkedArray) -> int:
 
 def _leaves(schema: pa.Schema) -> list[str]:
     """Dotted parquet paths of all leaf columns."""
-    found: list[str] = []
+    found: list[tuple[str, pa.DataType]] = []
     for column in schema:
         _add_leaves(column.type, column.name, found)
-    return found
+    return [path for path, _ in found]
 
 
-def _add_leaves(data_type: pa.DataType, path: str, found: list[str]) -> None:
+def _add_leaves(data_type: pa.DataType, path: str, found: list[tuple[str, pa.DataType]]) -> None:
     if pa.types.is_struct(data_type):
         for child in data_type:
             _add_leaves(child.type, f"{path}.{child.name}", found)
     elif pa.types.is_map(data_type):
-        found.append(f"{path}.key_value.key")
+        found.append((f"{path}.key_value.key", data_type.key_type))
         _add_leaves(data_type.item_type, f"{path}.key_value.value", found)
     elif is_list(data_type):
         _add_leaves(data_type.value_type, f"{path}.list.element", found)
     else:
-        found.append(path)
+        found.append((path, data_type))
 
 
 def _schema_difference(stored: pa.Schema, given: pa.Schema) -> str:

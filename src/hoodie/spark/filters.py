@@ -108,7 +108,7 @@ def _condition(one: Any) -> str:
             return _in(_path_text(one.value()), [_value_text(options.apply(at)) for at in range(options.size())])
         case "InSet":
             return _in(_path_text(one.child()), _set_texts(one))
-        case "AttributeReference" | "GetStructField":
+        case "AttributeReference" | "GetStructField" | "KnownNullable":
             return _path_text(one)
     if kind not in _COMPARISONS and kind not in _TESTS:
         raise _NoText
@@ -133,6 +133,8 @@ def _path(one: Any) -> list[str]:
             return [str(one.name())]
         case "GetStructField":
             return [*_path(one.child()), str(one.childSchema().fieldNames()[one.ordinal()])]
+        case "KnownNullable":  # see `native_scan`
+            return _path(one.child())
     raise _NoText
 
 

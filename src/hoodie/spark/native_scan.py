@@ -5,7 +5,7 @@ Spark asks a `FileIndex` which files a query needs. `FileIndex` is an interface,
 1. Partition filters are evaluated by Catalyst itself over the partition values, never by a parser of ours: Spark does
    not apply them again after the scan, so they must be exact.
 2. Data filters are only offered to `skip`, which may drop files that cannot hold a matching row. Spark applies them to
-   the rows anyway, so forgetting to skip is always right.
+   the rows anyway, so forgetting to skip is always right. Floats are never compared with footers.
 3. Two indexes are equal when their files and partition values are. Spark compares scans to reuse cached data and
    exchanges; identity by content can neither serve an older table nor miss a reuse.
 4. Nothing is listed or opened here: sizes and times come with the files.
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from hoodie.spark.arrow_types import arrow_schema
 from hoodie.spark.callback_connections import close_ended, note_caller
@@ -34,7 +35,6 @@ from hoodie.spark.view_writes import FILE_INDEX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 Skip = Callable[[Sequence[str], "Sequence[ScanFile]"], "Iterable[ScanFile]"]
 
@@ -120,8 +120,43 @@ def native_scan(
         jvm.PythonUtils.toScalaMap(PARQUET_OPTIONS),
         jsession,
     )
+    frame = _without_float_pushdown(jvm, jsession, jsession.baseRelationToDataFrame(relation), data_schema)
     # The projection keeps the relation from being what an INSERT into a view of this frame writes to.
-    return ClassicDataFrame(jsession.baseRelationToDataFrame(relation), spark).select("*")
+    return ClassicDataFrame(frame, spark).select("*")
+
+
+def _without_float_pushdown(jvm: Any, jsession: Any, frame: Any, schema: StructType) -> Any:
+    """`frame` whose floating point columns Spark does not compare with the bounds of parquet files.
+
+    To Spark NaN is greater than every number; bounds that Arrow wrote leave it out, and none tells who wrote it. A
+    column within an expression is not pushed down, and `KnownNullable` is one that does nothing.
+    """
+    floats = {field.name for field in schema.fields if _has_floats(field.dataType)}
+    if not floats:
+        return frame
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    plan = frame.queryExecution().analyzed()
+    columns = [_guarded(jvm, one) if one.name() in floats else one for one in _elements(plan.output())]
+    guarded = catalyst.plans.logical.Project(_scala_seq(jvm, columns), plan)
+    return jvm.org.apache.spark.sql.classic.Dataset.ofRows(jsession, guarded)
+
+
+def _guarded(jvm: Any, column: Any) -> Any:
+    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
+    return catalyst.Alias(
+        catalyst.KnownNullable(column),
+        column.name(),
+        catalyst.NamedExpression.newExprId(),
+        column.qualifier(),
+        jvm.scala.Option.apply(column.metadata()),
+        _scala_seq(jvm, []),
+    )
+
+
+def _has_floats(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_has_floats(field.dataType) for field in data_type.fields)
+    return isinstance(data_type, FloatType | DoubleType)
 
 
 class _Partition(NamedTuple):

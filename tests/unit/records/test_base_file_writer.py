@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import math
 from typing import Any
 
 import numpy as np
@@ -328,3 +329,42 @@ def test_closing_twice_gives_the_same_answer_and_abort_after_it_nothing(storage:
     writer.abort()
     assert writer.close() is stats
     assert storage.head("f").size_bytes == stats.size_bytes
+
+
+NUMBERS = pa.schema(
+    [("x", pa.float64()), ("f", pa.float32()), ("n", pa.int64()), ("s", pa.struct([("x", pa.float64())]))]
+)
+
+
+def bounds(
+    storage: MemoryStorage, columns: dict[str, list[Any]], *, group_bytes: int
+) -> dict[str, tuple[Any, Any] | None]:
+    """What the first row group of a file with these columns says of each leaf."""
+    table = pa.table([pa.array(columns[field.name], field.type) for field in NUMBERS], schema=NUMBERS)
+    options = BaseFileOptions(SMALL.bloom, row_group_bytes=group_bytes)
+    with BaseFileWriter(storage, "n", NUMBERS, options, table_name="t") as writer:
+        writer.write(table)
+    group = parquet(storage, "n").metadata.row_group(0)
+    found = {}
+    for at in range(group.num_columns):
+        chunk = group.column(at)
+        known = chunk.statistics is not None and chunk.statistics.has_min_max
+        found[chunk.path_in_schema] = (chunk.statistics.min, chunk.statistics.max) if known else None
+        assert chunk.has_column_index == known
+    return found
+
+
+def test_floats_with_nan_have_no_bounds_and_those_of_zeros_hold_both_zeros(storage: MemoryStorage) -> None:
+    given = {"x": [1.0, math.nan], "f": [0.0, -0.0], "n": [1, 2], "s": [{"x": 1.0}, None]}
+    found = bounds(storage, given, group_bytes=1 << 20)
+    assert (found["x"], found["n"], found["s.x"]) == (None, (1, 2), None)
+    assert str(found["f"]) == "(-0.0, 0.0)"
+
+
+def test_floats_of_files_with_more_row_groups_have_no_bounds_as_a_later_group_may_have_nan(
+    storage: MemoryStorage,
+) -> None:
+    given = {"x": [1.0] * 999 + [math.nan], "f": [1.0] * 1000, "n": list(range(1000)), "s": [None] * 1000}
+    found = bounds(storage, given, group_bytes=1000)
+    assert (found["x"], found["f"]) == (None, None)
+    assert found["n"] is not None
