@@ -238,6 +238,21 @@ def test_complete_mode_replaces_the_rows_with_each_batch(stream: Stream) -> None
     assert {row.id: row.ts for row in rows} == {"x": 2, "y": 1}
 
 
+def test_update_mode_upserts_what_each_batch_changed(stream: Stream) -> None:
+    stream.add("1", ("a", "x", 1), ("b", "y", 1))
+    stream.add("2", ("c", "x", 2))
+    counts = stream.rows().groupBy("kind").count().selectExpr("kind as id", "count as ts")
+    writer = counts.writeStream.format("hudi").options(**OPTIONS).option("checkpointLocation", stream.checkpoint)
+    writer.outputMode("update").trigger(availableNow=True).start(stream.base).awaitTermination()
+    table = hoodie.Table.open(stream.base)
+    assert sorted(zip(*table.scan(["id", "ts"]).read_all().to_pydict().values(), strict=True)) == [("x", 2), ("y", 1)]
+    timeline = table.timeline()
+    writes = timeline.completed_writes()
+    assert [one.action for one in writes] == ["commit", "commit"]
+    stats = load_commit_metadata(table.storage, timeline.profile, writes[1]).write_stats()
+    assert sum(one.num_update_writes for _, one in stats) == 1
+
+
 def test_arguments_of_start_name_and_partitioning_are_carried(stream: Stream) -> None:
     stream.add("1", ("a", "x", 1))
     query = stream.rows().writeStream.trigger(availableNow=True).start(

@@ -250,7 +250,7 @@ def _from_s3a(bucket: str, plain: Mapping[str, str]) -> dict[str, str]:
         found["skip_signature"] = "true"
     algorithm = s3a.get("encryption.algorithm", s3a.get("server-side-encryption-algorithm", ""))
     if algorithm:
-        found["server_side_encryption"] = {"SSE-KMS": "sse:kms", "DSSE-KMS": "sse:kms:dsse"}.get(algorithm, algorithm)
+        found["server_side_encryption"] = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}.get(algorithm, algorithm)
     return found
 
 

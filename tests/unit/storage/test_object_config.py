@@ -64,7 +64,7 @@ def test_hadoop_names_of_s3_are_understood() -> None:
         "endpoint": "http://minio.local:9000",
         "virtual_hosted_style_request": "false",
         "region": "eu-west-1",
-        "server_side_encryption": "sse:kms",
+        "server_side_encryption": "aws:kms",
         "sse_kms_key_id": "arn:k",
     }
 
@@ -179,3 +179,15 @@ def test_what_is_shown_is_short_and_without_secrets() -> None:
     assert masked("denied for key-1234: <?xml version", ("key-1234",)) == "denied for ***"
     options = {"aws_secret_access_key": "abcdef", "aws_region": "eu-west-1", "hoodie.recordkey.field": "customer"}
     assert secrets_of(options) == ("abcdef",)
+
+
+@pytest.mark.parametrize("algorithm", ["AES256", "SSE-KMS", "DSSE-KMS"])
+def test_a_store_opens_with_each_encryption_of_s3_that_hadoop_names(algorithm) -> None:
+    options = {"fs.s3a.encryption.algorithm": algorithm, "fs.s3a.encryption.key": "key"}
+    open_storage("s3://bucket/base", options)
+
+
+@pytest.mark.parametrize("algorithm", ["SSE-C", "CSE-KMS", "CSE-CUSTOM"])
+def test_an_encryption_that_is_not_done_here_is_refused(algorithm) -> None:
+    with pytest.raises(Invalid):
+        open_storage("s3://bucket/base", {"fs.s3a.encryption.algorithm": algorithm, "fs.s3a.encryption.key": "key"})
