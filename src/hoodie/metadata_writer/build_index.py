@@ -279,6 +279,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
         tuple(stat for _, stat in said.write_stats()),
         schema=from_avro(said.schema, instant_path(handle.profile, instant)) if said.schema else None,
         replaced=said.partition_to_replace_file_ids or {},
+        compacted=said.compacted,
     )
     context = replace(plan.context, handle=handle, timeline=before, memo={}, _views={}, _tables={})
     records = [one for name in plan.names for one in _source(name, context).updated(context, update)]

@@ -13,7 +13,7 @@ from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import read_footer
 from hoodie.storage import Storage
-from hoodie.view import FileSlice, GroupId, View
+from hoodie.view import FileSlice
 
 GLOBAL_INDEX: Final = (
     "hoodie.metadata.global.record.level.index.min.filegroup.count",
@@ -28,9 +28,6 @@ PARTITIONED_INDEX: Final = (
 RECORD_BYTES: Final = 48
 """Bytes a record is taken to need when the number of file groups is chosen, as in Hudi."""
 
-ROWLESS_ACTIONS: Final = frozenset({"clean", "rollback", "restore", "indexing", "savepoint"})
-"""Actions that do not change what rows there are."""
-
 DRIVER_ROWS: Final = 200_000
 """Rows of an update up to which their records are made by the caller's thread."""
 
@@ -40,9 +37,12 @@ _LEAST_ROW_BYTES: Final = 8
 _TASK_BYTES: Final = 64 * 1024 * 1024
 
 
-def is_compaction(view: View, update: TableUpdate, group_id: GroupId) -> bool:
-    """Whether the action is the compaction that was planned for a group: its rows stay what they are."""
-    return any(group.group_id == group_id and group.pending_compaction == update.instant for group in view.groups)
+_ROWLESS_ACTIONS: Final = frozenset({"clean", "rollback", "restore", "indexing", "savepoint"})
+
+
+def changes_no_row(update: TableUpdate) -> bool:
+    """Whether each row is the same after the action, in the same file group: keys and values are where they were."""
+    return update.compacted or update.action in _ROWLESS_ACTIONS
 
 
 def bounded_slices(slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, ...]]:

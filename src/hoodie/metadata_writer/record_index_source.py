@@ -3,7 +3,7 @@
 1. Initially every key of every slice is read, logs merged in. Slices are read by tasks, some of them together, so that
    what is held at once is bounded.
 2. A rewritten base file is compared with the slice before it: keys that are new are put, keys that are gone are
-   deleted. Where its statistics tell of neither, and for compactions, nothing is read.
+   deleted. Where its statistics tell of neither nothing is read, nor is it for compactions of base files and logs.
 3. Of a log file the keys are read. With inserts all of its rows are put: what an update puts is what is there already.
    Deleted keys are deleted, unless the log says by which value they are ordered, or has to do with keys that were
    deleted before: then the merged slice decides.
@@ -31,10 +31,9 @@ from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
     GLOBAL_INDEX,
     PARTITIONED_INDEX,
-    ROWLESS_ACTIONS,
     bounded_slices,
+    changes_no_row,
     group_count,
-    is_compaction,
 )
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.locations import instant_millis, location_rows
@@ -129,7 +128,7 @@ class RecordIndexSource:
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Where keys came, and which are gone."""
         schema = columns_after(context, update)
-        if schema is None or update.action in ROWLESS_ACTIONS:
+        if schema is None or changes_no_row(update):
             return
         tasks = list(changes(context, update, slice_rows(context, schema, (), update.instant)))
         is_small = sum(stat.num_writes for stat in update.stats) <= DRIVER_ROWS
@@ -214,7 +213,7 @@ def _group_task(  # noqa: PLR0917
     inserts, deletes = sum(stat.num_inserts for stat in stats), sum(stat.num_deletes for stat in stats)
     after = slice_after(view, update, group_id, stats, before)
     if not all(stat.is_log for stat in stats):
-        if is_compaction(view, update, group_id) or (before is not None and not inserts and not deletes):
+        if before is not None and not inserts and not deletes:
             return None
         return GroupTask(rows, form, group_id, update.instant, before, after)
     logs = tuple(log_file_of(stat) for stat in stats)

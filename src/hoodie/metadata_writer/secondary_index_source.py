@@ -27,10 +27,9 @@ from hoodie.metadata_writer.file_ranges import type_at, values_at
 from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
     GLOBAL_INDEX,
-    ROWLESS_ACTIONS,
     bounded_slices,
+    changes_no_row,
     group_count,
-    is_compaction,
 )
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.skeletons import Sources, skeleton_sources
@@ -126,7 +125,7 @@ class SecondaryIndexSource:
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Entries that came, and those that are gone."""
         schema = columns_after(context, update)
-        if schema is None or update.action in ROWLESS_ACTIONS:
+        if schema is None or changes_no_row(update):
             return
         entries = self._entries(context, schema, update.instant)
         is_small = sum(stat.num_writes for stat in update.stats) <= DRIVER_ROWS
@@ -156,7 +155,7 @@ def changed_slices(context: SourceContext, update: TableUpdate) -> Iterator[tupl
     before = slices_before(view, [*written, *replaced])
     for group_id, stats in written.items():
         touched = any(stat.num_inserts or stat.num_update_writes or stat.num_deletes for stat in stats)
-        if (touched or group_id not in before) and not is_compaction(view, update, group_id):
+        if touched or group_id not in before:
             yield before.get(group_id), slice_after(view, update, group_id, stats, before.get(group_id))
     gone: list[GroupId] = [group_id for group_id in replaced if group_id in before and group_id not in written]
     for group_id in gone:

@@ -96,6 +96,7 @@ class Outcome:
             stats=self.stats,
             schema=from_avro(schema) if schema else None,
             replaced=self.replaced or {},
+            compacted=self.compacted,
         )
 
     @property

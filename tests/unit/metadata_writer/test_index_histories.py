@@ -1,0 +1,49 @@
+"""Indexes after histories that moved keys, deleted what was not there, and rewrote log files."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.testing.lake import Lake, logged_lake, row
+
+INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+LOG_COMPACTION = {
+    "hoodie.log.compaction.enable": "true",
+    "hoodie.log.compaction.inline": "true",
+    "hoodie.log.compaction.blocks.threshold": "2",
+    "hoodie.compact.inline": "false",
+}
+
+
+def ensure_located(lake: Lake, key: str) -> None:
+    """The record index and a look-up say what a scan says."""
+    parts = [part for id, part in lake.rows(("id", "part")) if id == key]
+    assert lake.metadata().locate([key]).column("partition").to_pylist() == parts
+    assert lake.rows(("part",), filter=f"id = '{key}'") == [(part,) for part in parts]
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "RECORD_INDEX"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_key_that_moved_keeps_its_location_through_a_log_compaction(version: int, index: str) -> None:
+    moving = {"hoodie.index.type": index, "hoodie.simple.index.update.partition.path": "true"}
+    moving["hoodie.record.index.update.partition.path"] = "true"
+    lake = logged_lake(version, **INDEXED, **moving)
+    lake.upsert(row("a"), row("b"), row("c", part="q"))
+    lake.upsert(row("a", "moved", 2, part="q"))
+    lake.upsert(row("b", "x", 2), row("c", "y", 2, part="q"))
+    lake.write("upsert", [row("b", "z", 3), row("c", "z", 3, part="q")], LOG_COMPACTION)
+    assert "LOG_COMPACT" in {one.operation_type for one in lake.commits()}
+    for key in "abc":
+        ensure_located(lake, key)
+    lake.upsert(row("a", "again", 4, part="q"))
+    assert lake.values() == {"a": "again", "b": "z", "c": "z"}
+
+
+def test_deleting_a_key_that_never_was_leaves_an_index_that_answers(version: int) -> None:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2", **INDEXED}
+    lake = logged_lake(version, **options)
+    lake.upsert(row("a"))
+    lake.write("delete", [row(f"none-{number}") for number in range(40)])
+    ensure_located(lake, "a")
+    for number in range(40):
+        ensure_located(lake, f"none-{number}")
