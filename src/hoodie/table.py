@@ -32,7 +32,7 @@ from hoodie.read import (
     run_read,
 )
 from hoodie.read.listing import load_read_view
-from hoodie.read.validate import Finding, validate_table
+from hoodie.read.validate import Finding
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
@@ -243,10 +243,13 @@ class Table(TableServices):
         return self._write(parse_operation(operation), data, options or {})
 
     def validate(self, *, deep: bool = False) -> list[Finding]:
-        """What is wrong with the table's files and timeline; empty when nothing is. `deep` reads and decodes every file
-        to its end, where else sizes and footers are looked at.
+        """What is wrong with the table's files, timeline and indexes; empty when nothing is. Where there are indexes,
+        rows are read to compare them with. `deep` reads and decodes every file to its end, where else sizes and footers
+        are looked at.
         """
-        return validate_table(self._fresh(), deep=deep)
+        from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
+
+        return validate(self._fresh(), deep=deep)
 
     def drop(self) -> None:
         """Delete the table with all its files. There is no way back."""

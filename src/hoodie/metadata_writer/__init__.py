@@ -1,6 +1,7 @@
 """Keeps the metadata table true: made, updated by every action, compacted, taken back."""
 
 from hoodie.metadata_writer.build_index import IndexBuilt, build_index
+from hoodie.metadata_writer.contents import index_troubles
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.drop_index import drop_index
 from hoodie.metadata_writer.new_indexes import (
@@ -45,6 +46,7 @@ __all__ = [
     "drop_partitions",
     "ensure_metadata",
     "expression_index",
+    "index_troubles",
     "list_for_writers",
     "open_own",
     "partition_stats_index",

@@ -246,12 +246,12 @@ def _filter_of(task: ExpressionTask, file: DataFile) -> StoredFilter:
     bloom = (task.bloom or BloomOptions()).new_filter()
     found = task.function.of(_values(task, file))
     for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
-        bloom.add(_result_texts(chunk).drop_null())
+        bloom.add(result_texts(chunk).drop_null())
     instant = file.file.name.instant
     return StoredFilter(bloom_filter_key(file.partition, file.name), bloom.type_code, bloom.to_text(), instant)
 
 
-def _result_texts(values: pa.Array) -> pa.Array:
+def result_texts(values: pa.Array) -> pa.Array:
     """Results as Spark's rows print them: timestamps with as many digits as they need."""
     if not pa.types.is_timestamp(values.type):
         return java_text(values)

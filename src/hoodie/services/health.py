@@ -18,7 +18,8 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.notebook import html_table, size_text
-from hoodie.read import Finding, validate_table
+from hoodie.read import Finding
+from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice, View, load_view
@@ -30,6 +31,7 @@ STUCK_SECONDS = 3600
 SMALL_FILES = 10
 _TROUBLE = {
     "metadata": "hoodie doctor {uri} --fix",
+    "index": "hoodie doctor {uri} --fix",
     "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; "
     "hoodie clean {uri} reclaims what is left",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
@@ -128,7 +130,7 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
     partitions = tuple(_partition_sizes(view, slices, small))
     debts = tuple(sorted((_debt(one) for one in slices if one.logs), key=lambda one: -one.log_bytes))
     concerns = (
-        *_findings(validate_table(handle, engine), handle.storage.uri),
+        *_findings(validate(handle, engine), handle.storage.uri),
         *_stuck(handle, timeline),
         *_log_debt(handle, config, timeline, debts),
         *_small_files(partitions, small),

@@ -1,0 +1,38 @@
+"""All that is wrong with a table: its files and timeline, and what its indexes say otherwise than its rows.
+
+Indexes are compared when the files are in order: where files are damaged or gone, what indexes should say is not known.
+"""
+
+from __future__ import annotations
+
+from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import HudiError
+from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata_writer import index_troubles
+from hoodie.read import Finding, validate_table
+from hoodie.read.validate import CHECKING_THREADS
+from hoodie.view import load_view
+
+_HARMLESS = frozenset({"pending", "properties", "timeline", "uncommitted"})
+"""Kinds of findings that leave no doubt about which rows there are."""
+
+
+def validate(handle: TableHandle, engine: Engine | None = None) -> list[Finding]:
+    """All findings, ordered by kind and path; empty when the table is in order. Nothing is repaired.
+
+    Cost: as `validate_table`, and as `index_troubles` where there are indexes.
+    """
+    engine = engine or LocalEngine(CHECKING_THREADS)
+    findings = validate_table(handle, engine)
+    if all(one.kind in _HARMLESS for one in findings) and handle.config.metadata_partitions:
+        findings += _contents(handle, engine)
+    return sorted(findings, key=lambda one: (one.kind, one.path))
+
+
+def _contents(handle: TableHandle, engine: Engine) -> list[Finding]:
+    try:
+        timeline = timeline_of(handle)
+        slices = load_view(handle.storage, handle.config, timeline, engine=engine).slices_at()
+    except HudiError as error:
+        return [Finding("unreadable", str(error.facts.get("path", "")), error.cause)]
+    return [Finding("index", path, what) for path, what in index_troubles(handle, timeline, slices, engine)]
