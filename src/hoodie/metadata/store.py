@@ -89,8 +89,8 @@ class MetadataStore:
         wanted: Mapping[str, Wanted] | Wanted = EVERYTHING,
         columns: tuple[str, ...] | None = None,
     ) -> list[list[Part]]:
-        """What file groups say, oldest first, one list per group in order. `wanted` is for all of them, or says by file
-        id what is asked of which.
+        """What file groups say, oldest first, one list per group in order; nothing of a group that only says what was
+        deleted. `wanted` is for all of them, or says by file id what is asked of which.
 
         Raises:
             Corrupt: a file is damaged or gone.
@@ -175,7 +175,7 @@ class _ReadTask:
 
 def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
     try:
-        return read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
+        parts = read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
     except Missing as error:
         path = str(error.facts.get("path", ""))
         raise Corrupt(
@@ -183,6 +183,8 @@ def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
             remedy="It may have been cleaned while it was read: read again",
             path=path,
         ) from error
+    # Deletes without a record before them, of keys that never were, come without the columns of records.
+    return parts if any(part.rows is not None for part in parts) else []
 
 
 def _from_table_root(part: FileSlice) -> FileSlice:

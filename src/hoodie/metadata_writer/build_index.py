@@ -81,6 +81,8 @@ log = logging.getLogger(__name__)
 
 _WAIT_SECONDS: Final = "hoodie.metadata.index.check.timeout.seconds"
 _NEEDS: Final = {PARTITION_STATS: COLUMN_STATS}
+_KEEP_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
+"""Operations that change no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
         tuple(stat for _, stat in said.write_stats()),
         schema=from_avro(said.schema, instant_path(handle.profile, instant)) if said.schema else None,
         replaced=said.partition_to_replace_file_ids or {},
-        compacted=said.compacted,
+        keeps_rows=said.compacted or said.operation_type in _KEEP_ROWS,
     )
     context = replace(plan.context, handle=handle, timeline=before, memo={}, _views={}, _tables={})
     records = [one for name in plan.names for one in _source(name, context).updated(context, update)]

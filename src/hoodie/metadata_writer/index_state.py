@@ -7,7 +7,7 @@ from hoodie.metadata_writer.source import SourceContext
 
 
 def kept_definition(context: SourceContext, partition: str) -> IndexDefinition | None:
-    """The definition of an index that is ready or being built: what is left of a dropped one says nothing."""
+    """The definition of an index that is ready, being built or made anew; a dropped one has none."""
     config = context.handle.config
-    is_kept = partition in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    is_kept = partition in (*config.metadata_partitions, *config.metadata_partitions_inflight, *context.rebuilt)
     return context.definitions.get(partition) if is_kept else None

@@ -28,6 +28,9 @@ PARTITIONED_INDEX: Final = (
 RECORD_BYTES: Final = 48
 """Bytes a record is taken to need when the number of file groups is chosen, as in Hudi."""
 
+ROWLESS_ACTIONS: Final = frozenset({"clean", "rollback", "restore", "indexing", "savepoint"})
+"""Actions that do not change what rows there are."""
+
 DRIVER_ROWS: Final = 200_000
 """Rows of an update up to which their records are made by the caller's thread."""
 
@@ -37,12 +40,9 @@ _LEAST_ROW_BYTES: Final = 8
 _TASK_BYTES: Final = 64 * 1024 * 1024
 
 
-_ROWLESS_ACTIONS: Final = frozenset({"clean", "rollback", "restore", "indexing", "savepoint"})
-
-
-def changes_no_row(update: TableUpdate) -> bool:
-    """Whether each row is the same after the action, in the same file group: keys and values are where they were."""
-    return update.compacted or update.action in _ROWLESS_ACTIONS
+def changes_keys(update: TableUpdate) -> bool:
+    """Whether keys may come, go or move by an action."""
+    return update.action not in ROWLESS_ACTIONS and not update.keeps_rows
 
 
 def bounded_slices(slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, ...]]:

@@ -137,7 +137,7 @@ def ensure_metadata(
             finish_compactions(own, timeline, settle(own, timeline_of(own)), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
-            context = _without(context, {FILES}, unwanted)
+            context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
             return _initialised(context, {*wanted, *had} - (unwanted - wanted), asked)
         dropped = unwanted | _unkept(context, had)
         if dropped or dropped_by_name(config, context.definitions):
@@ -147,14 +147,15 @@ def ensure_metadata(
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
     """The handle after partitions of the metadata table (all it has when none is named, or `files` is) were made anew
-    from storage.
+    from storage, as their definitions say.
     """
     had = kept_partitions(handle)
     wanted = set(names or had)
     if FILES in wanted:
         wanted |= set(had)
     handle = withdraw(handle, tuple(wanted))
-    return _initialised(_context(handle, timeline_of(handle), engine, MetadataOptions()), wanted)
+    context = replace(_context(handle, timeline_of(handle), engine, MetadataOptions()), rebuilt=frozenset(wanted))
+    return _initialised(context, wanted)
 
 
 def drop_partitions(handle: TableHandle, names: tuple[str, ...]) -> TableHandle:

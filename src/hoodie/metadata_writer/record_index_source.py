@@ -3,7 +3,8 @@
 1. Initially every key of every slice is read, logs merged in. Slices are read by tasks, some of them together, so that
    what is held at once is bounded.
 2. A rewritten base file is compared with the slice before it: keys that are new are put, keys that are gone are
-   deleted. Where its statistics tell of neither nothing is read, nor is it for compactions of base files and logs.
+   deleted. Where its statistics tell of neither nothing is read. Nor is it for compactions of both kinds: they change
+   no key, though the deletes they write again count as deletes.
 3. Of a log file the keys are read. With inserts all of its rows are put: what an update puts is what is there already.
    Deleted keys are deleted, unless the log says by which value they are ordered, or has to do with keys that were
    deleted before: then the merged slice decides.
@@ -32,7 +33,7 @@ from hoodie.metadata_writer.key_work import (
     GLOBAL_INDEX,
     PARTITIONED_INDEX,
     bounded_slices,
-    changes_no_row,
+    changes_keys,
     group_count,
 )
 from hoodie.metadata_writer.layout import group_file_ids
@@ -128,7 +129,7 @@ class RecordIndexSource:
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Where keys came, and which are gone."""
         schema = columns_after(context, update)
-        if schema is None or changes_no_row(update):
+        if schema is None or not changes_keys(update):
             return
         tasks = list(changes(context, update, slice_rows(context, schema, (), update.instant)))
         is_small = sum(stat.num_writes for stat in update.stats) <= DRIVER_ROWS

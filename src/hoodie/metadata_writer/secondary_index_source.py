@@ -28,7 +28,7 @@ from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
     GLOBAL_INDEX,
     bounded_slices,
-    changes_no_row,
+    changes_keys,
     group_count,
 )
 from hoodie.metadata_writer.layout import group_file_ids
@@ -125,7 +125,7 @@ class SecondaryIndexSource:
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Entries that came, and those that are gone."""
         schema = columns_after(context, update)
-        if schema is None or changes_no_row(update):
+        if schema is None or not changes_keys(update):
             return
         entries = self._entries(context, schema, update.instant)
         is_small = sum(stat.num_writes for stat in update.stats) <= DRIVER_ROWS

@@ -61,7 +61,8 @@ class SourceContext:
 
     `timeline` is the table's, from before the action that is recorded (which may be pending on it). `definitions` are
     those of the table's indexes by the names of their partitions. `schema`: the table's data columns, where known.
-    `memo`: what one source found out and another may use, by names of their own.
+    `rebuilt` are the partitions that are made anew: their definitions say what they were and shall be again. `memo`:
+    what one source found out and another may use, by names of their own.
     """
 
     handle: TableHandle
@@ -70,6 +71,7 @@ class SourceContext:
     options: MetadataOptions
     definitions: Mapping[str, IndexDefinition]
     schema: pa.Schema | None = None
+    rebuilt: frozenset[str] = frozenset()
     memo: dict[str, Any] = field(default_factory=dict)
     _views: dict[frozenset[str] | None, View] = field(default_factory=dict)
     _tables: dict[str, MetadataTable | None] = field(default_factory=dict)

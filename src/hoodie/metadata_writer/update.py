@@ -24,8 +24,8 @@ class TableUpdate:
     `stats`: files written, with their `cdc_stats`. `deleted`: partition to names of files that were removed (clean).
     `deleted_partitions`: partitions that are gone as a whole (clean). `sizes`: path to bytes of log files that grew or
     appeared (rollback in version 6). `schema`: the table's data columns after the action, where it is known.
-    `replaced`: file ids by partition that the action replaces. `compacted`: a compaction or log compaction, which puts
-    the rows of its file groups into other files and changes no row and no key.
+    `replaced`: file ids by partition that the action replaces. `keeps_rows`: it says nothing new, only in other files,
+    as compactions and log compactions do: deletes its statistics count were counted when they were written.
     """
 
     instant: InstantTime
@@ -36,4 +36,4 @@ class TableUpdate:
     sizes: Mapping[str, int] = field(default_factory=dict)
     schema: pa.Schema | None = None
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    compacted: bool = False
+    keeps_rows: bool = False

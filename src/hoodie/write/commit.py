@@ -96,7 +96,7 @@ class Outcome:
             stats=self.stats,
             schema=from_avro(schema) if schema else None,
             replaced=self.replaced or {},
-            compacted=self.compacted,
+            keeps_rows=self.compacted,
         )
 
     @property

@@ -43,7 +43,48 @@ def test_deleting_a_key_that_never_was_leaves_an_index_that_answers(version: int
     options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2", **INDEXED}
     lake = logged_lake(version, **options)
     lake.upsert(row("a"))
-    lake.write("delete", [row(f"none-{number}") for number in range(40)])
+    lake.write("delete", [row(f"none-{number}") for number in range(8)])
     ensure_located(lake, "a")
-    for number in range(40):
+    for number in range(8):
         ensure_located(lake, f"none-{number}")
+
+
+PARTITIONED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.level.index.enable": "true"}
+
+
+@pytest.mark.parametrize("how", ["rebuild", "rebuild all", "restore", "downgrade", "damage"])
+def test_a_partitioned_record_index_stays_one_when_it_is_made_anew(how: str) -> None:
+    stats = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.column.stats.column.list": "v"}
+    lake = Lake(9, {**PARTITIONED, **stats})
+    first = lake.upsert(row("a"), row("a", part="q"), row("b"))
+    lake.table.savepoint(first.instant)
+    lake.upsert(row("b", "x", 2))
+    columns = lake.metadata().definitions["column_stats"].source_fields
+    plain = Lake(9, {"hoodie.metadata.enable": "true"}, lake.uri)  # nobody says again what the index is
+    match how:
+        case "rebuild":
+            plain.table.rebuild_metadata("record_index")
+        case "rebuild all":
+            plain.table.rebuild_metadata()
+        case "restore":
+            plain.table.restore(first.instant)
+        case "downgrade":
+            plain.table.upgrade(8)
+        case "damage":
+            lake.storage.delete(".hoodie/metadata/.hoodie/hoodie.properties")
+            plain.upsert(row("c"))
+    known = lake.metadata().definitions
+    assert known["record_index"].is_partitioned
+    assert known["column_stats"].source_fields == columns
+    again = Lake(8 if how == "downgrade" else 9, {**PARTITIONED, "hoodie.index.type": "RECORD_LEVEL_INDEX"}, lake.uri)
+    again.upsert(row("a", "y", 5, part="q"))
+    assert again.rows(("id", "part", "v"), filter="id = 'a'") == [("a", "p", "a"), ("a", "q", "y")]
+    assert again.table.validate() == []
+
+
+def test_a_partitioned_record_index_goes_with_a_downgrade_to_version_6() -> None:
+    lake = Lake(9, PARTITIONED)
+    lake.upsert(row("a"), row("a", part="q"))
+    lake.table.upgrade(6)
+    assert "record_index" not in lake.handle().config.metadata_partitions
+    assert lake.table.validate() == []

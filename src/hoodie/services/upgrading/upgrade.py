@@ -25,7 +25,7 @@ from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unavailable
 from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import FILES
+from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import html_table
 from hoodie.records import read_footer
@@ -117,7 +117,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
     drop_dead_resizes(handle, engine, heal(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
-    wanted = handle.config.metadata_partitions
+    wanted = _kept_by(handle, version)
     if handle.config.table_type == "MERGE_ON_READ":
         steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
     if handle.config.has_metadata_table:
@@ -130,9 +130,8 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
     steps.append(f"the properties say version {version}")
     handle = TableHandle(handle.storage, stored, profile_of(stored), handle.env)
     _sweep_other_timeline(handle)
-    kept = tuple(name for name in wanted if version > 6 or name in _IN_VERSION_6)
-    if kept:
-        handle = rebuild_partitions(handle, kept, engine)
+    if wanted:
+        handle = rebuild_partitions(handle, wanted, engine)
         made = handle.config.metadata_partitions
         steps.append(f"the metadata table was made anew: {', '.join(made) or 'by the next write'}")
     took_ms = int((handle.env.monotonic() - clock) * 1000)
@@ -263,6 +262,18 @@ def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
             "hoodie.clean.fileversions.retained=1, then try again",
             files=len(renames),
         )
+
+
+def _kept_by(handle: TableHandle, version: int) -> tuple[str, ...]:
+    """The partitions of the metadata table that the table has in that version, too. In version 6 no record index is cut
+    by partitions, and one for the whole table does not know keys that are in several of them.
+    """
+    had = handle.config.metadata_partitions
+    if version > 6:
+        return had
+    known = load_index_definitions(handle.storage, handle.config).get(RECORD_INDEX)
+    is_global = known is None or not known.is_partitioned
+    return tuple(name for name in had if name in _IN_VERSION_6 and (name != RECORD_INDEX or is_global))
 
 
 def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
