@@ -13,17 +13,18 @@ from hoodie.read import Finding, validate_table
 from hoodie.read.validate import CHECKING_THREADS
 from hoodie.view import load_view
 
-_HARMLESS = frozenset({"pending", "properties", "timeline", "uncommitted"})
+_HARMLESS = frozenset({"pending", "properties", "uncommitted"})
 """Kinds of findings that leave no doubt about which rows there are."""
 
 
-def validate(handle: TableHandle, engine: Engine | None = None) -> list[Finding]:
-    """All findings, ordered by kind and path; empty when the table is in order. Nothing is repaired.
+def validate(handle: TableHandle, engine: Engine | None = None, *, deep: bool = False) -> list[Finding]:
+    """All findings, ordered by kind and path; empty when the table is in order. Nothing is repaired. `deep` decodes
+    every file, too.
 
     Cost: as `validate_table`, and as `index_troubles` where there are indexes.
     """
     engine = engine or LocalEngine(CHECKING_THREADS)
-    findings = validate_table(handle, engine)
+    findings = validate_table(handle, engine, deep=deep)
     if all(one.kind in _HARMLESS for one in findings) and handle.config.metadata_partitions:
         findings += _contents(handle, engine)
     return sorted(findings, key=lambda one: (one.kind, one.path))
