@@ -3,7 +3,8 @@
 1. A slice is shown as a snapshot reads it. Rows come with the key and the columns that were asked for.
 2. A check asks the index as readers do, so what it finds are rows that a look-up or a skipping scan would lose or
    invent. What no reader believes is no trouble.
-3. What is held at once is one slice and what the index says about it.
+3. What is held at once are the rows of a few slices and what the index says about one of them. Checks of statistics
+   keep ranges of columns, no rows.
 """
 
 from __future__ import annotations

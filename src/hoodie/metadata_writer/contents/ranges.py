@@ -2,7 +2,8 @@
 
 1. Bounds and counts may say more than there is, never less: a reader that goes by them must find every row.
 2. What a slice may hold is what any of its files may. What is not known of one of them rules nothing out.
-3. Slices that are one base file are compared by the file's footer, others by the rows a snapshot reads.
+3. Slices that are one base file are compared by the file's footer, others by the rows a snapshot reads. Their ranges
+   are kept, so that an index is asked once for all files.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 from hoodie.metadata import COLUMN_STATS, PARTITION_STATS, IndexDefinition, MetadataTable
 from hoodie.metadata.column_stats import FileOf, file_ranges
 from hoodie.metadata.ranges import Ranges
+from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import (
     Bound,
     ColumnRange,
@@ -46,7 +48,7 @@ class StatisticsCheck:
         self._types = types
         self._base_ranges = base_ranges
         self._of_partitions = of_partitions
-        self._partitions: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
+        self._slices: dict[str, list[tuple[FileSlice, ColumnRange]]] = defaultdict(list)
 
     def columns(self, part: FileSlice) -> tuple[str, ...] | None:
         """The indexed columns, where the rows are not those of one file."""
@@ -55,30 +57,32 @@ class StatisticsCheck:
         return tuple(dict.fromkeys(column.partition(".")[0] for column in self._types))
 
     def compare(self, shown: SliceShown) -> Iterator[Trouble]:
-        """Columns with values outside of what is said of the slice's files."""
-        part = shown.part
-        files = _files(part)
+        """Nothing yet: what is said is asked for all slices at once."""
         for found in self._ranges(shown):
             actual = as_type(found, self._types[found.column])
-            self._partitions[part.partition, found.column].append(actual)
-            said = self._table.ranges(found.column, files, self._types[found.column])
-            wrong = left_out(said, actual)
-            if wrong:
-                yield index_path(COLUMN_STATS), f"says of column {found.column!r} of {_last(part)} {wrong}"
+            self._slices[found.column].append((shown.part, actual))
+        yield from ()
 
     def finish(self) -> Iterator[Trouble]:
-        """Partitions with values outside of what is said of them."""
-        if not self._of_partitions:
-            return
-        names = sorted({partition for partition, _ in self._partitions})
+        """Files, and partitions, with values outside of what is said of them."""
+        for column, shown in self._slices.items():
+            found = _troubles(self._table.store, COLUMN_STATS, self._types[column], shown)
+            yield from ((index_path(COLUMN_STATS), f"says of column {column!r} of {what}") for what in found)
+        if self._of_partitions:
+            yield from self._of_each_partition()
+
+    def _of_each_partition(self) -> Iterator[Trouble]:
+        names = sorted({part.partition for shown in self._slices.values() for part, _ in shown})
         all_rows = self._table.partition_ranges(KEY_FIELD, names, pa.string()).rows.to_pylist()
-        for column, data_type in self._types.items():
-            ranges = self._table.partition_ranges(column, names, data_type)
+        for column, shown in self._slices.items():
+            own: dict[str, list[ColumnRange]] = defaultdict(list)
+            for part, actual in shown:
+                own[part.partition].append(actual)
+            ranges = self._table.partition_ranges(column, names, self._types[column])
             for at, (name, rows) in enumerate(zip(names, all_rows, strict=True)):
-                parts = self._partitions.get((name, column))
                 # Readers believe what is said of as many rows as have a key.
-                if parts and rows is not None and ranges.rows[at].as_py() == rows:
-                    wrong = left_out(_at(ranges, at), join_ranges(parts))
+                if own[name] and rows is not None and ranges.rows[at].as_py() == rows:
+                    wrong = left_out(_some(ranges, at, 1), join_ranges(own[name]))
                     if wrong:
                         where = f"column {column!r} of the partition {name!r}"
                         yield index_path(PARTITION_STATS), f"says of {where} {wrong}"
@@ -103,6 +107,7 @@ class ExpressionRangesCheck:
         self._column = definition.source_fields[0]
         data_type = type_at(schema, self._column)
         self._type = None if data_type is None else function.result_of(data_type)
+        self._slices: list[tuple[FileSlice, ColumnRange]] = []
 
     def columns(self, part: FileSlice) -> tuple[str, ...] | None:
         """The column it is on."""
@@ -110,19 +115,17 @@ class ExpressionRangesCheck:
         return None if self._type is None else (self._column.partition(".")[0],)
 
     def compare(self, shown: SliceShown) -> Iterator[Trouble]:
-        """Results outside of what is said of the slice's files."""
-        if self._type is None:
-            return
-        results = self._function.of(values_at(shown.rows, self._column))
-        actual = range_of_values(self._column, results)
-        said = file_ranges(self._table.store, self._column, _files(shown.part), self._type, self._definition.name)
-        wrong = left_out(said, actual)
-        if wrong:
-            yield index_path(self._definition.name), f"says of its results for {_last(shown.part)} {wrong}"
+        """Nothing yet: what is said is asked for all slices at once."""
+        if self._type is not None:
+            results = self._function.of(values_at(shown.rows, self._column))
+            self._slices.append((shown.part, range_of_values(self._column, results)))
+        yield from ()
 
     def finish(self) -> Iterator[Trouble]:
-        """Nothing more."""
-        yield from ()
+        """Files with results outside of what is said of them."""
+        if self._type is not None:
+            found = _troubles(self._table.store, self._definition.name, self._type, self._slices)
+            yield from ((index_path(self._definition.name), f"says of its results for {what}") for what in found)
 
 
 def left_out(said: Ranges, actual: ColumnRange) -> str | None:
@@ -156,8 +159,24 @@ def _bounds(values: pa.Array, data_type: pa.DataType) -> list[Bound | None]:
     return [stored_bound(one, data_type) for one in in_order(values).to_pylist()]
 
 
-def _at(ranges: Ranges, place: int) -> Ranges:
-    return Ranges(*(one.slice(place, 1) for one in (ranges.low, ranges.high, ranges.rows, ranges.nulls)))
+def _troubles(
+    store: MetadataStore, index: str, data_type: pa.DataType, shown: Sequence[tuple[FileSlice, ColumnRange]]
+) -> Iterator[str]:
+    """What an index of statistics leaves out of slices, whose ranges of one column are given."""
+    if not shown:
+        return
+    files = [_files(part) for part, _ in shown]
+    said = file_ranges(store, shown[0][1].column, [file for own in files for file in own], data_type, index)
+    at = 0
+    for (part, actual), own in zip(shown, files, strict=True):
+        wrong = left_out(_some(said, at, len(own)), actual)
+        at += len(own)
+        if wrong:
+            yield f"{_last(part)} {wrong}"
+
+
+def _some(ranges: Ranges, start: int, count: int) -> Ranges:
+    return Ranges(*(one.slice(start, count) for one in (ranges.low, ranges.high, ranges.rows, ranges.nulls)))
 
 
 def _files(part: FileSlice) -> list[FileOf]:
