@@ -26,7 +26,7 @@ from hoodie.metadata_writer.record import (
 )
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordSource, RecordTask, SourceContext
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.metadata_writer.writer_listing import list_for_writers
+from hoodie.metadata_writer.writer_listing import list_for_writers, unlisted
 
 __all__ = [
     "METADATA_ENABLE",
@@ -57,4 +57,5 @@ __all__ = [
     "secondary_index",
     "store_index_definitions",
     "undo_update",
+    "unlisted",
 ]

@@ -72,7 +72,7 @@ def write_delta_commit(  # noqa: PLR0917
     file_ids = {name: tuple(slot.file_id for slot in found) for name, found in slots.items()}
     entries = gather(own, instant, records, file_ids, definitions, engine)
     chosen = [slot for found in slots.values() for slot in found if (slot.partition, slot.file_id) in entries]
-    names = [log_name(slot, number) for number, slot in enumerate(chosen)]
+    names = [log_name(slot, number, instant) for number, slot in enumerate(chosen)]
     planned = tuple(log_stat(slot, name, 0, 0, 0) for slot, name in zip(chosen, names, strict=True))
     inflight = to_inflight(own.storage, own.profile, requested, _payload(own, planned, UPSERT, DELTA_COMMIT))
     tasks = _files(own, instant, chosen, names, entries)

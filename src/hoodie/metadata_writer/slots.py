@@ -18,6 +18,7 @@ from hoodie.handle import TableHandle
 from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.records import REBUILD
 from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
+from hoodie.spec.file_names import token_of_instant
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, list_files, load_pending_compactions, view_of
 
@@ -59,9 +60,14 @@ def load_slots(
     return slots
 
 
-def log_name(slot: Slot, number: int) -> str:
-    """The name of the log file in a slot; `number` is that of the file in its delta commit."""
-    return LogFileName(slot.file_id, slot.instant, slot.version, f"{number}-0-0").text
+def log_name(slot: Slot, number: int, instant: InstantTime) -> str:
+    """The name of the log file in a slot; `number` is that of the file in its delta commit `instant`.
+
+    Where the name does not carry that instant, its token does: two writers that do not know of each other must not take
+    the same name.
+    """
+    token = f"{number}-0-0" if slot.instant == instant else token_of_instant(number, instant, 0)
+    return LogFileName(slot.file_id, slot.instant, slot.version, token).text
 
 
 def base_name(file_id: str, number: int, instant: InstantTime) -> str:

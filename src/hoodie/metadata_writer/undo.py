@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
 
+from hoodie.errors import Conflict
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer.delta_commit import spill_folder
@@ -164,8 +167,11 @@ def _append_command(own: TableHandle, path: str, target: InstantTime, instant: I
         },
         b"",
     )
-    behind = LogFileName(newest.file_id, newest.instant, newest.version + 1, UNKNOWN_WRITE_TOKEN)
-    own.storage.put(f"{partition}/{behind.text}", block)
+    for version in count(newest.version + 1):
+        with suppress(Conflict):  # another writer's, who came first
+            behind = LogFileName(newest.file_id, newest.instant, version, UNKNOWN_WRITE_TOKEN)
+            own.storage.create(f"{partition}/{behind.text}", block)
+            return
 
 
 def _by_partition(own: TableHandle, deleted: Sequence[str]) -> dict[str, RollbackPartition]:

@@ -12,11 +12,11 @@ Whoever repairs, validates or rolls back lists the folders instead: only they sh
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle
+from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import FILES, open_metadata_table, with_log_sizes
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles
@@ -46,3 +46,19 @@ def list_for_writers(
         return found
     sized = with_log_sizes(handle.storage, [one for files in found for one in files.logs])
     return tuple(replace(files, logs=tuple(sized[one.path] for one in files.logs)) for files in found)
+
+
+def unlisted(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of `paths` that the metadata table, if there is one, does not list.
+
+    Who rolls back log files of version 6 leaves them where they are and lists them: they are the table's then.
+    """
+    files = tuple(paths)
+    if not files or handle.profile.slicing == "completion" or FILES not in handle.config.metadata_partitions:
+        return files
+    table = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
+    if table is None:
+        return files
+    found = table.files({path.rpartition("/")[0] for path in files})
+    listed = {one.path for partition in found for one in partition.everything}
+    return tuple(path for path in files if path not in listed)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source
-from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, drop_partitions, ensure_metadata
@@ -25,7 +25,7 @@ from hoodie.read import load_newest_schema
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.undoing.heartbeat import holding_heartbeat
-from hoodie.services.undoing.left_behind import take_back
+from hoodie.services.undoing.left_behind import remove_strays, take_back
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.timeline import Timeline, new_instant_time
@@ -155,11 +155,13 @@ def run_request(write: Write, request: Request) -> Committed:
         if request.source is None:
             raise Invalid(f"Operation {request.operation} needs rows", remedy="Pass them as data")
         return run_write(write, request.source)
-    except (CommitUnknown, Fenced, InstantTaken):
+    except (CommitUnknown, InstantTaken):
         raise
     except Exception:
         cause = sys.exc_info()[1]
         try:
+            if isinstance(cause, Conflict | Fenced):
+                remove_strays(home, _LOCAL, write.instant)
             take_back(home, _LOCAL, write.instant)
         except HudiError as error:
             log.warning(

@@ -25,6 +25,13 @@ _BASE = re.compile(r"([^_/]+)_([^_/]+)_([0-9]+)((?:_[^./]*)?)\.([A-Za-z0-9]+)")
 _LOG = re.compile(r"\.([^._/]+)_([^./]*)\.(log|archive)\.([0-9]{1,10})(?:_([0-9]+-[0-9]+-[0-9]+)((?:\.cdc)?))?")
 
 
+def token_of_instant(number: int, instant: str, attempt: int) -> str:
+    """A write token that no write of another instant has, give or take a day: the instant's last nine digits, hours to
+    milliseconds, stand for the stage. `number` and `attempt` are those of the task.
+    """
+    return f"{number}-{int(instant[-9:])}-{attempt}"
+
+
 @dataclass(frozen=True, slots=True)
 class WriteToken:
     """Which attempt of which task wrote a file: partition, stage and attempt of the task."""

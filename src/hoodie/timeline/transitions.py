@@ -5,7 +5,9 @@
 3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
    Instants of zeros, which make partitions of a metadata table, are older than every restore and not meant by any.
    A plan that a rollback or restore has left on the timeline may be tried again when that one is completed.
-4. The completion time (version 8+) is greater than every time on the timeline at that moment.
+4. Whoever stalls between that look and the step itself may wake when its instant was undone. So a completed write looks
+   once more. Whoever undoes stores its plan first and looks for a completion then: one of the two sees the other.
+5. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers write inside `Storage.exclusive`.
 Grammar of names and contents: `docs/format/timeline.md`.
@@ -17,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hoodie.env import Env
-from hoodie.errors import Conflict, Fenced, Missing
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Missing
 from hoodie.spec import (
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
@@ -74,17 +76,19 @@ def complete(  # noqa: PLR0917
     Where names carry no completion time (version 6) `completed` is close to what a later load takes from the file.
 
     Raises:
-        Fenced: its inflight file is gone, or a later rollback or restore is aimed at it.
+        Fenced: its inflight file is gone, or a later rollback or restore is aimed at it. Nothing of it is visible.
         Conflict: it is completed already.
-        CommitUnknown: the storage's answer was lost.
+        CommitUnknown: the storage's answer was lost, or somebody began to undo it at the same moment.
     """
     known = list_instants(storage, profile, timezone)
     _ensure_alive(storage, profile, instant, known)
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
-    # The commit point. No call may follow: an error after it would say that nothing happened.
+    # The commit point. From here on no error may say that nothing happened, unless it is so.
     storage.create(instant_path(profile, done), payload)
+    if done.action in COMPLETED_WRITE_ACTIONS:
+        _ensure_kept(storage, profile, instant, done, timezone)
     return done
 
 
@@ -110,12 +114,43 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
         )
     if State.INFLIGHT not in states:
         raise _fenced(instant, "its inflight file is gone")
+    if cause := _undone_by(storage, profile, instant, known):
+        raise _fenced(instant, cause)
+
+
+def _ensure_kept(storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone) -> None:
+    """Nothing, when nobody undoes or has undone the pending `instant` that has become `done`."""
+    try:
+        known = list_instants(storage, profile, timezone)
+        cause = _undone_by(storage, profile, instant, known)
+        is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
+        if is_inflight and not cause:
+            return
+        if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
+            # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data files
+            # before, and looks at this instant no more.
+            storage.delete(instant_path(profile, done))
+            raise _fenced(instant, cause or "its inflight file is gone")
+    except Fenced:
+        raise
+    except HudiError as error:
+        cause = f"the look for a rollback failed ({error.cause})"
+    raise CommitUnknown(
+        f"Whether the {instant.action} {instant.requested} stays is not known: {cause or 'its inflight file is gone'}",
+        remedy="Look whether it is on the timeline once no rollback is pending; do not repeat it before",
+        instant=instant.requested,
+    )
+
+
+def _undone_by(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> str:
+    """What undoes a pending instant, in words; empty when nothing does."""
     for other in furthest(known):
         if other.requested <= instant.requested:
             continue
         cause = _undoing(storage, profile, other, instant)
         if cause and not (other.is_completed and _outlives(storage, profile, instant, known)):
-            raise _fenced(instant, cause)
+            return cause
+    return ""
 
 
 def _undoing(storage: Storage, profile: FormatProfile, later: Instant, instant: Instant) -> str:

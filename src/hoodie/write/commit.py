@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Conflict, Fenced, HudiError
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.metadata_writer import TableUpdate, record_update, undo_update
+from hoodie.metadata_writer import TableUpdate, record_update, undo_update, unlisted
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
 from hoodie.spec import (
@@ -147,19 +147,39 @@ def finish(  # noqa: PLR0917
     for partition in {stat.partition_path for stat in outcome.stats} - set(known_partitions):
         ensure_partition(handle, partition, inflight.requested)
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
-    if handle.config.has_metadata_table:
-        record_update(handle, outcome.update(inflight), engine, timeline=known)
     try:
+        if handle.config.has_metadata_table:
+            record_update(handle, outcome.update(inflight), engine, timeline=known)
         if guard is not None:
             guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     except Fenced:
-        _remove_own(handle, outcome.files)
-        undo_update(handle, inflight, None, engine)
+        _remove_own(undo_update(handle, inflight, None, engine), outcome.files)
         drop_leftovers(handle, inflight.requested)
         raise
     drop_leftovers(handle, inflight.requested)
     return done
+
+
+@contextlib.contextmanager
+def fenced_when_gone(handle: TableHandle, inflight: Instant) -> Iterator[None]:
+    """Say that a write is fenced, when the block fails because another writer has taken its instant and files away.
+
+    Raises:
+        Fenced: so it is. Else what the block raises.
+    """
+    try:
+        yield
+    except (Conflict, CommitUnknown, Fenced):
+        raise
+    except HudiError as error:
+        if timeline_of(handle).find(inflight.requested) is not None:
+            raise
+        raise Fenced(
+            f"The {inflight.action} {inflight.requested} was taken from this writer ({error.cause})",
+            remedy="Nothing of it became visible; read the table again and repeat the write",
+            instant=inflight.requested,
+        ) from error
 
 
 def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats: Sequence[WriteStat] = ()) -> None:
@@ -219,9 +239,10 @@ def remove_losers(handle: TableHandle, instant: str, stats: Sequence[WriteStat])
 
 def _remove_own(handle: TableHandle, files: Iterable[str]) -> None:
     """Delete the files of a fenced write: whoever rolled it back may have looked before the last of them was there."""
-    for path in files:
-        with contextlib.suppress(HudiError):
-            handle.storage.delete(path)
+    with contextlib.suppress(HudiError):
+        for path in unlisted(handle, files):
+            with contextlib.suppress(HudiError):
+                handle.storage.delete(path)
 
 
 def _by_partition(stats: Sequence[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:

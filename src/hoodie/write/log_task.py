@@ -39,6 +39,7 @@ from hoodie.logs import (
 from hoodie.records import to_avro
 from hoodie.records.deletion import is_deleted
 from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, path_in
+from hoodie.spec.file_names import token_of_instant
 from hoodie.storage import OutputFile
 from hoodie.write.combine import ordering_values
 from hoodie.write.file_task import Stamp, WriteTarget
@@ -290,10 +291,20 @@ class _LogFiles:
         self._started = target.env.monotonic()
         self._counts = _Counts()
         version = place.version + len(self._names)
-        self._names.append(LogFileName(place.file_id, place.instant, version, self.task_id.token).text)
+        self._names.append(LogFileName(place.file_id, place.instant, version, self._token).text)
         path = path_in(self.task.partition, self._names[-1])
         target.storage.create(marker_path(target.instant, path, self.task.log.marker), b"")
         return target.storage.open_output(path)
+
+    @property
+    def _token(self) -> str:
+        """The write token of a new log file. Where the instant in its name is another write's (version 6), the token
+        has our own: two writers that do not know of each other must not take the same name.
+        """
+        task_id, instant = self.task_id, self.task.target.instant
+        if self.task.place.instant == instant:
+            return task_id.token
+        return token_of_instant(task_id.partition, instant, task_id.attempt)
 
     def _end(self) -> None:
         assert self._file is not None

@@ -53,7 +53,7 @@ from hoodie.write.buckets import (
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.change_log import change_logging_of
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
-from hoodie.write.commit import Committed, Outcome, drop_leftovers, finish
+from hoodie.write.commit import Committed, Outcome, drop_leftovers, fenced_when_gone, finish
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef
@@ -124,9 +124,10 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     replaced = plan_replaced(view.slices_at(), partitions)
     inflight = _open(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
     asked = write.options.buckets
-    rings = () if asked is None or not asked.consistent else renewed_rings(write, asked, partitions, view)
-    store_rings(write, rings)
-    committed = _finish(write, inflight, [], replaced, partitions)
+    with fenced_when_gone(write.handle, inflight):
+        rings = () if asked is None or not asked.consistent else renewed_rings(write, asked, partitions, view)
+        store_rings(write, rings)
+        committed = _finish(write, inflight, [], replaced, partitions)
     settle_rings(write, rings)
     return committed
 
@@ -156,14 +157,15 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     work = workload_profile(options.recorded_operation, plan_work(files))
     inflight = _open(write, action, work, replaced or {}, files)
     rings = () if homes is None else homes.rings
-    store_rings(write, rings)
     tasks = _tasks(write, incoming, files, compactions)
     if all(isinstance(task, LogTask) for task in tasks):
         # Log files are written from the rows at hand: only these count, not the files they were looked up in.
         engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
-    written = engine.run(_write_task, tasks, options.operation)
-    stats = [stat for group in written for stat in group]
-    committed = _finish(write, inflight, stats, replaced, {one.partition for one in slices})
+    with fenced_when_gone(write.overwritten or write.handle, inflight):
+        store_rings(write, rings)
+        written = engine.run(_write_task, tasks, options.operation)
+        stats = [stat for group in written for stat in group]
+        committed = _finish(write, inflight, stats, replaced, {one.partition for one in slices})
     settle_rings(write, rings)
     return committed
 
@@ -415,8 +417,9 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     action = handle.config.write_action if replaced is None else REPLACE_COMMIT
     inflight = _open(write, action, None, replaced or {}, ())
     task = BulkTask(_target(write), keying, write.options.sizing.max_file_bytes)
-    stats = run_bulk_insert(source, task, write.options.arrangement)
-    return _finish(write, inflight, stats, replaced, known)
+    with fenced_when_gone(write.overwritten or handle, inflight):
+        stats = run_bulk_insert(source, task, write.options.arrangement)
+        return _finish(write, inflight, stats, replaced, known)
 
 
 def _open(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.errors import Conflict, Fenced, Missing
+from hoodie.errors import CommitUnknown, Conflict, Fenced, Missing
 from hoodie.spec import (
     CommitMetadata,
     Instant,
@@ -121,12 +121,36 @@ def test_completion_is_after_every_time_on_the_timeline_even_if_the_clock_is_beh
     assert complete(storage, profile, other, b"", FakeEnv(), "UTC").completed > "20990101000000000"
 
 
-def test_nothing_is_asked_of_storage_after_the_commit_point(storage, profile):
+def test_a_look_that_fails_after_the_commit_point_says_that_nothing_is_known(storage, profile):
     inflight = begin(storage, profile)
+    with pytest.raises(CommitUnknown):
+        complete(CountingStorage(storage, fail_at=3), profile, inflight, b"", FakeEnv(), "UTC")
+    assert load_timeline(storage, profile, "UTC").find(T).is_completed
+
+
+def test_nothing_is_asked_of_storage_after_the_end_of_an_action_that_writes_nothing(storage, profile):
     calls = []
-    counting = CountingStorage(storage, on_call=lambda *call: calls.append(call))
-    complete(counting, profile, inflight, b"", FakeEnv(), "UTC")
-    assert "create" in str(calls[-1])
+    counting = CountingStorage(storage, on_call=calls.append)
+    complete(counting, profile, begin(storage, profile, action="clean"), b"", FakeEnv(), "UTC")
+    assert calls[-1].op == "create"
+
+
+@pytest.mark.parametrize("undone", ["planned", "files gone"])
+def test_a_rollback_between_the_look_and_the_commit_is_seen(storage, profile, undone):
+    inflight = begin(storage, profile)
+
+    def roll_back(call):
+        if call.n == 2:
+            plan = encode_rollback_plan(RollbackPlan(InstantInfo(T, "commit")))
+            create_requested(storage, profile, LATER, "rollback", plan)
+            if undone == "files gone":
+                delete_instant_files(storage, profile, inflight)
+
+    counting = CountingStorage(storage, on_call=roll_back)
+    with pytest.raises(CommitUnknown if undone == "planned" else Fenced, match=LATER):
+        complete(counting, profile, inflight, b"", FakeEnv(), "UTC")
+    found = load_timeline(storage, profile, "UTC").find(T)
+    assert (found is not None and found.is_completed) == (undone == "planned")
 
 
 def test_a_savepoint_begins_inflight(storage, profile):

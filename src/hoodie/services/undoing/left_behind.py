@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from hoodie.engine import Engine
 from hoodie.errors import HudiError
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.metadata_writer import undo_update
+from hoodie.metadata_writer import undo_update, unlisted
 from hoodie.services.deletion import delete_files
 from hoodie.spec import (
-    Instant,
     InstantTime,
     is_partition_metafile,
     keys,
@@ -43,12 +43,29 @@ def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> No
         return
     if handle.config.has_metadata_table:
         undo_update(handle, instant, None, engine)
-    files = _files_of(handle, instant)
+    _remove_files(handle, engine, requested, _files_of(handle, requested))
+    delete_instant_files(handle.storage, handle.profile, instant)
+    handle.storage.delete_dir(marker_dir(requested))
+
+
+def remove_strays(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
+    """Remove the files that this process's write `requested` made after another writer had taken its instant away.
+
+    An instant that is on the timeline is left alone, and one that is so old that it may be archived.
+    """
+    timeline = timeline_of(handle)
+    if timeline.find(requested) is None and not timeline.is_before_start(requested):
+        # The marker of a file may have gone before the file came.
+        _remove_files(handle, engine, requested, {*_files_of(handle, requested), *_named_by(handle, requested)})
+        handle.storage.delete_dir(marker_dir(requested))
+
+
+def _remove_files(handle: TableHandle, engine: Engine, requested: InstantTime, paths: Iterable[str]) -> None:
+    """Remove files of a write, and what made their folders partitions."""
+    files = unlisted(handle, paths)
     delete_files(handle.storage, engine, files, "take back")
     for partition in sorted({path.rpartition("/")[0] for path in files}):
         _forget_partition(handle.storage, partition, requested)
-    delete_instant_files(handle.storage, handle.profile, instant)
-    handle.storage.delete_dir(marker_dir(requested))
 
 
 def sweep(storage: Storage, timeline: Timeline) -> None:
@@ -70,16 +87,21 @@ def sweep(storage: Storage, timeline: Timeline) -> None:
         log.warning("could not remove left-over temporary files: %s", error)
 
 
-def _files_of(handle: TableHandle, failed: Instant) -> list[str]:
+def _files_of(handle: TableHandle, requested: InstantTime) -> list[str]:
     """Files of a pending write of this process, log files included."""
-    markers = load_markers(handle.storage, failed.requested)
+    markers = load_markers(handle.storage, requested)
     if markers is not None:
         return [marker.data_path for marker in markers]
+    return _named_by(handle, requested)
+
+
+def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
+    """Files that carry the instant in their name."""
     found = []
     for partition in list_partitions(handle.storage):
         for file in handle.storage.list_dir(partition).files:
             name = parse_data_file_name(file.path.rpartition("/")[2])
-            if name is not None and name.instant == failed.requested:
+            if name is not None and name.instant == requested:
                 found.append(file.path)
     return found
 

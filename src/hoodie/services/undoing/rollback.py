@@ -1,7 +1,8 @@
 """Undo a write: take its files away, then its instants, and record both.
 
 1. A rollback is itself an action: its plan is stored first, so a rollback that dies is run again from the same plan.
-2. Order: plan, inflight, a completed write is unpublished, files are deleted and command blocks appended, the metadata
+   A write that was pending and is completed once the plan is stored stays, and the plan goes: its writer lives.
+2. Order: plan, that look, inflight, a completed write is unpublished, files are deleted and command blocks appended, the metadata
    table learns of it, the write's own instant goes, the rollback completes, the markers go. Whoever dies in between
    leaves a pending rollback that finds less to do.
 3. Deleting what is already gone is success.
@@ -20,6 +21,7 @@ from typing import Any
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.errors import Conflict
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
@@ -186,6 +188,9 @@ def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: 
         _back_up(handle, target, config.text(BACKUP_DIR))
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     rollback = create_requested(handle.storage, handle.profile, requested, ROLLBACK, encode_rollback_plan(plan))
+    if not target.is_completed and _is_completed(handle, target):
+        delete_instant_files(handle.storage, handle.profile, rollback)
+        raise _came_through(target)
     log.info("rolling back %s %s as %s", target.action, target.requested, requested)
     return _run(handle, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
 
@@ -198,12 +203,12 @@ def finish_interrupted(
     for one in interrupted:
         if one.action == SAVEPOINT:
             delete_instant_files(handle.storage, handle.profile, one)
-        elif (done := _resume(handle, engine, one)) is not None and finished is not None:
+        elif (done := _resume(handle, engine, timeline, one)) is not None and finished is not None:
             finished[done.target] = done
     return timeline_of(handle) if interrupted else timeline
 
 
-def _resume(handle: TableHandle, engine: Engine, rollback: Instant) -> RolledBack | None:
+def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: Instant) -> RolledBack | None:
     data = load_requested(handle.storage, handle.profile, rollback)
     if not data:
         # The request itself was not written: nothing was decided, the failed write is still pending and comes next.
@@ -212,8 +217,31 @@ def _resume(handle: TableHandle, engine: Engine, rollback: Instant) -> RolledBac
     plan = parse_rollback_plan(data, handle.profile.instant_names.file_name(rollback))
     ensure_own_files(plan)
     if rollback.state is State.REQUESTED:
+        target = Instant(plan.instant_to_rollback.commit_time, plan.instant_to_rollback.action, State.INFLIGHT)
+        if _is_completed(handle, target):
+            # Its planner died before the look for a completion. Nothing was done yet, and the write may be acknowledged.
+            delete_instant_files(handle.storage, handle.profile, rollback)
+            if not any(one.logical == target.logical for one in timeline.completed()):
+                raise _came_through(target)
+            return None
         rollback = to_inflight(handle.storage, handle.profile, rollback)
     return _run(handle, engine, rollback, plan)
+
+
+def _is_completed(handle: TableHandle, target: Instant) -> bool:
+    """Whether the write is completed now. Asked when the plan to undo it is stored: a writer that completes it later
+    sees that plan, and does not tell its caller that the write is in the table.
+    """
+    found = list_instants(handle.storage, handle.profile, handle.config.timezone)
+    return any(one.logical == target.logical and one.is_completed for one in found)
+
+
+def _came_through(target: Instant) -> Conflict:
+    return Conflict(
+        f"Another writer completed the {target.action} {target.requested} while it was about to be rolled back",
+        remedy="It stays, and nothing else was changed; read the table again and repeat what you did",
+        instant=target.requested,
+    )
 
 
 def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RolledBack:

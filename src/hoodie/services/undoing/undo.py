@@ -136,9 +136,20 @@ def unpublish(handle: TableHandle, target: InstantInfo) -> bool:
 
 
 def delete_states(handle: TableHandle, target: InstantInfo, *, keep_plan: bool) -> None:
-    """Remove the files of a write's instant, latest state first. `keep_plan`: the requested one stays."""
-    for one in sorted(_states(handle, target), key=lambda one: one.state, reverse=True):
-        if not (keep_plan and one.state is State.REQUESTED):
+    """Remove the files of a write's instant, latest state first. `keep_plan`: the requested one stays.
+
+    A writer that was stalled may complete the write until its inflight file is gone, so there is another look then: one
+    that comes later sees that it is gone, and takes its completed file away itself.
+    """
+    states = sorted(_states(handle, target), key=lambda one: one.state, reverse=True)
+    for one in states:
+        if one.state is not State.REQUESTED:
+            handle.storage.delete(instant_path(handle.profile, one))
+    for one in _states(handle, target):
+        if one.is_completed:
+            handle.storage.delete(instant_path(handle.profile, one))
+    for one in states:
+        if one.state is State.REQUESTED and not keep_plan:
             handle.storage.delete(instant_path(handle.profile, one))
 
 
