@@ -9,8 +9,11 @@ other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"
    at most `VALIDITY_SECONDS`.
 4. A lease of a `scope` (one piece of work, say) is another object beside it, and is deleted when it is given back: the
    holder extends it once more, which proves that it holds it, and no other can take it before the deletion.
-5. A holder that cannot extend loses it without being stopped. This is why the commit itself does not rest on the lease:
-   it is protected by `create`.
+5. An answer may be lost. A lease of our own owner id is ours, whatever was answered; giving back is repeated; what a
+   process could not give back it knows as its own later, so that it does not wait for itself.
+6. A holder that cannot extend loses it without being stopped at once: `ensure_held` says so before the next step that
+   cannot be taken back. A stall between that look and the step is not noticed. This is why the commit itself does not
+   rest on the lease: it is protected by `create`, and by looks for a rollback.
 """
 
 from __future__ import annotations
@@ -24,17 +27,21 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hoodie.env import Env
-from hoodie.errors import Conflict, Corrupt, HudiError, Missing
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
 _SCOPED_PATH = ".hoodie/.locks/{}.json"
 VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 CLOCK_DIFFERENCE_MS = 500
+_GIVE_BACK_ATTEMPTS = 5
 
 _LOG = logging.getLogger("hoodie.storage")
 
 Version = Mapping[str, str]
+
+_own_abandoned: set[str] = set()
+_holding: dict[str, _Holder] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,8 @@ def held_lease(
     path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
     holder = _Holder(storage, env, path, env.uuid(), round(validity_seconds * 1000))
     holder.take(what)
+    full = storage.absolute(path)
+    _holding[full] = holder
     stop = threading.Event()
     keeper = threading.Thread(target=holder.keep, args=(stop, renew_seconds), name="lease", daemon=True)
     keeper.start()
@@ -105,7 +114,28 @@ def held_lease(
     finally:
         stop.set()
         keeper.join()
+        _holding.pop(full, None)
         holder.give_back()
+
+
+def ensure_held(storage: _Named) -> None:
+    """Nothing, unless this process holds the lease of the table in `storage` and has lost it, or may have.
+
+    Raises:
+        Fenced: so it is; what was not done yet must not be done.
+    """
+    path = storage.absolute(LEASE_PATH)
+    holder = _holding.get(path)
+    if holder is not None and not holder.is_sure():
+        raise Fenced(
+            f"The lease {path} could not be extended, so another writer may be at work",
+            remedy="Read the table again and repeat what you did",
+            path=path,
+        )
+
+
+class _Named(Protocol):
+    def absolute(self, path: str) -> str: ...
 
 
 @dataclass(slots=True)
@@ -116,32 +146,46 @@ class _Holder:
     owner: str
     validity_ms: int
     version: Version | None = field(default=None)
+    valid_until_ms: int = 0
+
+    def is_sure(self) -> bool:
+        """Whether nobody else can have it now."""
+        return self.version is not None and self._now_ms() <= self.valid_until_ms
 
     def take(self, what: str) -> None:
+        try:
+            self._take(what)
+        except (Unavailable, CommitUnknown):
+            _own_abandoned.add(self.owner)  # it may be ours, or come to be
+            raise
+
+    def _take(self, what: str) -> None:
         path = self.storage.absolute(self.path)
+        lease = self._lease()
         try:
             data, version = self.storage.read_version(self.path)
         except Missing:
-            self.storage.create(self.path, encode_lease(self._lease()))
+            self.storage.create(self.path, encode_lease(lease))
             data, version = self.storage.read_version(self.path)
-            if parse_lease(data, path).owner == self.owner:
-                self.version = version
-                return
         found = parse_lease(data, path)
-        if found.is_held(self._now_ms()):
-            raise Conflict(
-                f"Another writer ({found.owner}) holds {path}, so {what} cannot start",
-                remedy=f"Retry when it has finished; if it died, in {found.valid_until_ms - self._now_ms()} ms",
-                path=path,
-                owner=found.owner,
-            )
-        self.version = self._stored(self._lease(), version)
+        if found.owner != self.owner:
+            if found.is_held(self._now_ms()) and found.owner not in _own_abandoned:
+                raise Conflict(
+                    f"Another writer ({found.owner}) holds {path}, so {what} cannot start",
+                    remedy=f"Retry when it has finished; if it died, in {found.valid_until_ms - self._now_ms()} ms",
+                    path=path,
+                    owner=found.owner,
+                )
+            version = self._stored(lease, version)
+        self.version, self.valid_until_ms = version, lease.valid_until_ms
 
     def keep(self, stop: threading.Event, renew_seconds: float) -> None:
         """Extend until told to stop. Waits on the event, not on `Env`: giving back must not wait for a nap to end."""
         while self.version is not None and not stop.wait(renew_seconds):
+            lease = self._lease()
             try:
-                self.version = self._stored(self._lease(), self.version)
+                self.version = self._stored(lease, self.version)
+                self.valid_until_ms = lease.valid_until_ms
             except Conflict:
                 _LOG.warning("the lease %s was taken by another writer", self.storage.absolute(self.path))
                 self.version = None
@@ -149,24 +193,38 @@ class _Holder:
                 _LOG.warning("the lease %s was not extended: %s", self.storage.absolute(self.path), error.cause)
 
     def give_back(self) -> None:
-        if self.version is None:
-            return
-        try:
-            self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), self.version)
-            if self.path != LEASE_PATH:
-                self.storage.delete(self.path)
-        except HudiError as error:
-            _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
+        for attempt in range(_GIVE_BACK_ATTEMPTS):
+            if self.version is None:
+                return
+            try:
+                self.version = self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), self.version)
+                if self.path != LEASE_PATH:
+                    self.storage.delete(self.path)
+                return
+            except Unavailable as error:
+                _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
+                self.env.sleep(0.1 * 2**attempt)
+            except HudiError as error:
+                _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
+                return
+        _own_abandoned.add(self.owner)
 
     def _stored(self, lease: Lease, version: Version) -> Version:
+        """The version of `lease` on storage, which has taken the place of `version`.
+
+        Raises:
+            Conflict: another has taken it meanwhile.
+        """
         try:
             return self.storage.replace_version(self.path, encode_lease(lease), version)
-        except Conflict:
-            # The store may have repeated a request that had succeeded: then what is there is what we wrote.
+        except (Conflict, Unavailable):
+            # The request may have succeeded all the same, or an earlier one may have: what is there tells.
             data, now = self.storage.read_version(self.path)
-            if data != encode_lease(lease):
+            if data == encode_lease(lease):
+                return now
+            if parse_lease(data, self.path).owner != self.owner or now == version:
                 raise
-            return now
+            return self.storage.replace_version(self.path, encode_lease(lease), now)
 
     def _lease(self) -> Lease:
         return Lease(self._now_ms() + self.validity_ms, False, self.owner)

@@ -26,13 +26,14 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
-from hoodie.storage.lease import held_lease
+from hoodie.storage.lease import ensure_held, held_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
 from hoodie.storage.object_io import ObjectInput, ObjectOutput
 
 _PAGE = 1000
 _TOKEN = "hoodiecreator"  # Azure wants metadata names that are identifiers
 _CREATE_ATTEMPTS = 4
+_LOCKS = ".hoodie/.locks/"
 # Answers that say for sure that nothing was done: not 408, 409, 412, 429.
 _REFUSED = re.compile(r"status code: 4(?!08|09|12|29)\d\d|builder error")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,6 +100,7 @@ class ObjectStorage:
             raise
 
     def create(self, path: str, data: bytes) -> None:
+        self._ensure_held(path)
         token = self.env.uuid()
         attempts = Retrying(
             stop=stop_after_attempt(_CREATE_ATTEMPTS),
@@ -116,6 +118,7 @@ class ObjectStorage:
             ) from error.last_attempt.exception().__cause__  # type: ignore[union-attr]
 
     def put(self, path: str, data: bytes) -> None:
+        self._ensure_held(path)
         with self._calling("write", checked_path(path)):
             obstore.put(self._store, path, data, use_multipart=False)
 
@@ -176,6 +179,11 @@ class ObjectStorage:
                 return _version(obstore.put(self._store, path, data, mode=cast(Any, dict(version))))
         except Missing as error:
             raise Conflict(f"{self.absolute(path)} was removed meanwhile", path=self.absolute(path)) from error
+
+    def _ensure_held(self, path: str) -> None:
+        """Nothing, unless this process has lost the lease under which it makes a small file: an instant, say."""
+        if not path.startswith(_LOCKS):
+            ensure_held(self)
 
     def _create_once(self, path: str, data: bytes, token: str) -> None:
         try:

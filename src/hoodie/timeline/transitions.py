@@ -127,8 +127,8 @@ def _ensure_kept(storage: Storage, profile: FormatProfile, instant: Instant, don
         if is_inflight and not cause:
             return
         if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
-            # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data files
-            # before, and looks at this instant no more.
+            # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
+            # files before.
             storage.delete(instant_path(profile, done))
             raise _fenced(instant, cause or "its inflight file is gone")
     except Fenced:

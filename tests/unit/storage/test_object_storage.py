@@ -14,7 +14,7 @@ from obstore import exceptions as foreign
 from obstore.store import MemoryStore
 
 from hoodie.env import SystemEnv
-from hoodie.errors import CommitUnknown, Conflict, Corrupt, Invalid, Missing, Unavailable, Unsupported
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage import object as object_module
 from hoodie.storage import open_storage
 from hoodie.storage.lease import LEASE_PATH, Lease, encode_lease, held_lease, parse_lease
@@ -383,6 +383,59 @@ def test_a_lease_whose_replacement_was_repeated_by_the_client_is_held(storage, p
     with storage.exclusive("a write"):
         assert lease_of(storage).expired is False
     assert lease_of(storage).expired is True
+
+
+def test_a_lease_is_given_back_though_answers_are_lost_and_requests_do_not_arrive(storage, puts) -> None:
+    with storage.exclusive("a write"):
+        puts.script[:] = [(False, LOST), (True, LOST)]
+    assert lease_of(storage).expired is True
+
+
+@pytest.mark.parametrize("answers", [[(True, LOST)], [(True, EXISTS)]])
+@pytest.mark.parametrize("before", [None, Lease(0, True, "gone")])
+def test_a_lease_that_was_taken_though_the_answer_was_lost_is_held(storage, puts, before, answers) -> None:
+    if before is not None:
+        storage.put(LEASE_PATH, encode_lease(before))
+    puts.script[:] = answers
+    with storage.exclusive("a write"):
+        assert not lease_of(storage).expired
+    assert lease_of(storage).expired
+
+
+def test_a_lease_that_could_not_be_given_back_does_not_stop_its_own_process(storage, puts) -> None:
+    with storage.exclusive("a write"):
+        puts.script[:] = [(False, LOST)] * 9
+    puts.script[:] = []
+    assert not lease_of(storage).expired
+    with storage.exclusive("the next write"):
+        pass
+    assert lease_of(storage).expired
+
+
+def test_a_lease_whose_extension_got_no_answer_is_still_ours(storage, puts, env) -> None:
+    with held_lease(storage, "a write", env, renew_seconds=0.02):
+        puts.script[:] = [(True, LOST), (True, None)]
+        deadline = time.monotonic() + 10
+        while puts.script and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert lease_of(storage).expired
+
+
+@pytest.mark.parametrize("how", ["taken", "passed"])
+def test_a_holder_that_has_lost_its_lease_makes_no_instant(storage, env, caplog, how) -> None:
+    with held_lease(storage, "a write", env, renew_seconds=0.02 if how == "taken" else 30):
+        storage.create("before", b"")
+        if how == "taken":
+            storage.put(LEASE_PATH, encode_lease(Lease(2**60, False, "thief")))
+            deadline = time.monotonic() + 10
+            while "taken by another" not in caplog.text and time.monotonic() < deadline:
+                time.sleep(0.01)
+        else:
+            env.ahead = timedelta(seconds=301)
+        for change in (storage.create, storage.put):
+            with pytest.raises(Fenced):
+                change("after", b"")
+    assert [info.path for info in storage.list("")] == [LEASE_PATH, "before"]
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"validUntil":"x","expired":false,"owner":"o"}'])

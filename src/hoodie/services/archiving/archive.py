@@ -53,6 +53,7 @@ from hoodie.spec import (
     marker_dir,
 )
 from hoodie.storage import FileInfo, NestedStorage, Storage
+from hoodie.storage.lease import ensure_held
 from hoodie.timeline import (
     HistoryRow,
     Timeline,
@@ -326,6 +327,7 @@ def _remove(handle: TableHandle, states: _States, going: Iterable[Instant]) -> N
     files = [(one, state, file.path) for one in going for state, file in states[one.logical]]
     engine = LocalEngine(THREADS)
     pending = [path for _, state, path in files if not state.is_completed]
+    ensure_held(handle.storage)
     delete_files(handle.storage, engine, pending, "archive")
     others = [path for one, state, path in files if state.is_completed and one.action in (CLEAN, ROLLBACK)]
     delete_files(handle.storage, engine, others, "archive")

@@ -57,6 +57,7 @@ from hoodie.spec import (
     path_in,
 )
 from hoodie.storage import Storage
+from hoodie.storage.lease import ensure_held
 from hoodie.timeline import (
     Timeline,
     complete,
@@ -235,6 +236,7 @@ def _run(
     doomed = {partition: [path for path in paths if path not in in_use] for partition, paths in named.items()}
     going = [path for paths in doomed.values() for path in paths]
     by = LocalEngine(DELETING_THREADS) if len(going) <= LOCAL_FILES else engine
+    ensure_held(handle.storage)
     delete_files(handle.storage, by, going, "clean")
     dropped = tuple(partition for partition in plan.partitions if _drop(handle.storage, partition))
     deleted = {name: tuple(path.rpartition("/")[2] for path in paths) for name, paths in doomed.items()}

@@ -2,9 +2,9 @@
 
 1. A rollback is itself an action: its plan is stored first, so a rollback that dies is run again from the same plan.
    A write that was pending and is completed once the plan is stored stays, and the plan goes: its writer lives.
-2. Order: plan, that look, inflight, a completed write is unpublished, files are deleted and command blocks appended, the metadata
-   table learns of it, the write's own instant goes, the rollback completes, the markers go. Whoever dies in between
-   leaves a pending rollback that finds less to do.
+2. Order: plan, that look, inflight, a completed write is unpublished, files are deleted and command blocks appended,
+   the metadata table learns of it, the write's own instant goes, the rollback completes, the markers go. Whoever dies
+   in between leaves a pending rollback that finds less to do.
 3. Deleting what is already gone is success.
 4. What happens to failed writes is a policy: EAGER, the next write rolls them back; LAZY, a clean does, once their
    heartbeat has stopped; NEVER, nobody does. Rollbacks that died are finished under every policy but NEVER.
@@ -219,7 +219,7 @@ def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: I
     if rollback.state is State.REQUESTED:
         target = Instant(plan.instant_to_rollback.commit_time, plan.instant_to_rollback.action, State.INFLIGHT)
         if _is_completed(handle, target):
-            # Its planner died before the look for a completion. Nothing was done yet, and the write may be acknowledged.
+            # Its planner died before the look for a completion. Nothing is undone, the write may be acknowledged.
             delete_instant_files(handle.storage, handle.profile, rollback)
             if not any(one.logical == target.logical for one in timeline.completed()):
                 raise _came_through(target)

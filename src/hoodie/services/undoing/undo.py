@@ -49,6 +49,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
 from hoodie.storage import FileInfo, Storage
+from hoodie.storage.lease import ensure_held
 from hoodie.timeline import instant_path, list_instants
 
 PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
@@ -94,6 +95,7 @@ def undo_files(handle: TableHandle, engine: Engine, plan: RollbackPlan, command_
         Unsupported: the plan names files that are not the write's; nothing was changed.
     """
     doomed = ensure_own_files(plan)
+    ensure_held(handle.storage)
     delete_files(handle.storage, engine, doomed, "rollback")
     slices = sorted(
         {
@@ -141,6 +143,7 @@ def delete_states(handle: TableHandle, target: InstantInfo, *, keep_plan: bool) 
     A writer that was stalled may complete the write until its inflight file is gone, so there is another look then: one
     that comes later sees that it is gone, and takes its completed file away itself.
     """
+    ensure_held(handle.storage)
     states = sorted(_states(handle, target), key=lambda one: one.state, reverse=True)
     for one in states:
         if one.state is not State.REQUESTED:
