@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update, unlisted
 from hoodie.notebook import html_table
@@ -149,7 +149,7 @@ def finish(  # noqa: PLR0917
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
     try:
         if handle.config.has_metadata_table:
-            record_update(handle, outcome.update(inflight), engine, timeline=known)
+            _tell_metadata(handle, known, outcome.update(inflight), engine)
         if guard is not None:
             guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
@@ -159,6 +159,18 @@ def finish(  # noqa: PLR0917
         raise
     drop_leftovers(handle, inflight.requested)
     return done
+
+
+def _tell_metadata(handle: TableHandle, known: Timeline, update: TableUpdate, engine: Engine) -> None:
+    try:
+        record_update(handle, update, engine, timeline=known)
+    except CommitUnknown as unknown:
+        # Whatever the metadata table says of it, the write itself is not completed, and can be taken back.
+        raise Unavailable(
+            f"The metadata table could not be told of {update.instant}: {unknown.cause}",
+            remedy="Nothing became visible; repeat the write",
+            instant=update.instant,
+        ) from unknown
 
 
 @contextlib.contextmanager
