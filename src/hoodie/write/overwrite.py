@@ -9,6 +9,9 @@ which a crash loses both.
 4. Then the old table goes, the new one gets its partition metafiles and its completed instant, and last of all its
    `hoodie.properties`: with it the new table appears as a whole.
 
+The note is found in a folder without `hoodie.properties`, so it may be anybody's: it is believed only if it is whole
+and the rows it names are there (`load_switch`), and what is deleted for it is what tables consist of, no other file.
+
 What remains: while the old files are being deleted the table cannot be read, and its history is gone afterwards. (An
 overwrite by a table of the same kind is one commit, and has neither limit.)
 """
@@ -23,10 +26,19 @@ from dataclasses import dataclass
 
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import Env
-from hoodie.errors import CommitUnknown, Conflict, Corrupt
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, HudiError
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.spec import Instant, State, TableConfig, keys, profile_of
-from hoodie.storage import Storage
+from hoodie.spec import (
+    BaseFileName,
+    Instant,
+    State,
+    TableConfig,
+    is_partition_metafile,
+    keys,
+    parse_data_file_name,
+    profile_of,
+)
+from hoodie.storage import Storage, checked_path
 from hoodie.timeline import complete, create_requested, store_table_config, to_inflight
 from hoodie.write.commit import Outcome, ensure_partition, remove_losers
 
@@ -89,10 +101,17 @@ def load_switch(storage: Storage) -> Switch | None:
     """The switch that was begun at a base path that has no `hoodie.properties`; None when there is none.
 
     Raises:
-        Corrupt: its file is damaged.
+        Corrupt: its file is damaged, or names rows that are not there.
     """
     found = [file.path for file in storage.list_dir(keys.TEMP_DIR).files if file.path.endswith(keys.OVERWRITE_SUFFIX)]
-    return parse_switch(storage.read(max(found)), max(found)) if found else None
+    if not found:
+        return None
+    switch = parse_switch(storage.read(max(found)), max(found))
+    stored = {file.path for partition in switch.partitions for file in storage.list_dir(partition).files}
+    missing = next((path for path in switch.files if path not in stored), None)
+    if missing is not None:
+        raise _damaged(switch.path, f"it names {missing!r}, which is not there")
+    return switch
 
 
 def run_switch(storage: Storage, switch: Switch, env: Env) -> Instant:
@@ -137,7 +156,7 @@ def parse_switch(data: bytes, path: str) -> Switch:
     """
     try:
         values = json.loads(data)
-        return Switch(
+        switch = Switch(
             path=path,
             instant=values["instant"],
             properties=values["properties"],
@@ -145,12 +164,33 @@ def parse_switch(data: bytes, path: str) -> Switch:
             partitions=tuple(values["partitions"]),
             payload=base64.b64decode(values["payload"], validate=True),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(
-            f"{path} does not say how to finish the overwrite: {error}",
-            remedy="The new rows are in the base files that its instant names; copy them away and make the table anew",
-            path=path,
-        ) from error
+        _ensure_sane(switch)
+    except (ValueError, KeyError, TypeError, AttributeError, HudiError) as error:
+        raise _damaged(path, str(error)) from error
+    return switch
+
+
+def _ensure_sane(switch: Switch) -> None:
+    """Raises ValueError, or an error of the table's config, for what no writer of switches writes."""
+    if switch.path.rpartition("/")[2] != f"{switch.instant}{keys.OVERWRITE_SUFFIX}":
+        raise ValueError(f"it is of another instant, {switch.instant!r}")
+    for partition in switch.partitions:
+        if _is_hidden(checked_path(partition, root_allowed=True)):
+            raise ValueError(f"{partition!r} is no partition")
+    for file in switch.files:
+        folder, _, name = file.rpartition("/")
+        parsed = parse_data_file_name(name)
+        if folder not in switch.partitions or not isinstance(parsed, BaseFileName) or parsed.instant != switch.instant:
+            raise ValueError(f"{file!r} is no file of it")
+    profile_of(switch.config)
+
+
+def _damaged(path: str, why: str) -> Corrupt:
+    return Corrupt(
+        f"{path} does not say how to finish the overwrite: {why}",
+        remedy="The new rows are in the base files that its instant names; copy them away and make the table anew",
+        path=path,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +201,38 @@ class _Deletion:
 
 
 def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
-    """Remove everything below the base path but the files `kept` and the locks; other folders go as a whole."""
+    """Remove what tables consist of below the base path, but the files `kept` and the locks. Folders that hold nothing
+    else go as a whole.
+    """
     needed = {path[:at] for path in kept for at, char in enumerate(path) if char == "/"}
     doomed: list[_Deletion] = []
     folders = [""]
     while folders:
         found = storage.list_dir(folders.pop())
-        doomed.extend(_Deletion(storage, file.path, False) for file in found.files if file.path not in kept)
         doomed.extend(
-            _Deletion(storage, folder, True) for folder in found.dirs if folder not in needed and folder != _LOCKS_DIR
+            _Deletion(storage, file.path, False)
+            for file in found.files
+            if file.path not in kept and _is_of_a_table(file.path)
         )
-        folders.extend(folder for folder in found.dirs if folder in needed)
+        for folder in found.dirs:
+            if folder == _LOCKS_DIR:
+                continue
+            if folder in needed or not all(_is_of_a_table(file.path) for file in storage.list(folder)):
+                folders.append(folder)
+            else:
+                doomed.append(_Deletion(storage, folder, True))
     LocalEngine(_DELETING_THREADS).run(_delete, doomed, "overwrite")
+
+
+def _is_hidden(path: str) -> bool:
+    return path == keys.HOODIE_DIR or path.startswith(f"{keys.HOODIE_DIR}/")
+
+
+def _is_of_a_table(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    if name.startswith(".") and name.endswith(".crc"):
+        name = name[1:-4]
+    return _is_hidden(path) or is_partition_metafile(name) or parse_data_file_name(name) is not None
 
 
 def _delete(_: TaskId, task: _Deletion) -> None:

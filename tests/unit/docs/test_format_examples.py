@@ -241,7 +241,7 @@ def test_lease_parses(after: str) -> None:
 
 
 def test_overwrite_switch_parses() -> None:
-    switch = parse_switch(block(page("overwrite-switch"), "## Worked example").encode(), "page")
+    switch = parse_switch(block(page("overwrite-switch"), "## Worked example").encode(), "20261121053901683.overwrite")
     assert (switch.instant, switch.partitions, switch.payload) == ("20261121053901683", ("",), b"{}")
     assert switch.config.name == "rides"
 

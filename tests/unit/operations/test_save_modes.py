@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import pyarrow as pa
 import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.errors import CommitUnknown, Invalid, Unavailable
+from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
 from hoodie.services import Request, save_rows
 from hoodie.spec import V6, V8, V9
 from hoodie.storage import MemoryStorage, Storage
@@ -17,6 +17,7 @@ from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.testing.lake import ROWS, Awake, Lake, row, table_of
+from hoodie.write.overwrite import Switch, encode_switch
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS = "hoodie.datasource.write.partitionpath.field"
@@ -307,12 +308,45 @@ def test_failure_in_the_switch_says_that_rows_are_safe_and_is_continued() -> Non
 
 
 def test_damaged_note_of_an_overwrite_is_named() -> None:
-    from hoodie.errors import Corrupt  # noqa: PLC0415
-
     lake = Lake(9)
     lake.storage.put(".hoodie/.temp/20260101000000000.overwrite", b"{}")
     with pytest.raises(Corrupt, match=r"20260101000000000\.overwrite"):
         lake.save([row("a")])
+
+
+NOTE = ".hoodie/.temp/20260101000000000.overwrite"
+HERS = {"photo.jpg": b"1", "letters/a.txt": b"2", ".hoodie-not/b": b"3", "p=1/notes.csv": b"4"}
+
+
+@pytest.mark.parametrize("named", [(), ("p=1/3ca348f2-c4ae-48de-a64c-d6015d3432d0-0_0-5-0_20260101000000000.parquet",)])
+def test_a_note_of_an_overwrite_that_somebody_planted_deletes_no_file_of_others(named: tuple[str, ...]) -> None:
+    lake = Lake(9)
+    made = Lake(9)
+    made.save([row("a")])
+    for path, data in HERS.items():
+        lake.storage.put(path, data)
+    partitions = ("p=1",) if named else ()
+    planted = Switch(NOTE, "20260101000000000", dict(made.handle().config.raw), named, partitions, b"{}")
+    lake.storage.put(NOTE, encode_switch(planted))
+    if named:
+        with pytest.raises(Corrupt, match=r"overwrite.*names .*not there"):
+            lake.save([row("a")])
+    else:
+        with suppress(HudiError):
+            lake.save([row("a")])
+    assert {path: data for path, data in lake.files().items() if path in HERS} == HERS
+
+
+def test_files_that_no_table_has_survive_an_overwrite_by_another_kind() -> None:
+    lake = Lake(9)
+    lake.upsert(row("a"), row("b", part="q"))
+    for path, data in {**HERS, "q/.mine.crc": b"5", "p/x/y.parquet": b"6"}.items():
+        lake.storage.put(path, data)
+    lake.options = {**lake.options, PARTITIONS: "v"}
+    lake.save([row("x", "vx")], "overwrite")
+    assert [v for _, v in lake.rows()] == ["vx"]
+    left = {path for path in lake.files() if not path.startswith((".hoodie/", "vx/"))}
+    assert left == {*HERS, "q/.mine.crc", "p/x/y.parquet"}
 
 
 @pytest.mark.parametrize("profile", [V6, V8, V9], ids=["v6", "v8", "v9"])

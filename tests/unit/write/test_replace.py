@@ -1,3 +1,6 @@
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -61,12 +64,40 @@ def test_mark_column_must_be_boolean() -> None:
         ensure_boolean(pa.schema([("_hoodie_is_deleted", pa.int32())]))
 
 
+INSTANT = "20260101000000000"
+NOTE = f".hoodie/.temp/{INSTANT}.overwrite"
+FILE = f"p/3ca348f2-c4ae-48de-a64c-d6015d3432d0-0_0-5-0_{INSTANT}.parquet"
+SWITCH = Switch(NOTE, INSTANT, {"hoodie.table.name": "x", "hoodie.table.version": "9"}, (FILE,), ("p",), b"\x00\xff{")
+
+
 def test_switch_is_written_and_read_back() -> None:
-    switch = Switch("t/1.overwrite", "1", {"hoodie.table.name": "x"}, ("p/a.parquet",), ("p",), b"\x00\xff{")
-    assert parse_switch(encode_switch(switch), "t/1.overwrite") == switch
+    assert parse_switch(encode_switch(SWITCH), NOTE) == SWITCH
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"instant": 1}', b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"instant": 1}', b"\xff", b"7", b"null"])
 def test_damaged_switch_is_named(data: bytes) -> None:
-    with pytest.raises(Corrupt, match=r"t/1\.overwrite"):
-        parse_switch(data, "t/1.overwrite")
+    with pytest.raises(Corrupt, match=r"000\.overwrite"):
+        parse_switch(data, NOTE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instant": "20260101000000001"},
+        {"files": (FILE.replace(INSTANT, "20250101000000000"),)},
+        {"files": ("p/passwords.txt",)},
+        {"files": (f"q/{FILE[2:]}",)},
+        {"files": (f"../{FILE}",), "partitions": ("../p",)},
+        {"files": (7,)},
+        {"partitions": ("p", "../q")},
+        {"partitions": ("p", "/q")},
+        {"partitions": ("p", ".hoodie/metadata")},
+        {"properties": {}},
+        {"properties": {"hoodie.table.version": "99"}},
+        {"properties": ["x"]},
+    ],
+    ids=str,
+)
+def test_a_switch_that_no_writer_of_switches_wrote_is_damaged(change: dict[str, Any]) -> None:
+    with pytest.raises(Corrupt, match=r"000\.overwrite"):
+        parse_switch(encode_switch(replace(SWITCH, **change)), NOTE)
