@@ -91,10 +91,23 @@ class Config:
                 return self.text(key)
 
     def commit_metadata(self) -> dict[str, str]:
-        """Options that go into the commit as extra metadata: those that start with the commit metadata prefix."""
+        """Options that go into the commit as extra metadata: those that start with the commit metadata prefix.
+
+        Raises:
+            Invalid: one of them is a secret, which everybody who reads the table would see.
+        """
         prefix = self.text(COMMIT_METADATA_PREFIX)
         everything = {**self.passed, **self.explicit}
-        return {key: value for key, value in everything.items() if prefix and key.startswith(prefix)}
+        found = {key: value for key, value in everything.items() if prefix and key.startswith(prefix)}
+        printable = self.masked()
+        secret = next((key for key, value in found.items() if printable[key] != value), None)
+        if secret is not None:
+            raise Invalid(
+                f"{COMMIT_METADATA_PREFIX}={prefix} would store the secret {secret} in the commit",
+                remedy="Choose a prefix that only what is meant for the commit begins with",
+                key=secret,
+            )
+        return found
 
     def overridden(self, by: Config) -> Config:
         """These options, with those of `by` in the place of ones of the same meaning, however either is spelled."""

@@ -36,6 +36,7 @@ from hoodie.spec import (
     keys,
     parse_table_config,
 )
+from hoodie.spec.properties import MAX_BYTES
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, has_history, list_instants, load_commit_metadata, load_instant, load_timeline
 from hoodie.view import BaseFile, GroupId, View, load_view
@@ -112,7 +113,7 @@ def _ordered(findings: list[Finding]) -> list[Finding]:
 
 def _properties(storage: Storage) -> Iterator[Finding]:
     try:
-        parse_table_config(storage.read(keys.PROPERTIES_FILE), keys.PROPERTIES_FILE)
+        parse_table_config(storage.read_range(keys.PROPERTIES_FILE, 0, MAX_BYTES + 1), keys.PROPERTIES_FILE)
     except Missing:
         yield Finding("properties", keys.PROPERTIES_FILE, "is missing: readers live from its backup")
     except HudiError as error:

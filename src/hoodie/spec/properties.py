@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from hoodie.errors import Corrupt
 
-MAX_BYTES = 16 << 20
+MAX_BYTES = 4 << 20
 """Size of a file that is read. Real ones have a few thousand bytes."""
 
 _ESCAPES = {

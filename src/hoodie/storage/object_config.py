@@ -12,10 +12,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -64,6 +66,7 @@ _STORE_OPTIONS = {
     ),
 }
 _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "az": ("azure_storage_", "azure_")}
+_USER_IN_URL = re.compile(r"(?<=http://)[^/?#\s]+(?=@)|(?<=https://)[^/?#\s]+(?=@)")
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "service_account", "keyfile")
 
 _S3A = {
@@ -177,14 +180,18 @@ def store_options(location: Location, options: Mapping[str, str]) -> dict[str, s
 
 
 def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Option values that must not be shown: those whose name speaks of keys or credentials, but no table options."""
-    return tuple(
+    """Option values that must not be shown: those whose name speaks of keys or credentials, but no table options; and
+    what stands before the host in the URL of an endpoint or a proxy.
+    """
+    named = tuple(
         text
         for name, value in options.items()
         if not name.startswith("hoodie.")
         and any(word in name.lower() for word in _SECRET_WORDS)
         and len(text := _text(value)) >= 4
     )
+    passwords = (user.partition(":")[2] for value in options.values() for user in _USER_IN_URL.findall(_text(value)))
+    return (*named, *(text for one in passwords for text in {one, unquote(one)} if len(text) >= 4))
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
@@ -192,6 +199,7 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
     shown = text.partition("\n\nDebug source")[0].partition("<?xml")[0]
     for secret in sorted(secrets, key=len, reverse=True):
         shown = shown.replace(secret, "***")
+    shown = _USER_IN_URL.sub("***", shown)
     for mark in ("?sig=", "&sig=", "X-Amz-Signature=", "X-Amz-Credential=", "X-Goog-Signature=", "Signature="):
         shown = shown.partition(mark)[0]
     return " ".join(shown.split())[:300].rstrip(" :")

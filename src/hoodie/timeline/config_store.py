@@ -16,6 +16,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
 from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
 from hoodie.spec.keys import CHECKSUM, HOODIE_DIR, OVERWRITE_SUFFIX, PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TEMP_DIR
+from hoodie.spec.properties import MAX_BYTES
 from hoodie.storage import Storage
 
 _ATTEMPTS = 5
@@ -70,7 +71,7 @@ def store_table_config(storage: Storage, old: TableConfig | None, new: TableConf
         storage.create(PROPERTIES_FILE, data)
         return parse_table_config(data, PROPERTIES_FILE)
     recover_table_config(storage)
-    before = storage.read(PROPERTIES_FILE)
+    before = _load(storage, PROPERTIES_FILE)
     if _without_checksum(parse_table_config(before, PROPERTIES_FILE)) != _without_checksum(old):
         raise Conflict("The table's properties were changed by another", remedy="Open the table again and retry")
     storage.create(PROPERTIES_BACKUP_FILE, before)
@@ -86,15 +87,20 @@ def recover_table_config(storage: Storage) -> None:
     The caller holds the table.
     """
     try:
-        backup = storage.read(PROPERTIES_BACKUP_FILE)
+        backup = _load(storage, PROPERTIES_BACKUP_FILE)
     except Missing:
         return
     try:
-        parse_table_config(storage.read(PROPERTIES_FILE), PROPERTIES_FILE)
+        parse_table_config(_load(storage, PROPERTIES_FILE), PROPERTIES_FILE)
     except (Missing, Corrupt):
         parse_table_config(backup, PROPERTIES_BACKUP_FILE)
         storage.put(PROPERTIES_FILE, backup)
     storage.delete(PROPERTIES_BACKUP_FILE)
+
+
+def _load(storage: Storage, path: str) -> bytes:
+    """The bytes of a properties file, or as many as tell that it is larger than one may be."""
+    return storage.read_range(path, 0, MAX_BYTES + 1)
 
 
 def _read_once(storage: Storage) -> tuple[TableConfig | None, HudiError | None]:
@@ -102,7 +108,7 @@ def _read_once(storage: Storage) -> tuple[TableConfig | None, HudiError | None]:
     damage: HudiError | None = None
     for path in (PROPERTIES_FILE, PROPERTIES_BACKUP_FILE):
         try:
-            return parse_table_config(storage.read(path), path), damage
+            return parse_table_config(_load(storage, path), path), damage
         except Missing:
             continue
         except Corrupt as error:

@@ -20,6 +20,7 @@ from hoodie.engine import Engine, Source, TaskId
 from hoodie.errors import Invalid
 from hoodie.index import Buckets
 from hoodie.records import KeyGenerator, RowOrigin, align
+from hoodie.spec import is_partition_metafile
 from hoodie.storage import Storage
 from hoodie.write.incoming import (
     ARRIVAL,
@@ -32,6 +33,7 @@ from hoodie.write.incoming import (
     in_memory,
     split_by_partition,
 )
+from hoodie.write.read_back import ensure_distinct_keys, ensure_read_back
 
 _SPOOL_CODEC = "lz4"
 _TASK_BITS = 40  # rows one task can number
@@ -43,7 +45,8 @@ class Keying:
 
     `schema` is the write schema: data columns only, types as stored. `instant` names the write (auto keys carry it).
     With `arrival` rows remember where in the input they stood. With `carried` a row's key is the one it was read with:
-    in a table that makes keys automatically it is the only name a row has.
+    in a table that makes keys automatically it is the only name a row has. `storage` is the table's: what partitions it
+    holds is looked up for values that a new partition could not give back.
     """
 
     generator: KeyGenerator
@@ -51,6 +54,13 @@ class Keying:
     instant: str
     arrival: bool = False
     carried: bool = False
+    storage: Storage | None = None
+
+    def holds(self, partition: str) -> bool:
+        """Whether the table has the partition already."""
+        return self.storage is not None and any(
+            is_partition_metafile(file.path.rpartition("/")[2]) for file in self.storage.list_dir(partition).files
+        )
 
     @property
     def keyed_schema(self) -> pa.Schema:
@@ -95,7 +105,10 @@ def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordB
         if keying.carried
         else keying.generator.record_keys(rows, RowOrigin(keying.instant, task_id.partition, first_row))
     )
+    if not keying.carried:
+        ensure_distinct_keys(rows, keying.generator.options)
     partitions = keying.generator.partition_paths(rows)
+    ensure_read_back(rows, partitions, keying.generator.options, keying.holds)
     more = []
     if keying.arrival:
         start = (task_id.partition << _TASK_BITS) + first_row

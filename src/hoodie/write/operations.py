@@ -102,7 +102,14 @@ def run_write(write: Write, source: Source) -> Committed:
     """
     options = write.options
     competes = options.index.is_global and (options.combine or options.looks_up)
-    keying = Keying(options.keys, write.schema, write.instant, arrival=competes, carried=options.carried_keys)
+    keying = Keying(
+        options.keys,
+        write.schema,
+        write.instant,
+        arrival=competes,
+        carried=options.carried_keys,
+        storage=write.handle.storage,
+    )
     if options.writes_while_reading:
         return _bulk_insert(write, source, keying)
     buckets = None if options.buckets is None else spool_buckets(options.buckets)

@@ -255,6 +255,22 @@ def test_options_with_the_commit_metadata_prefix_are_kept_for_the_commit() -> No
     assert config.commit_metadata() == {"hoodie.ck.offset": "12"}
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"fs.s3a.secret.key": "topsecret"},
+        {"fs.s3a.endpoint": "http://me:topsecret@store"},
+        {"fs.special": "topsecret", "hoodie.sensitive.config.keys": "special"},
+    ],
+    ids=str,
+)
+def test_no_secret_goes_into_the_commit_by_its_prefix(secret: dict[str, str]) -> None:
+    config = resolve({"hoodie.datasource.write.commitmeta.key.prefix": "fs.", "fs.batch": "7", **secret})
+    with pytest.raises(Invalid, match=f"would store the secret {next(iter(secret))} in the commit") as raised:
+        config.commit_metadata()
+    assert "topsecret" not in str(raised.value)
+
+
 def test_secrets_are_not_printed() -> None:
     config = resolve({"fs.s3a.secret.key": "topsecret", "hoodie.datasource.hive_sync.password": "topsecret"})
     assert "topsecret" not in repr(config)

@@ -94,7 +94,8 @@ def test_columns_that_updates_need_must_be_stored(more: dict[str, str]) -> None:
 )
 def test_partition_folders_in_each_style(version: int, options: dict[str, str], folder: str) -> None:
     lake = Lake(version, options)
-    updated(lake, row("a", part="x y"), row("n", part=None), row("e", part=""))
+    updated(lake, row("a", part="x y"), row("n", part=None))
+    lake.upsert(row("e", part=""))  # only where the table has such a partition already
     default = folder.replace("x y", "__HIVE_DEFAULT_PARTITION__")
     assert paths(lake) == sorted([folder, default])
 
@@ -104,6 +105,30 @@ def test_encoded_partition_values_may_hold_slashes(version: int) -> None:
     updated(lake, row("a", part="x/y"), row("b", part="../up"), row("c", part="50%"))
     assert paths(lake) == ["..%2Fup", "50%25", "x%2Fy"]
     assert lake.rows(("part",)) == [("../up",), ("50%",), ("x/y",)]
+
+
+@pytest.mark.parametrize("value", ["a=b", "x%20y", "", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_partition_value_that_would_be_read_as_another_is_refused_unless_the_table_has_it(
+    version: int, value: str
+) -> None:
+    lake = Lake(version)
+    updated(lake, row("a", part="q"))
+    before = lake.files()
+    for act in (lake.table.upsert, lake.table.insert, lake.table.bulk_insert):
+        with pytest.raises(Invalid, match="would (not )?be read as"):
+            act(table_of([row("b", part=value)]))
+    assert lake.files() == before
+    lake.storage.put(f"{value or '__HIVE_DEFAULT_PARTITION__'}/.hoodie_partition_metadata", b"")
+    lake.upsert(row("b", part=value))
+    assert len(lake.rows()) == 2
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_partition_values_that_begin_with_a_dot_or_end_with_a_blank_come_back(version: int, metadata: str) -> None:
+    lake = Lake(version, {"hoodie.metadata.enable": metadata})
+    values = [".x", "x ", " x", "_x", "..x", "x.", "~", "50%"]
+    updated(lake, *(row(f"k{number}", part=value) for number, value in enumerate(values)))
+    assert [part for (part,) in lake.rows(("part",))] == sorted(values)
 
 
 def test_plain_slashes_make_folders_in_folders(version: int) -> None:

@@ -191,3 +191,12 @@ def test_a_store_opens_with_each_encryption_of_s3_that_hadoop_names(algorithm) -
 def test_an_encryption_that_is_not_done_here_is_refused(algorithm) -> None:
     with pytest.raises(Invalid):
         open_storage("s3://bucket/base", {"fs.s3a.encryption.algorithm": algorithm, "fs.s3a.encryption.key": "key"})
+
+
+@pytest.mark.parametrize("name", ["aws_endpoint", "fs.s3a.endpoint", "proxy_url", "AWS_ENDPOINT_URL"])
+def test_a_password_in_the_url_of_an_endpoint_is_not_shown(name: str) -> None:
+    options = {name: "https://someone:p%40ssw0rd@store.example:9000/x", "path": "abfss://data@account.host/p"}
+    text = "error sending request to https://someone:p%40ssw0rd@store.example:9000/b/k as p@ssw0rd of data"
+    assert masked(text, secrets_of(options)) == (
+        "error sending request to https://***@store.example:9000/b/k as *** of data"
+    )

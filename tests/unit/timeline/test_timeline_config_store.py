@@ -7,6 +7,7 @@ import pytest
 from hoodie.errors import Conflict, Corrupt, Invalid, Unsupported
 from hoodie.spec import V9, NewTable, TableConfig, encode_table_config, keys, new_table_properties
 from hoodie.spec.keys import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
+from hoodie.spec.properties import MAX_BYTES
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.timeline import is_table, load_table_config, store_table_config
@@ -120,3 +121,19 @@ def test_other_versions_are_unsupported_and_named(storage, version):
     with pytest.raises(Unsupported, match=f"version {version}") as caught:
         load_table_config(storage, FakeEnv())
     assert "6, 8 and 9" in (caught.value.remedy or "")
+
+
+def test_properties_of_hundreds_of_megabytes_are_refused_without_being_read_whole(storage, monkeypatch):
+    storage.put(PROPERTIES_FILE, b"hoodie.table.name=t\n" + b"#" * (MAX_BYTES + 1))
+    lengths = []
+    part = type(storage).read_range
+
+    def counted(self, path, start, length):
+        lengths.append(length)
+        return part(self, path, start, length)
+
+    monkeypatch.setattr(type(storage), "read_range", counted)
+    monkeypatch.setattr(type(storage), "read", lambda *_: pytest.fail("the whole file is read"))
+    with pytest.raises(Corrupt, match=rf"hoodie.properties has more than {MAX_BYTES} bytes"):
+        load_table_config(storage, FakeEnv())
+    assert max(lengths) == MAX_BYTES + 1
