@@ -43,6 +43,8 @@ def test_hudi_reads_our_changes_and_we_read_what_it_adds(
     write_rows(table, "upsert", slim_rows(range(12)), options)
     write_rows(table, "upsert", slim_rows(range(4), turn=1), options)
     write_rows(table, "delete", slim_rows(range(6, 8), turn=1), options)
+    if table_type == "COPY_ON_WRITE" and version != 6:  # in a log file Hudi takes late rows for changes
+        write_rows(table, "upsert", slim_rows(range(3), turn=-1), options)
     ours = _changes(read_rows(table, query="cdc", begin="0"))
     assert _changes(hudi.read(table, "cdc")) == ours
     assert sorted(change[0] for change in ours) == ["d"] * 2 + ["i"] * 12 + ["u"] * 4

@@ -1,8 +1,8 @@
 """Change data capture: which files tell what each commit in a range changed, and how.
 
 1. A write of a base file over an older one has change files (`.cdc`) beside it. All else is inferred: a base file
-   without updates is all inserts, a replaced file group all deletes, and a log file changes the slice its commit says
-   it was written on.
+   without updates is all inserts, one without anything new has no changes, a replaced file group is all deletes, and a
+   log file changes the slice its commit says it was written on.
 2. Only operations that change data count. Compaction and clustering move rows.
 3. What the change files hold depends on the logging mode: both images, the image before, or operation and key only.
    Missing images come from the base file before and the one after.
@@ -24,7 +24,7 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.read.bootstrap import BootstrapSource, source_of
 from hoodie.read.incremental import Window
 from hoodie.read.slice_read import ChangeKind, ChangeRead, SliceRead
-from hoodie.spec import CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
+from hoodie.spec import NULL_COMMIT, CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
 from hoodie.view import BaseFile, GroupId, LogFile, View
 
 CHANGE_SCHEMA: Final = pa.schema(
@@ -111,7 +111,8 @@ class _Known:
 
     def of_commit(self, requested: InstantTime, metadata: CommitMetadata) -> Iterator[ChangeRead]:
         for partition, stat in metadata.write_stats():
-            yield self._of_stat(requested, metadata.operation_type or "", partition, stat)
+            if not _changed_nothing(stat):
+                yield self._of_stat(requested, metadata.operation_type or "", partition, stat)
         replaced = metadata.partition_to_replace_file_ids or {}
         for partition, file_ids in replaced.items():
             slices = {one.file_id: one for one in self._view.slices_at(requested, (partition,))}
@@ -179,6 +180,12 @@ class _Known:
         if path not in self._logs:
             raise _gone(path, requested, path)
         return self._logs[path]
+
+
+def _changed_nothing(stat: WriteStat) -> bool:
+    """Whether a rewrite without change file took over every row as it was, since all that came was too late."""
+    is_rewrite = not stat.is_log and not stat.cdc_stats and stat.prev_commit not in {None, NULL_COMMIT}
+    return is_rewrite and stat.num_writes > 0 and not (stat.num_inserts or stat.num_update_writes or stat.num_deletes)
 
 
 def _has_rows(log_file: str) -> bool:

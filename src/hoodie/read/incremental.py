@@ -8,9 +8,13 @@
    merged rows those whose `_hoodie_commit_time` is a selected commit count. Base files from before the range hold no
    such row and are not read.
 3. Compaction and clustering keep commit times, so they only move rows; deletes leave nothing to see.
-4. If one of these files is gone (cleaned), or the range begins in archived history, the newest snapshot is read instead
-   and filtered by the same times: rows that changed again after `end` are missing then. `full_scan_fallback=False`
-   makes it an error.
+4. If one of these files is gone (cleaned), or the range begins in archived history, the table as of the last selected
+   commit is read instead, and filtered by the same times. Only where that state was cleaned up itself is it the newest
+   snapshot: rows that changed again after `end` are missing then, and a warning says so. `full_scan_fallback=False`
+   makes all of it an error.
+5. So the result is always that of time travel to the end, reduced to the rows of the range, wherever such a time travel
+   is possible, with one exception, as in Hudi: where rows are ordered by event time, a row that came too late to win
+   against an older base file is in the result of the range that wrote it, since that base file is not read (2).
 """
 
 from __future__ import annotations
@@ -83,6 +87,11 @@ class Window:
     def needs_snapshot(self) -> bool:
         """Whether archived commits are selected: which files they wrote is not known any more."""
         return bool(self.archived) or self.has_unknown_past
+
+    @property
+    def last_requested(self) -> InstantTime | None:
+        """Requested time of the last selected commit, as far as it is known; else the end."""
+        return max((*self.requested, *self.archived), default=self.end if self.has_unknown_past else None)
 
     @property
     def requested(self) -> frozenset[InstantTime]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +15,15 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 from hoodie.read.bootstrap import BootstrapSource, load_slice_sources
-from hoodie.read.incremental import Window, select, with_archived, without_hollow, without_operations
+from hoodie.read.cleaned import load_retained_from
+from hoodie.read.incremental import (
+    Window,
+    select,
+    touched_slices,
+    with_archived,
+    without_hollow,
+    without_operations,
+)
 from hoodie.read.read_options import EARLIEST, ReadOptions
 from hoodie.read.table_schema import load_schema
 from hoodie.read.time_travel import KnownPast, ensure_known, first_incomplete_write, load_known_past
@@ -24,12 +33,15 @@ from hoodie.storage import Storage
 from hoodie.timeline import has_history, load_archived_commits, load_commit_metadata, parse_as_of
 from hoodie.view import GroupId, View
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class ReadFacts:
     """What planning must know beyond the view. `as_of` and `window` are the options' texts understood; `ids` is there
     where files cannot be read by column name; `sources` has the other halves of bootstrap skeletons; `base_path` is the
-    full path of the table.
+    full path of the table. `range_end` is the time whose state answers for a range whose files are not all there or
+    known; None: the newest.
     """
 
     schema: pa.Schema | None
@@ -40,6 +52,7 @@ class ReadFacts:
     ids: ColumnIds | None = None
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     base_path: str = ""
+    range_end: InstantTime | None = None
 
 
 def load_read_facts(storage: Storage, config: TableConfig, view: View, options: ReadOptions) -> ReadFacts:
@@ -87,7 +100,31 @@ def _ranged_facts(storage: Storage, config: TableConfig, view: View, options: Re
         window = without_operations(window, commits, options.skip_operations)
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
     schema = load_schema(storage, config, view, until)
-    return ReadFacts(schema.arrow, window=window, commits=commits, ids=schema.ids, base_path=storage.absolute(""))
+    range_end = None if options.query == "cdc" else _range_end(storage, view, window, commits)
+    root = storage.absolute("")
+    return ReadFacts(schema.arrow, window=window, commits=commits, ids=schema.ids, base_path=root, range_end=range_end)
+
+
+def _range_end(
+    storage: Storage, view: View, window: Window, commits: Mapping[InstantTime, CommitMetadata]
+) -> InstantTime | None:
+    """The time of the state that answers for a range whose files are not all there or known; None where that is the
+    newest one, because nothing was written since or because that state was cleaned up.
+    """
+    until, last = window.last_requested, view.timeline.last_completed_write()
+    if until is None or last is None or until >= last.requested:
+        return None
+    if not window.needs_snapshot and not touched_slices(window, commits, view)[1]:
+        return None
+    retained = load_retained_from(storage, view, until)
+    if retained is None:
+        return until
+    log.warning(
+        "the state of the table at %s, where the range of an incremental query ends, was cleaned up: the newest one "
+        "is read instead, which lacks rows of the range that changed again since",
+        until,
+    )
+    return None
 
 
 def _instant(text: str, config: TableConfig) -> InstantTime:

@@ -205,8 +205,9 @@ def _chosen_incremental(view: View, facts: ReadFacts, window: Window, options: R
     gone = tuple(path for path in gone if glob.matches(f"{facts.base_path}/{path}"))
     ensure_fallback_allowed(window, gone, allowed=options.full_scan_fallback)
     if gone or window.needs_snapshot:
-        newest = tuple(part for part in view.slices_at() if _is_wanted(part, glob, facts.base_path))
-        return _Chosen(newest, times=times)
+        state = view.slices_at(facts.range_end)
+        wanted = tuple(part for part in state if _is_wanted(part, glob, facts.base_path))
+        return _Chosen(wanted, facts.range_end, times)
     until = max(window.requested)
     touched = tuple(part for part in slices if _is_wanted(part, glob, facts.base_path))
     wholes: dict[GroupId, FileSlice] = {}

@@ -3,8 +3,10 @@
 1. Of writes only rewrites log changes: of a new base file every row is new, of a replaced group every row is gone, and
    a log file's changes are what merging it does. Readers know that. Compactions log what they merge, as in Hudi, for
    readers that want the changes of many log files at once (Flink's).
-2. One file for each base file, one block for each `BLOCK_ROWS` changes; none when nothing changed. It is announced by a
-   marker like the base file, so that a rollback takes both.
+2. One file for each base file, one block for each `BLOCK_ROWS` changes. A write that changed nothing in the file, since
+   all its rows came too late, has one block without rows: readers take a rewrite without change file for damage. A
+   compaction that changed nothing has no file. It is announced by a marker like the base file, so that a rollback takes
+   both.
 3. An updated row is one change, with the row before and the row after as the table's mode asks for them.
 
 Memory: the changes of one file group that have not filled a block. Format: `docs/format/log-files.md`.
@@ -75,8 +77,13 @@ class ChangeLog:
     def inserted(self, after: pa.Table) -> None:
         self._add("i", after.column(KEY), None, after)
 
-    def close(self) -> dict[str, int] | None:
-        """The path and size in bytes of the change file; None when there were no changes and so no file."""
+    def close(self, *, even_empty: bool = False) -> dict[str, int] | None:
+        """The path and size in bytes of the change file; None when there were no changes and so no file. With
+        `even_empty` there is always one.
+        """
+        if even_empty and self._file is None and not self._pending:
+            keys = pa.chunked_array([], pa.string())
+            self._pending.append(pa.table(dict(self._columns("u", keys, None, None))))
         self._flush()
         if self._file is None:
             return None

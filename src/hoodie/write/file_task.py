@@ -106,7 +106,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
             writer.write(fresh)
             if changes is not None:
                 changes.inserted(fresh)
-        cdc_stats = None if changes is None else changes.close()
+        cdc_stats = None if changes is None else changes.close(even_empty=True)
     return replace(
         file.stat(writer.close()),
         num_deletes=rewrite.deleted,

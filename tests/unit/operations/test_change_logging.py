@@ -16,6 +16,7 @@ from hoodie.services.compaction.compact import run_compaction
 from hoodie.spec.change_schema import change_schema, parse_logging_mode
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
+from hoodie.write.change_log import ChangeLog
 
 ON = "hoodie.table.cdc.enabled"
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
@@ -69,11 +70,33 @@ def test_the_commit_names_the_change_file_and_its_block_has_hudis_schema(version
     assert lake.table.config.cdc_logging_mode == mode
 
 
-def test_a_rewrite_that_changes_nothing_has_no_change_file() -> None:
+EVENT_TIME = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rewrite_in_which_every_row_is_late_has_a_change_file_without_changes(version: int, mode: str) -> None:
+    lake = Lake(version, {ON: "true", MODE: mode, **(EVENT_TIME if version == 6 else {})})
+    lake.upsert(row("a", "1", 5))
+    begin = end(lake)
+    lake.upsert(row("a", "late", 1), row("x", "1", 1, part="q"))
+    assert lake.values()["a"] == "1"
+    assert len(change_files(lake)) == 1
+    assert logged_by(lake) == []
+    lake.upsert(row("a", "2", 6))
+    assert changes_of(lake, begin) == [("i", None, "1"), ("u", "1", "2")]
+    lake.ensure_sound()
+
+
+def test_a_rewrite_without_changes_and_without_change_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake(9, {ON: "true"})
     lake.upsert(row("a", "1", 5))
-    lake.upsert(row("a", "late", 1), row("x", "1", 1, part="q"))
-    assert change_files(lake) == []
+    begin = end(lake)
+    with monkeypatch.context() as older:  # no change file where nothing changed: so it was once
+        older.setattr(ChangeLog, "close", lambda changes, *, even_empty: None)
+        lake.upsert(row("a", "late", 1))
+    lake.upsert(row("a", "2", 6))
+    assert len(change_files(lake)) == 1
+    assert changes_of(lake, begin) == [("u", "1", "2")]
 
 
 def test_rows_that_move_to_another_partition_are_a_delete_there_and_an_insert_here() -> None:

@@ -30,7 +30,7 @@ class History:
     lake: Lake
     chance: random.Random
     states: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
-    cleaned: int = 0
+    clocks: dict[str, str] = field(default_factory=dict)
 
     def step(self) -> None:
         keys = [f"k{n}" for n in range(12)]
@@ -50,8 +50,10 @@ class History:
                 self.lake.table.clean(**CLEANS[policy])
             case _:
                 self.lake.write("upsert", rows)
-        last = self.lake.table.timeline().completed_writes()[-1].requested
-        self.states[last] = self.lake.rows(COLUMNS)
+        table = self.lake.table
+        last = table.timeline().completed_writes()[-1]
+        self.states[last.requested] = self.lake.rows(COLUMNS)
+        self.clocks[last.requested] = last.requested if table.version == 6 else str(last.completed)
 
     @property
     def is_logged(self) -> bool:
@@ -95,3 +97,26 @@ def test_a_state_of_the_past_is_given_whole_or_refused(version, kind, seed):
             assert found == state, (seed, time)
             given += 1
     assert given
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_an_incremental_query_gives_the_rows_of_its_range_as_of_its_end(version, kind, seed, caplog):
+    compared = 0
+    for history in histories(version, kind, seed):
+        times = sorted(history.states)
+        for _ in range(3):
+            begin, end = sorted(history.chance.sample(["0", *times], 2))
+            asked = {"begin": history.clocks.get(begin, "0"), "end": history.clocks[end]}
+            caplog.clear()
+            found = history.lake.rows(COLUMNS, query="incremental", **asked)
+            try:
+                state = history.lake.rows(COLUMNS, as_of=end)
+            except Invalid:
+                assert not found or set(found) <= {one for rows in history.states.values() for one in rows}
+                continue
+            assert found == [one for one in state if begin < one[2] <= end], (seed, begin, end)
+            assert not caplog.records
+            compared += 1
+    assert compared
