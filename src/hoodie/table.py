@@ -8,7 +8,7 @@ writes is loaded with the first write: who only reads does not wait for it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,9 +29,10 @@ from hoodie.read import (
     load_lookup_plan,
     load_read_plan,
     parse_read_options,
-    run_read,
 )
 from hoodie.read.listing import load_read_view
+from hoodie.read.lookup import key_texts
+from hoodie.read.settled import settled, settled_rows
 from hoodie.read.validate import Finding
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
@@ -169,8 +170,8 @@ class Table(TableServices):
         Raises:
             Invalid: an unknown column, a malformed instant. Unsupported: a merge rule nobody registered.
         """
-        plan = self.read_plan(columns=columns, filter=filter, **query)
-        return Rows(run_read(plan, self.storage, _LOCAL, progress))
+        options = self._read_options(columns=columns, filter=filter, **query)
+        return self._rows(lambda: self._read_plan(options), progress)
 
     def lookup(self, keys: Any, columns: Sequence[str] | None = None, **query: Any) -> Rows:
         """The newest rows with these record keys (as of an instant with `as_of`), in no certain order.
@@ -182,14 +183,16 @@ class Table(TableServices):
         Raises:
             Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.
         """
-        handle = self._fresh()
         options = self._read_options(columns=columns, **query)
         config = resolve_given(self._options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
-        timeline = timeline_of(handle)
-        plan = load_lookup_plan(handle.storage, handle.config, timeline, keys, options, buckets=buckets)
-        return Rows(run_read(plan, handle.storage, _LOCAL))
+        wanted = key_texts(keys)
+
+        def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
+            return load_lookup_plan(handle.storage, handle.config, timeline, wanted, options, buckets=buckets)
+
+        return self._rows(lambda: self._settled(plan))
 
     def upsert(self, data: Any, **options: object) -> Committed:
         """Insert new keys, update known ones. `data`: Arrow table or reader, `Rows` of a scan, pandas, polars or Spark
@@ -281,8 +284,13 @@ class Table(TableServices):
         return replace(parse_read_options(resolve_given(self._options, purpose="read")), **query)
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
-        handle = self._fresh()
-        return load_read_plan(handle.storage, handle.config, timeline_of(handle), options)
+        return self._settled(lambda handle, timeline: load_read_plan(handle.storage, handle.config, timeline, options))
+
+    def _settled(self, plan: Callable[[TableHandle, Timeline], ReadPlan]) -> ReadPlan:
+        return settled(self._fresh, plan, self._handle.env.sleep)
+
+    def _rows(self, plan: Callable[[], ReadPlan], progress: Progress | None = None) -> Rows:
+        return Rows(settled_rows(plan(), plan, self.storage, _LOCAL, progress))
 
     def _write(
         self,

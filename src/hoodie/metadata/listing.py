@@ -38,7 +38,7 @@ def list_metadata_files(store: MetadataStore, partitions: Collection[str] | None
 def _listed(known: dict[str, dict[str, int]], partitions: Collection[str] | None) -> tuple[PartitionFiles, ...]:
     if partitions is None:
         listed = known.pop(ALL_PARTITIONS, None)
-        if listed is None and known:
+        if listed is None:  # it is there from the first commit on: the files were changed while they were read
             raise _damaged(f"the record {ALL_PARTITIONS} is missing")
         partitions = [partition_of(name) for name in listed or ()]
     found = (_partition_files(partition, known.get(files_key(partition), {})) for partition in sorted(set(partitions)))

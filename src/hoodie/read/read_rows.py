@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import Corrupt, Missing
+from hoodie.errors import Missing, Unavailable
 from hoodie.read.base_rows import iter_base
 from hoodie.read.change_rows import change_rows
 from hoodie.read.merged_rows import EarlyConditions, MergedSlices
@@ -33,17 +33,23 @@ def read_rows(storage: Storage, rows: RowPlan, file: FileRead) -> Iterator[pa.Re
     its base file, then those that are in log files only.
 
     Raises:
-        Corrupt: a file is damaged or gone.
+        Corrupt: a file is damaged. Unavailable: one was taken away since it was planned (`is_gone`).
     """
     try:
         yield from _changes(storage, rows, file) if isinstance(file, ChangeRead) else _rows(storage, rows, file)
     except Missing as error:
         path = error.facts.get("path") or file.path
-        raise Corrupt(
-            f"File {path} of commit {file.instant} is gone",
-            remedy="It was cleaned while it was read: read again; otherwise restore it from a copy",
+        raise Unavailable(
+            f"File {path} of commit {file.instant} is gone: it was cleaned, or its commit undone, after the read began",
+            remedy="Read again; for long reads let cleaning retain more. `hoodie validate` names files that are lost",
             path=path,
+            gone=True,
         ) from error
+
+
+def is_gone(error: Unavailable) -> bool:
+    """Whether the error is that of `read_rows` for a file that was taken away."""
+    return bool(error.facts.get("gone"))
 
 
 def _changes(storage: Storage, rows: RowPlan, change: ChangeRead) -> Iterator[pa.RecordBatch]:

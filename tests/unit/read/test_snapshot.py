@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.errors import Corrupt, Invalid
+from hoodie.errors import Corrupt, Invalid, Unavailable
 from hoodie.read import ReadOptions, load_table_schema, run_read
 from hoodie.records import to_avro
 from hoodie.spec import V9, State, encode_container, keys
@@ -108,7 +108,7 @@ def test_file_that_went_away_while_reading_is_named(profile, plan):
     table = two_commits(profile)
     planned = plan(table)
     table.storage.delete(table.path_of(at(1), "p1", "b"))
-    with pytest.raises(Corrupt, match=r"p1/b_0-1-2.* is gone"):
+    with pytest.raises(Unavailable, match=r"p1/b_0-1-2.* is gone: it was cleaned"):
         run_read(planned, table.storage).read_all()
 
 
