@@ -17,8 +17,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hoodie.errors import Invalid
-from hoodie.read.filter_tree import Node
-from hoodie.read.sql_literal import Literal, natural_type, typed_scalar
+from hoodie.read.filter_tree import Node, constant_of, constants_of, parts_of
+from hoodie.read.sql_literal import Literal, natural_type, typed_array
 from hoodie.records.condition import ANYTHING, Comparison, Condition, Operator, all_of, any_of
 
 Resolve = Callable[[Any], tuple[str, ...]]
@@ -71,7 +71,7 @@ class _Reader:
             case exp.Not():
                 return self.read(node.this, denied=not denied)
             case exp.And() | exp.Or():
-                parts = (self.read(node.this, denied=denied), self.read(node.expression, denied=denied))
+                parts = [self.read(one, denied=denied) for one in parts_of(node, type(node))]
                 return all_of(*parts) if isinstance(node, exp.And) != denied else any_of(*parts)
             case exp.Between():
                 low = self._compared(node.this, ">=", node.args["low"], denied=denied)
@@ -95,9 +95,9 @@ class _Reader:
         return ANYTHING if operator is None else self._compared(node.this, operator, node.expression, denied=denied)
 
     def _compared(self, left: Node, operator: Operator, right: Node, *, denied: bool) -> Condition:
-        subject, constant = _subject(left), _constant(right)
+        subject, constant = _subject(left), constant_of(right)
         if subject is None and constant is None:
-            subject, constant = _subject(right), _constant(left)
+            subject, constant = _subject(right), constant_of(left)
             operator = _TURNED[operator]
         if subject is None or constant is None:
             return ANYTHING
@@ -105,10 +105,10 @@ class _Reader:
 
     def _in(self, node: Node) -> Condition:
         subject = _subject(node.this)
-        constants = [_constant(option) for option in node.expressions]
-        if subject is None or not constants or any(one is None for one in constants):
+        constants = constants_of(node)
+        if subject is None or not constants:
             return ANYTHING
-        return self._test(subject, "in", [one for one in constants if one is not None and one.kind != "null"])
+        return self._test(subject, "in", [one for one in constants if one.kind != "null"])
 
     def _is(self, node: Node, *, denied: bool) -> Condition:
         other = node.expression.unnest()
@@ -131,7 +131,7 @@ class _Reader:
         return self._compared(node.this, "=", node.expression, denied=False)
 
     def _like(self, node: Node) -> Condition:
-        pattern = _constant(node.expression)
+        pattern = constant_of(node.expression)
         if pattern is None or pattern.kind != "string":
             return ANYTHING
         head = pattern.text.removesuffix("%")
@@ -142,7 +142,7 @@ class _Reader:
         return self._starts_with(node.this, exp.Literal.string(head))
 
     def _starts_with(self, node: Node, prefix: Node) -> Condition:
-        subject, constant = _subject(node), _constant(prefix)
+        subject, constant = _subject(node), constant_of(prefix)
         if subject is None or constant is None or constant.kind != "string" or not constant.text:
             return ANYTHING
         return self._test(subject, "starts with", [constant])
@@ -160,13 +160,11 @@ class _Reader:
         if operator == "starts with" and not pa.types.is_string(found):
             return ANYTHING
         try:
-            scalars = [typed_scalar(one, found, self._zone, "") for one in constants]
+            values = typed_array(constants, found, self._zone, "")
         except Invalid:  # a text that is no value of the column's type: the column is cast, not the text
             return ANYTHING
-        types = {scalar.type for scalar in scalars}
-        if len(types) > 1 or any(pa.types.is_string(found) != pa.types.is_string(one) for one in types):
+        if pa.types.is_string(found) != pa.types.is_string(values.type):
             return ANYTHING
-        values = pa.array([scalar.as_py() for scalar in scalars], types.pop() if types else found)
         return Comparison(".".join(path), operator, values, function)
 
 
@@ -181,19 +179,3 @@ def _subject(node: Node) -> tuple[Node, str] | None:
     inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
     inner = inner.unnest()
     return (inner, function) if isinstance(inner, exp.Column) else None
-
-
-def _constant(node: Node) -> Literal | None:
-    node = node.unnest()
-    match node:
-        case exp.Literal():
-            return Literal(str(node.this), "string" if node.is_string else "number")
-        case exp.Boolean():
-            return Literal(str(bool(node.this)).lower(), "boolean")
-        case exp.Null():
-            return Literal("null", "null")
-        case exp.Neg():
-            inner = _constant(node.this)
-            if inner is not None and inner.kind == "number" and not inner.text.startswith("-"):
-                return Literal(f"-{inner.text}", "number")
-    return None

@@ -9,6 +9,7 @@ It knows what nodes consist of, not what they mean (`filter_sql`, `filter_condit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,11 +18,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.read.sql_literal import Literal, shown
 
 Node = Any
 """A node of sqlglot's tree. Its base class has had different names in releases this package works with."""
 
-_MOST_SHOWN: Final = 200
+_CONSTANTS: Final = "constants"
 
 _ONE: Final = frozenset({"this"})
 _TWO: Final = frozenset({"this", "expression"})
@@ -74,6 +76,7 @@ KNOWN_ARGS: Final[Mapping[type[Any], frozenset[str]]] = {
     exp.Coalesce: frozenset({"this", "expressions"}),
     exp.Substring: frozenset({"this", "start", "length"}),
     exp.Abs: _ONE,
+    exp.IsNan: _ONE,
     exp.Anonymous: frozenset({"this", "expressions"}),
 }
 """What may be set on each node that is accepted, which is what is read of it."""
@@ -85,27 +88,109 @@ def parse_condition(sql: str) -> Node:
     Raises:
         Invalid: it cannot be parsed. Unsupported: a node says something that is not read.
     """
+    lists: dict[str, list[Literal]] = {}
     try:
-        tree: Node = sqlglot.parse_one(sql, read="spark")
+        tree: Node = sqlglot.parse_one(_prepared(sql, lists), read="spark")
+        tree = tree.transform(_one_way)
     except SqlglotError as error:
         raise Invalid(
-            f"Cannot parse the filter {shown(sql)}: {str(error).splitlines()[0]}",
+            f"Cannot parse the filter {shown(sql)}: {shown(str(error).splitlines()[0])}",
             remedy="Write a condition as it would stand behind WHERE",
         ) from error
-    tree = tree.transform(_one_way)
+    except RecursionError as error:
+        raise too_deep(sql) from error
     for node in tree.walk():
         _ensure_known(node, sql)
+    for node in tree.find_all(exp.In) if lists else ():
+        name = node.expressions[0].name if node.expressions else ""
+        if name in lists and isinstance(node.expressions[0], exp.Placeholder):
+            node.meta[_CONSTANTS] = lists[name]
     return tree
+
+
+def parts_of(node: Node, kind: type[Any]) -> list[Node]:
+    """The conditions that are joined by `kind` (AND or OR), in their order, however many they are."""
+    found, waiting = [], [node]
+    while waiting:
+        one = waiting.pop().unnest()
+        if isinstance(one, kind):
+            waiting += [one.expression, one.this]
+        else:
+            found.append(one)
+    return found
+
+
+def constant_of(node: Node) -> Literal | None:
+    """The constant a node is, if it is one."""
+    node = node.unnest()
+    match node:
+        case exp.Literal():
+            return Literal(str(node.this), "string" if node.is_string else "number")
+        case exp.Boolean():
+            return Literal(str(bool(node.this)).lower(), "boolean")
+        case exp.Null():
+            return Literal("null", "null")
+        case exp.Neg():
+            inner = constant_of(node.this)
+            if inner is not None and inner.kind == "number":
+                return Literal(inner.text[1:] if inner.text.startswith("-") else f"-{inner.text}", "number")
+    return None
+
+
+def constants_of(node: exp.In) -> list[Literal] | None:
+    """The constants of a list; None when something else is in it."""
+    known: list[Literal] | None = node.meta.get(_CONSTANTS)
+    if known is not None:
+        return known
+    found = [constant_of(option) for option in node.expressions]
+    return None if None in found else [one for one in found if one is not None]
+
+
+def too_deep(sql: str) -> Invalid:
+    """What is said of conditions within conditions that are more than can be looked through."""
+    return Invalid(
+        f"The filter {shown(sql)} is nested too deeply",
+        remedy="Join conditions by AND and OR without parentheses around each, or name values with IN",
+    )
+
+
+_NUMBER: Final = r"[+-]?\d{1,18}(?![\w.])"
+_TEXT: Final = r"'[^'\\]*+'(?!')"
+_TOKEN: Final = re.compile(
+    rf"""(?P<text>'(?:[^'\\]|\\.|'')*+')|"(?:[^"\\]|\\.)*+"|`[^`]*+`|--[^\n]*+|/\*.*?\*/"""
+    rf"""|(?P<list>\bIN\s*+\(\s*+(?P<values>(?:{_NUMBER}\s*+,\s*+)++{_NUMBER}|(?:{_TEXT}\s*+,\s*+)++{_TEXT})\s*+\))""",
+    re.IGNORECASE | re.DOTALL,
+)
+_LONG_LIST: Final = 2_000
+
+
+def _prepared(sql: str, lists: dict[str, list[Literal]]) -> str:
+    """`sql` with two quotes in a text as Spark 4 takes them, one quote, and names for long lists of plain constants,
+    which sqlglot would look at for seconds. They come in `lists`.
+    """
+
+    def prepared(found: re.Match[str]) -> str:
+        text = found["text"]
+        if text is not None:
+            return "'" + text[1:-1].replace("''", "\\'") + "'"
+        values = found["values"]
+        if values is None or len(values) < _LONG_LIST:
+            return found[0]
+        name = f"list{len(lists)}"
+        while name in sql:
+            name += "_"
+        if "'" in values:
+            lists[name] = [Literal(one[1:-1], "string") for one in re.findall(_TEXT, values)]
+        else:
+            lists[name] = [Literal(one.strip(), "number") for one in values.split(",")]
+        return f"IN (:{name})"
+
+    return _TOKEN.sub(prepared, sql)
 
 
 def unsupported(node: Node, sql: str) -> Unsupported:
     """What is said of a node that has no counterpart here."""
     return _unsupported(f"{shown(node.sql('spark'))} ({type(node).__name__})", sql)
-
-
-def shown(text: str) -> str:
-    """A text as messages show it: in quotes, and not longer than a few lines."""
-    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
 
 
 def _one_way(node: Node) -> Node:

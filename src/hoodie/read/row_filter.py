@@ -11,9 +11,8 @@ It does not know SQL (see `filter_sql`) or files.
 
 from __future__ import annotations
 
-import functools
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -90,7 +89,17 @@ def both(*parts: Conjunct | None) -> Conjunct | None:
 
 def all_of(expressions: Iterable[pc.Expression]) -> pc.Expression:
     """The conjunction of at least one expression."""
-    return functools.reduce(operator.and_, expressions)
+    return balanced(operator.and_, list(expressions))
+
+
+def balanced(
+    join: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: list[pc.Expression]
+) -> pc.Expression:
+    """At least one expression, joined in pairs and pairs of pairs: Arrow goes as deep as an expression is."""
+    while len(parts) > 1:
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [join(one, two) for one, two in zip(parts[::2], parts[1::2], strict=False)] + rest
+    return parts[0]
 
 
 def matching(rows: pa.Table, expression: pc.Expression) -> pa.Table:
