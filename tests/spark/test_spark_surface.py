@@ -90,6 +90,36 @@ def test_save_modes_do_what_spark_says(spark: SparkSession, rides: DataFrame, ba
     assert len(_ids(spark, base)) == 1
 
 
+@pytest.mark.parametrize("said", ["option", "session"])
+def test_dynamic_overwrite_keeps_partitions_without_new_rows(
+    spark: SparkSession, rides: DataFrame, base: str, said: str
+) -> None:
+    conf = "spark.sql.sources.partitionOverwriteMode"
+    option = {"partitionOverwriteMode": "dynamic"} if said == "option" else {}
+    if said == "session":
+        spark.conf.set(conf, "dynamic")
+    try:
+        for rows in (rides, rides.where("id = 'a'")):
+            rows.write.format("hudi").options(**OPTIONS, **option).mode("overwrite").save(base)
+    finally:
+        spark.conf.unset(conf)
+    assert _ids(spark, base) == ["a", "c"]
+
+
+def test_names_of_others_are_acted_on_or_refused_with_the_nearest(
+    spark: SparkSession, rides: DataFrame, base: str
+) -> None:
+    rides.write.format("hudi").options(**OPTIONS).save(base)
+    first = hoodie.Table.open(base).timeline().last_time()
+    rides.limit(1).write.format("hudi").options(**OPTIONS).mode("overwrite").save(base)
+    for name in ("timestampAsOf", "versionAsOf", "as.of.instant"):
+        assert spark.read.format("hudi").option(name, first).load(base).count() == 3
+    with pytest.raises(Invalid, match=r"as\.of\.instnat.*Did you mean as\.of\.instant"):
+        spark.read.format("hudi").option("as.of.instnat", first).load(base)
+    with pytest.raises(Invalid, match=r"primaryKey.*hoodie\.datasource\.write\.recordkey\.field"):
+        rides.write.format("hudi").options(**OPTIONS).option("primaryKey", "id").mode("append").save(base)
+
+
 def test_partition_by_names_the_partition_fields(spark: SparkSession, rides: DataFrame, base: str) -> None:
     options = {name: value for name, value in OPTIONS.items() if "partitionpath" not in name}
     rides.write.format("hudi").options(**options).partitionBy("city").save(base)

@@ -5,7 +5,8 @@
 3. A value that asks for something `hoodie` cannot do yet is refused, before anything is read or written. What has no
    effect here (keys that steer the JVM, details of what is off) is accepted and reported in one log line.
 4. Options without the `hoodie.` prefix belong to storage or Spark and are passed on untouched in `passed`, but for
-   those of parquet and Hadoop that would change what is stored: the registry has them, and they are refused.
+   those of parquet and Hadoop that would change what is stored: the registry has them, and they are refused; and for
+   those that can only mean a setting of ours (`primaryKey`, `recordkey.field`): an error names it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hoodie.config.registry import ConfigKey, find, lookup, unknown_key
+from hoodie.config.registry import ConfigKey, find, lookup, meant, unknown_key
 from hoodie.config.secret import masked, shown
 from hoodie.config.values import accepted, asks_for_later, parse_value, split_list, text_of
 from hoodie.errors import Invalid, Unsupported
@@ -164,7 +165,7 @@ def _entry_of(name: str, prefix: str) -> ConfigKey | None:
         return entry
     if prefix and name.startswith(prefix):
         return None
-    if name.startswith(_PREFIXES) or _looks_like_hoodie(name):
+    if name.startswith(_PREFIXES) or _looks_like_hoodie(name) or meant(name) is not None:
         raise unknown_key(name)
     return None
 

@@ -28,6 +28,28 @@ Scope = Literal["read", "write", "both"]
 _FAMILY = ".*"
 _HADOOP = "spark.hadoop."
 _NEAR = 0.6
+_SAME = 0.85
+"""How like a name without Hudi's prefix must be to one of its own names to be a typing error."""
+
+_OF_OTHERS = {
+    "primarykey": "hoodie.datasource.write.recordkey.field",
+    "precombinefield": "hoodie.datasource.write.precombine.field",
+    "type": "hoodie.datasource.write.table.type",
+    "tabletype": "hoodie.datasource.write.table.type",
+    "tablename": "hoodie.table.name",
+    "operation": "hoodie.datasource.write.operation",
+    "replacewhere": "hoodie.datasource.write.operation",
+    "partitionoverwritemode": "hoodie.datasource.write.operation",
+    "querytype": "hoodie.datasource.query.type",
+    "readchangefeed": "hoodie.datasource.query.incremental.format",
+    "startingversion": "hoodie.datasource.read.begin.instanttime",
+    "startingtimestamp": "hoodie.datasource.read.begin.instanttime",
+    "endingversion": "hoodie.datasource.read.end.instanttime",
+    "endingtimestamp": "hoodie.datasource.read.end.instanttime",
+}
+"""What Hudi's SQL, Spark and Delta call a setting, without case. Stores have no options of these names."""
+
+_FOREIGN = ("fs.", "spark.", "parquet.", "orc.", "avro.", "dfs.", "hadoop.", "mapreduce.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +147,26 @@ def nearest(name: str) -> str | None:
     return close[0] if close else None
 
 
+def meant(name: str) -> str | None:
+    """The key that a name without Hudi's prefix stands for, which nobody knows; None when it may be someone else's.
+
+    That is what others call the setting (`primaryKey`), the end of a key (`recordkey.field`), or nearly one of them.
+    """
+    folded = name.lower()
+    own = (key for key in _registry().by_name if not key.startswith(("hoodie.", "_", *_FOREIGN)))
+    names = _OF_OTHERS | {key.lower(): key for key in own}
+    near = difflib.get_close_matches(folded, names, n=1, cutoff=_SAME)
+    if near:
+        return names[near[0]]
+    if "." not in folded or folded.startswith(_FOREIGN):
+        return None
+    ending = [entry.canonical for entry in all_keys() if entry.key.lower().endswith(f".{folded}")]
+    return min(ending, key=lambda key: (not key.startswith("hoodie.datasource."), len(key)), default=None)
+
+
 def unknown_key(name: str) -> Invalid:
     """The error for a key nobody knows."""
-    near = nearest(name)
+    near = meant(name) or nearest(name)
     hint = f"Did you mean {near}?" if near else "`hoodie config` lists all keys"
     return Invalid(f"Unknown option {name}", remedy=hint, key=name, nearest=near)
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _PARTITION_FIELDS = "hoodie.datasource.write.partitionpath.field"
 _KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
 _KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type"
+_OPERATION = "hoodie.datasource.write.operation"
+_BY_PARTITION = "insert_overwrite"
+_OVERWRITE_OPTION = "partitionOverwriteMode"
+_OVERWRITE_CONF = "spark.sql.sources.partitionOverwriteMode"
 _MODES = {"append", "overwrite", "ignore", "error", "errorifexists", "default"}
 
 
@@ -43,6 +47,8 @@ def write_frame(
         raise Invalid(f"Unknown save mode {mode!r}", remedy=f"Use one of: {', '.join(sorted(_MODES - {'default'}))}")
     chosen = cast(SaveMode, "error" if mode.lower() == "default" else mode.lower())
     given = with_partitioning(without_path(with_session(frame.sparkSession, options, writes=True)), partition_by)
+    if note is None:  # mode overwrite of a stream means all rows, as its output mode says
+        given = with_overwrite_mode(given, chosen, frame.sparkSession.conf.get(_OVERWRITE_CONF, "STATIC"))
     engine = SparkEngine(frame.sparkSession)
     return write(FrameSource(frame), path_of(path, options), given, chosen, engine=engine, note=note)
 
@@ -90,6 +96,24 @@ def with_partitioning(options: Mapping[str, object], partition_by: Sequence[str]
             remedy=f"Leave partitionBy out: {_PARTITION_FIELDS} says how a Hudi table is partitioned",
         )
     return dict(options)
+
+
+def with_overwrite_mode(options: Mapping[str, object], mode: SaveMode, of_session: str | None) -> dict[str, object]:
+    """`options` without Spark's own `partitionOverwriteMode`, which goes before the setting of the session. DYNAMIC
+    makes save mode overwrite replace the partitions that have new rows, as in Spark's formats and in Delta.
+
+    Raises:
+        Invalid: it is neither STATIC nor DYNAMIC.
+    """
+    named = [value for name, value in options.items() if name.lower() == _OVERWRITE_OPTION.lower()]
+    given = {name: value for name, value in options.items() if name.lower() != _OVERWRITE_OPTION.lower()}
+    asked = str(named[0] if named else of_session).upper()
+    if asked not in ("STATIC", "DYNAMIC"):
+        raise Invalid(f"{_OVERWRITE_OPTION} is {asked}", remedy="Use STATIC or DYNAMIC")
+    operation = next((str(value) for name, value in given.items() if name.lower() == _OPERATION), None)
+    if mode != "overwrite" or asked == "STATIC" or operation not in (None, "upsert", "insert", "bulk_insert"):
+        return given
+    return {**{name: value for name, value in given.items() if name.lower() != _OPERATION}, _OPERATION: _BY_PARTITION}
 
 
 def connect_unsupported() -> Unsupported:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 from typing import Any
 
 import pytest
 
 from hoodie.config import Config, resolve
 from hoodie.errors import Invalid, Unsupported
+from hoodie.storage import object_config
 
 ORDERING = "hoodie.table.ordering.fields"
 PRECOMBINE = "hoodie.datasource.write.precombine.field"
@@ -286,3 +288,37 @@ def test_a_config_is_picklable() -> None:
     config = resolve({"hoodie.table.name": "t", "path": "/x"})
     assert pickle.loads(pickle.dumps(config)) == config
     assert Config() == resolve({})
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("as.of.instnat", "as.of.instant"),
+        ("timestampasoff", "timestampAsOf"),
+        ("primaryKey", "hoodie.datasource.write.recordkey.field"),
+        ("primary_key", "hoodie.datasource.write.recordkey.field"),
+        ("type", "hoodie.datasource.write.table.type"),
+        ("recordkey.field", "hoodie.datasource.write.recordkey.field"),
+        ("datasource.write.operation", "hoodie.datasource.write.operation"),
+        ("table.name", "hoodie.table.name"),
+        ("query.type", "hoodie.datasource.query.type"),
+        ("replaceWhere", "hoodie.datasource.write.operation"),
+        ("startingVersion", "hoodie.datasource.read.begin.instanttime"),
+    ],
+)
+def test_a_name_without_prefix_that_means_a_setting_is_refused_with_its_key(name: str, key: str) -> None:
+    with pytest.raises(Invalid, match=f"Unknown option {re.escape(name)}. Did you mean {re.escape(key)}\\?") as caught:
+        resolve({name: "x"})
+    assert caught.value.facts["nearest"] == key
+
+
+@pytest.mark.parametrize("name", ["timestampAsOf", "versionasof"])
+def test_names_that_others_have_for_time_travel_are_the_same(name: str) -> None:
+    assert resolve({name: "2024-01-01"}, purpose="read").text("as.of.instant") == "2024-01-01"
+
+
+def test_options_of_stores_are_nobodys_misspelling() -> None:
+    names = [name for names in object_config._STORE_OPTIONS.values() for name in names]
+    names += [*object_config._CLIENT_OPTIONS, *object_config._S3A, "max_retries", "retry_timeout", "mergeSchema"]
+    names += ["aws_region", "fs.s3a.endpoint", "spark.sql.shuffle.partitions", "header", "my.option"]
+    assert resolve(dict.fromkeys(names, "x")).passed == dict.fromkeys(names, "x")

@@ -9,8 +9,9 @@ from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import is_natively_readable, spark_schema
 from hoodie.spark.reader import _without_globs
 from hoodie.spark.worker_frame import bytes_of
-from hoodie.spark.writer import path_of, with_partitioning, without_path
+from hoodie.spark.writer import path_of, with_overwrite_mode, with_partitioning, without_path
 
+OPERATION = "hoodie.datasource.write.operation"
 PARTITION = "hoodie.datasource.write.partitionpath.field"
 
 
@@ -29,6 +30,18 @@ def test_partition_by_of_a_custom_key_generator_is_of_the_simple_kind() -> None:
 def test_partition_by_that_contradicts_the_options_is_refused() -> None:
     with pytest.raises(Invalid, match=r"partitionBy\(city\) and .*=country contradict"):
         with_partitioning({PARTITION: "country"}, ("city",))
+
+
+def test_dynamic_overwrite_replaces_the_partitions_met() -> None:
+    dynamic = {OPERATION: "insert_overwrite"}
+    assert with_overwrite_mode({"partitionoverwritemode": "dynamic"}, "overwrite", None) == dynamic
+    assert with_overwrite_mode({OPERATION: "bulk_insert"}, "overwrite", "DYNAMIC") == dynamic
+    assert with_overwrite_mode({"partitionOverwriteMode": "static"}, "overwrite", "DYNAMIC") == {}
+    assert with_overwrite_mode({"partitionOverwriteMode": "dynamic"}, "append", None) == {}
+    whole = {OPERATION: "insert_overwrite_table"}
+    assert with_overwrite_mode(whole, "overwrite", "DYNAMIC") == whole
+    with pytest.raises(Invalid, match="STATIC or DYNAMIC"):
+        with_overwrite_mode({"partitionOverwriteMode": "some"}, "overwrite", "STATIC")
 
 
 def test_the_path_is_an_argument_or_an_option_in_any_case() -> None:
