@@ -228,6 +228,13 @@ def test_an_error_of_the_callers_own_plan_names_the_step(spark: SparkSession) ->
         source.consume(_whole, "intake")
 
 
+def test_a_plan_that_fails_before_it_runs_names_the_step(spark: SparkSession) -> None:
+    source = FrameSource(spark.range(10).selectExpr("assert_true(false) as k"))
+    with pytest.raises(HudiError, match="step 'read input'") as caught:
+        source.small(1 << 20)
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize("column", ["parse_json('1')", "interval 1 day", "interval 2 months", "array(interval 1 day)"])
 def test_types_a_table_cannot_hold_are_refused_by_column(spark: SparkSession, column: str) -> None:
     with pytest.raises(Unsupported, match="Column 'odd'"):

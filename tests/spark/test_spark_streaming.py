@@ -46,9 +46,9 @@ class Stream:
         """Everything there is, to the end."""
         writer = (self.rows() if frame is None else frame).writeStream.format("hudi").options(**OPTIONS)
         writer = writer.option("checkpointLocation", self.checkpoint).options(**options).trigger(availableNow=True)
-        query = writer.start(self.base)
-        query.awaitTermination()
-        return query
+        self.query = writer.start(self.base)
+        self.query.awaitTermination()
+        return self.query
 
     def forget_batch(self) -> None:
         """As after a crash between our first commit and Spark's note of it."""
@@ -300,8 +300,10 @@ def test_wrong_options_are_refused_before_the_stream_starts(stream: Stream) -> N
 
 def test_an_error_in_a_batch_ends_the_stream_with_its_text(stream: Stream) -> None:
     stream.add("1", ("a", "x", 1))
-    with pytest.raises(Exception, match="no_such_column"):
+    with pytest.raises(Invalid, match="no_such_column") as caught:
         stream.run(**{"hoodie.datasource.write.recordkey.field": "no_such_column"})
+    assert "Traceback" not in str(caught.value)
+    assert str(stream.query.exception()) == str(caught.value)
     assert stream.spark.streams.active == []
 
 
@@ -359,7 +361,7 @@ def test_a_lasting_failure_drops_the_batch_only_when_told_so(stream: Stream, fai
         "hoodie.datasource.write.streaming.retry.count": "1",
     }
     failing(2)
-    with pytest.raises(Exception, match="Disk is full"):
+    with pytest.raises(Unavailable, match="Disk is full"):
         stream.run(**told)
     failing(2)
     stream.run(**told, **{"hoodie.datasource.write.streaming.ignore.failed.batch": "true"})

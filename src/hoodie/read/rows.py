@@ -1,6 +1,7 @@
 """The rows of a query, on their way to whoever wants them: an Arrow stream with doors to other libraries.
 
-1. Rows can be read once. Nothing is read before the first batch is asked for.
+1. Rows can be read once, and asking again is an error: none would pass for an answer. Nothing is read before the first
+   batch is asked for.
 2. pandas, polars and DuckDB are loaded when they are asked for; polars and DuckDB are no dependencies of this package.
 3. Whatever takes an Arrow stream (`pa.table(rows)`, `pl.from_arrow(rows)`, DuckDB's SQL) takes this.
 """
@@ -19,10 +20,11 @@ from hoodie.notebook import SHOWN_ROWS, html_table
 
 
 class Rows:
-    """A stream of record batches of one schema."""
+    """A stream of record batches of one schema. What gives rows raises `Invalid` when all have been given already."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self._reader = reader
+        self._is_read = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -34,10 +36,11 @@ class Rows:
         return self._reader
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._reader)
+        self._ensure_unread()
+        return self._batches()
 
     def __next__(self) -> pa.RecordBatch:
-        return self._reader.read_next_batch()
+        return self.read_next_batch()
 
     def read_next_batch(self) -> pa.RecordBatch:
         """The next batch.
@@ -45,27 +48,31 @@ class Rows:
         Raises:
             StopIteration: there is none.
         """
-        return self._reader.read_next_batch()
+        try:
+            return self._reader.read_next_batch()
+        except StopIteration:
+            self._is_read = True
+            raise
 
     def read_all(self) -> pa.Table:
         """All rows that are left."""
-        return self._reader.read_all()
+        return self._rest().read_all()
 
     def to_arrow(self) -> pa.Table:
         """All rows that are left, as an Arrow table."""
-        return self._reader.read_all()
+        return self._rest().read_all()
 
     def to_batches(self) -> list[pa.RecordBatch]:
         """All batches that are left."""
-        return list(self._reader)
+        return list(self._rest())
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows that are left, as dicts."""
-        return self._reader.read_all().to_pylist()  # type: ignore[no-any-return]
+        return self._rest().read_all().to_pylist()  # type: ignore[no-any-return]
 
     def to_pandas(self, **options: Any) -> Any:
         """All rows that are left, as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`."""
-        return self._reader.read_all().to_pandas(**options)
+        return self._rest().read_all().to_pandas(**options)
 
     def to_polars(self) -> Any:
         """All rows that are left, as a polars DataFrame.
@@ -73,7 +80,7 @@ class Rows:
         Raises:
             Invalid: polars is not installed.
         """
-        return _library("polars").from_arrow(self._reader.read_all())
+        return _library("polars").from_arrow(self._rest().read_all())
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """All rows that are left, as a DuckDB relation; `connection` defaults to DuckDB's own.
@@ -84,11 +91,12 @@ class Rows:
             Invalid: duckdb is not installed.
         """
         duckdb = _library("duckdb")
-        return (connection or duckdb).from_arrow(self._reader.read_all())
+        return (connection or duckdb).from_arrow(self._rest().read_all())
 
     def close(self) -> None:
         """Ends reading: threads stop, files are closed, and no row is left."""
         self._reader.close()
+        self._is_read = False
         self._reader = pa.RecordBatchReader.from_batches(self.schema, [])
 
     def __enter__(self) -> Rows:
@@ -98,7 +106,7 @@ class Rows:
         self.close()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._reader.__arrow_c_stream__(requested_schema)
+        return self._rest().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
         """The first rows. They are read for it, and stay part of the stream."""
@@ -109,6 +117,20 @@ class Rows:
         self._reader = pa.RecordBatchReader.from_batches(schema, itertools.chain((first,), rest))
         shown = first.slice(0, SHOWN_ROWS).to_pylist()
         return html_table("First rows", schema.names, (list(row.values()) for row in shown))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._reader
+        self._is_read = True
+
+    def _rest(self) -> pa.RecordBatchReader:
+        """What is left, for one who takes all of it."""
+        self._ensure_unread()
+        self._is_read = True
+        return self._reader
+
+    def _ensure_unread(self) -> None:
+        if self._is_read:
+            raise Invalid("These rows have been read", remedy="Keep what read_all() gave, or ask the table again")
 
     def __repr__(self) -> str:
         columns = "\n".join(f"  {field.name}: {field.type}" for field in self.schema)

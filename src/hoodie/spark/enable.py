@@ -61,9 +61,9 @@ def enable(spark: SparkSession) -> SparkSession:
 
 
 def _enable_in(package: str) -> None:
-    readers, streams, sessions, merges = (
+    readers, streams, queries, sessions, merges = (
         importlib.import_module(f"{package}.{name}")
-        for name in ("readwriter", "streaming.readwriter", "session", "merge")
+        for name in ("readwriter", "streaming.readwriter", "streaming.query", "session", "merge")
     )
     for owner, wrap in (
         (readers.DataFrameReader, _wrap_reader),
@@ -71,6 +71,7 @@ def _enable_in(package: str) -> None:
         (readers.DataFrameWriterV2, _wrap_table_writer),
         (streams.DataStreamReader, _wrap_stream_reader),
         (streams.DataStreamWriter, _wrap_stream_writer),
+        (queries.StreamingQuery, _wrap_query),
         (merges.MergeIntoWriter, _wrap_merge),
         (sessions.SparkSession, _wrap_session),
     ):
@@ -214,7 +215,8 @@ def _wrap_stream_writer(owner: type) -> None:
             raise connect_unsupported()
         ensure_checkpointed(_session(self), notes.options, notes.query_name)
         given = with_session(_session(self), notes.options, writes=True)
-        self.foreachBatch(BatchSink(path, given, notes.partition_by, notes.output_mode))
+        sink = BatchSink(path, given, notes.partition_by, notes.output_mode)
+        self.foreachBatch(failures.through_jvm()(sink))
         return original(self)
 
     def to_table(original: Any, self: Any, tableName: Any, format: Any = None, *args: Any, **named: Any) -> Any:
@@ -225,6 +227,14 @@ def _wrap_stream_writer(owner: type) -> None:
 
     _replace(owner, "start", start)
     _replace(owner, "toTable", to_table)
+
+
+def _wrap_query(owner: type) -> None:
+    def exception(original: Any, self: Any) -> Any:
+        found = original(self)
+        return found if found is None else failures.from_text(str(found)) or found
+
+    _replace(owner, "exception", exception)
 
 
 def _wrap_session(owner: type) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import logging
 import re
 import urllib.parse
 from collections.abc import Iterator, Sequence
@@ -22,9 +23,12 @@ from typing import Any, NoReturn
 import hoodie.errors as kinds
 from hoodie.errors import Corrupt, HudiError, Unavailable
 
+log = logging.getLogger(__name__)
+
 _MARK = re.compile(r"hoodie-error\[([A-Za-z0-9_=-]+)\]")
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] .*?reading file (\S+?\.parquet)\.\s", re.DOTALL)
 _MOST_CAUSES = 12
+_MOST_CHARACTERS = 400
 _WORKER_LOST = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
 
 
@@ -110,13 +114,15 @@ def translated(step: str) -> Iterator[None]:
         ours = from_text(text)
         if ours is not None:
             raise ours from None
+        # Java's own text has many thousands of characters, and Python would show it above ours.
+        log.debug("Spark failed in step '%s'", step, exc_info=True)
         if any(sign in text for sign in _WORKER_LOST):
             raise Unavailable(
                 f"Spark lost a Python worker in step '{step}'",
                 remedy="Its memory may not have sufficed: give workers more, or lower spark.executor.cores",
                 step=step,
-            ) from error
-        raise HudiError(f"Spark failed in step '{step}': {_essence(text)}", step=step) from error
+            ) from None
+        raise HudiError(f"Spark failed in step '{step}': {_essence(text)}", step=step) from None
 
 
 def _of_java(exception: Any) -> HudiError | None:
@@ -146,7 +152,7 @@ def _unreadable(texts: Sequence[str]) -> Corrupt | None:
                 "It was cleaned while it was read: load the table again; else restore it from a copy",
             )
         else:
-            why = f"cannot be read: {texts[-1].partition(': ')[2] or texts[-1]}"
+            why = f"cannot be read: {_essence(texts[-1].partition(': ')[2] or texts[-1])}"
             remedy = "Restore it from a copy, or roll the table back to before the commit that wrote it"
         return Corrupt(f"Base file {path} {why}", remedy=remedy, path=path)
     return None
@@ -158,11 +164,11 @@ def _without_scheme(uri: str) -> str:
 
 
 def _essence(text: str) -> str:
-    """The line of a long Spark message that names the error: the last of a Python traceback, else the first."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    """The line of a long Spark message that names the error: the last of a Python traceback, else the first; its
+    beginning, where it is long itself.
+    """
+    lines = [line for line in text.splitlines() if line.strip()] or ["no message"]
     start = next((n for n, line in enumerate(lines) if line.lstrip().startswith("Traceback")), None)
-    if start is not None:
-        for line in lines[start + 1 :]:
-            if not line.startswith(" "):
-                return line.strip()
-    return lines[0].strip() if lines else "no message"
+    after = () if start is None else (line for line in lines[start + 1 :] if not line.startswith(" "))
+    found = next(iter(after), lines[0]).strip()
+    return found if len(found) <= _MOST_CHARACTERS else f"{found[:_MOST_CHARACTERS]} ..."

@@ -58,7 +58,9 @@ class FrameSource:
         """All rows by one job, when they are surely few: at most `limit_bytes` by Catalyst's statistics."""
         if self._held is not None:
             return self._held.small(sys.maxsize)
-        if self._maps or most_bytes(self._frame) > limit_bytes:
+        with translated(_READ):  # Spark decides parts of a plan that depend on no row, and they may fail
+            is_small = not self._maps and most_bytes(self._frame) <= limit_bytes
+        if not is_small:
             return None
         with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
             table = self._frame.toArrow()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -52,6 +53,35 @@ def test_duckdb() -> None:
     assert relation.aggregate("sum(v)").fetchall() == relation.aggregate("sum(v)").fetchall() == [(6,)]
     connection = duckdb.connect()
     assert rows().to_duckdb(connection).filter("v > 1").fetchall() == [("b", 2), ("c", 3)]
+
+
+READS = {
+    "read_all": Rows.read_all,
+    "to_arrow": Rows.to_arrow,
+    "to_batches": Rows.to_batches,
+    "to_pylist": Rows.to_pylist,
+    "iteration": list,
+    "Arrow stream": pa.table,
+    "batch by batch": lambda one: [one.read_next_batch() for _ in range(3)],
+}
+
+
+@pytest.mark.parametrize("first", READS)
+@pytest.mark.parametrize("second", [name for name in READS if name != "batch by batch"])
+def test_reading_twice_is_an_error_instead_of_no_rows(first: str, second: str) -> None:
+    one = rows()
+    with suppress(StopIteration):
+        READS[first](one)
+    with pytest.raises(Invalid, match="have been read.*read_all"):
+        READS[second](one)
+
+
+def test_rows_that_are_left_are_given_after_some_were_taken() -> None:
+    one = rows()
+    for batch in one:
+        assert batch.num_rows == 2
+        break
+    assert one.read_all() == TABLE.slice(2)
 
 
 @pytest.mark.parametrize("name", ["polars", "duckdb"])

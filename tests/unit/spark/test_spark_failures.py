@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
+from py4j.protocol import Py4JError
 
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid
-from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, through_jvm, to_text
+from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, through_jvm, to_text, translated
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,15 @@ def test_an_error_of_ours_leaves_for_the_jvm_and_others_stay() -> None:
     assert isinstance(from_text(str(caught.value)), Invalid)
     with pytest.raises(KeyError):
         fail(KeyError("x"))
+
+
+@pytest.mark.parametrize("head", ["", "Traceback (most recent call last):\n  File x\n"])
+def test_a_long_java_text_becomes_one_short_message(head: str) -> None:
+    text = f"{head}ValueError: boom {'y' * 30_000}\n" + "\tat org.apache.spark.X(Y.scala:1)\n" * 300
+    with pytest.raises(HudiError) as caught, translated("intake"):
+        raise Py4JError(text)
+    assert str(caught.value).startswith("Spark failed in step 'intake': ValueError: boom yyy")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert len(str(caught.value)) < 500
+    assert "org.apache.spark" not in shown
+    assert "y" * 500 not in shown
