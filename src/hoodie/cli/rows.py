@@ -23,14 +23,16 @@ F = TypeVar("F")
 _BATCH_ROWS = 131_072
 
 
-def open_rows(paths: Sequence[str]) -> pa.RecordBatchReader:
+def open_rows(paths: Sequence[str], types: pa.Schema | None = None) -> pa.RecordBatchReader:
     """The rows of all files, one after the other, in the schema of the first. A folder stands for its files.
+
+    Columns of CSV files have the types that `types` gives them; those of others are taken from the text.
 
     Raises:
         Invalid: no such file, an unknown ending, damaged content, or files whose columns differ.
     """
     files = [file for path in paths for file in _files_of(path)]
-    parts = [_open_file(file) for file in files]
+    parts = [_open_file(file, types) for file in files]
     schema = parts[0][0]
     for file, (other, _) in zip(files, parts, strict=True):
         if not other.equals(schema):
@@ -76,9 +78,10 @@ def _files_of(path: str) -> list[Path]:
 _Part = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
-def _open_file(file: Path) -> _Part:
+def _open_file(file: Path, types: pa.Schema | None) -> _Part:
+    reader = _format_of(_READERS, file)
     try:
-        return _format_of(_READERS, file)(str(file))
+        return _open_csv(str(file), types) if reader is _open_csv else reader(str(file))
     except (pa.ArrowException, OSError) as error:
         raise Invalid(f"{file} cannot be read: {error}", remedy="Check the file", path=str(file)) from error
 
@@ -88,8 +91,25 @@ def _open_parquet(path: str) -> _Part:
     return file.schema_arrow, file.iter_batches(batch_size=_BATCH_ROWS)
 
 
-def _open_csv(path: str) -> _Part:
-    return _from_table(pyarrow.csv.read_csv(path))
+def _open_csv(path: str, types: pa.Schema | None = None) -> _Part:
+    # A zoned time is read as the text says it and gets its zone from the table.
+    given = {one.name: one.type for one in types or () if getattr(one.type, "tz", None) is None}
+    _ensure_text(path)
+    return _from_table(pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=given)))
+
+
+def _ensure_text(path: str) -> None:
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                raise Invalid(
+                    f"{path} is no UTF-8 text: line {number} holds {line[error.start : error.end]!r}",
+                    remedy="Convert the file first, for instance with iconv -f LATIN1 -t UTF-8",
+                    path=path,
+                    line=number,
+                ) from error
 
 
 def _open_json(path: str) -> _Part:

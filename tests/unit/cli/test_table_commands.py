@@ -232,3 +232,28 @@ def test_nothing_in_a_table_steers_the_terminal_or_counts_as_markup(
     shown = "".join(capsys.readouterr())
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
     assert ("\\" if hostile[0] in "\x1b\x9b\u202e" else f"nobody{hostile}") in shown
+
+
+def test_a_csv_file_is_read_in_the_types_of_the_table_or_those_that_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, text = str(tmp_path / "t"), tmp_path / "rows.csv"
+    text.write_text("id,city,ts,fare\n01234,007,1,2\n")
+    said = ["--schema", "id string, city string, ts bigint, fare decimal(10,2)"]
+    assert main(["write", path, "--input", str(text), *said, *_pairs()]) == 0
+    text.write_text("fare,id,city,ts\n3,01234,007,2\n4,09,1e3,2\n")
+    assert main(["write", path, "--input", str(text), *_pairs()]) == 0
+    capsys.readouterr()
+    rows = [(row["id"], row["city"], row["fare"]) for row in _lines(capsys, path)]
+    assert sorted(rows) == [("01234", "007", "3.00"), ("09", "1e3", "4.00")]
+
+
+def test_text_in_another_encoding_and_types_nobody_knows_are_named(
+    tmp_path: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "rows.csv"
+    text.write_bytes("id,city,ts,fare\nd,oslo,1,2\ne,Malmö,1,2\n".encode("latin-1"))
+    assert main(["write", table, "--input", str(text)]) == 2
+    assert "rows.csv is no UTF-8 text: line 3 holds b'\\xf6'" in capsys.readouterr().err
+    assert main(["write", table, "--input", str(text), "--schema", "id strang"]) == 2
+    assert "does not understand 'id strang'" in capsys.readouterr().err
