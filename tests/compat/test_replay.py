@@ -89,7 +89,8 @@ def test_a_replayed_scenario_has_hudis_rows_and_every_peer_reads_them(
     scenario = name.split("/")[1]
     table = tmp_path / "replayed"
     for step in json.loads((expected / "ops.json").read_text()):
-        write_rows(table, step["op"], pq.read_table(expected / step["input"]), _options(step, version), step["mode"])
+        options = {**_options(step, version), "hoodie.write.schema.promotions": "all"}
+        write_rows(table, step["op"], pq.read_table(expected / step["input"]), options, step["mode"])
 
     rows = readers.ensure_agree(table, version, SCENARIOS[scenario])
 

@@ -24,7 +24,6 @@ from hoodie.config import Config
 from hoodie.errors import Invalid
 from hoodie.metadata import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, IndexDefinition
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
-from hoodie.metadata_writer.file_ranges import type_at
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import ensure_columns
 from hoodie.metadata_writer.new_indexes import expression_index, secondary_index
@@ -34,6 +33,7 @@ from hoodie.metadata_writer.secondary_index_source import ensure_indexable
 from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
+from hoodie.records.columns import type_at
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from hoodie.metadata.store import READING_THREADS
 from hoodie.metadata_writer.bloom_filters_source import StoredFilter, filter_rows
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
 from hoodie.metadata_writer.column_stats_source import FILES_PER_TASK, DataFile, committed_files, written_files
-from hoodie.metadata_writer.file_ranges import type_at, values_at
+from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.index_functions import IndexFunction, parse_function
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.partition_stats_source import live_files, stored_ranges
@@ -48,6 +48,7 @@ from hoodie.metadata_writer.update import TableUpdate
 from hoodie.read.bootstrap import iter_stitched
 from hoodie.records import BloomOptions, align, read_columns, read_footer, with_meta
 from hoodie.records.bloom import DYNAMIC, SIMPLE
+from hoodie.records.columns import type_at
 from hoodie.records.java_text import java_text
 from hoodie.storage import Storage
 from hoodie.view import LogFile

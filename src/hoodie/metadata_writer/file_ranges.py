@@ -30,6 +30,7 @@ from hoodie.metadata_writer.column_range import (
 )
 from hoodie.records import BaseFooter, read_columns, read_footer
 from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.columns import type_at
 from hoodie.storage import Storage
 
 _PARQUET: Final = ".parquet"
@@ -74,20 +75,6 @@ def log_file_ranges(
         parts = [ranges[column] for ranges in by_block if column in ranges]
         found.append(join_ranges(parts) if parts else ColumnRange(column, None, None, None, 0, 0))
     return [_typed(one, schema) for one in found]
-
-
-def type_at(schema: pa.Schema, column: str) -> pa.DataType | None:
-    """The type of a column given by its path; None when there is none."""
-    first, *rest = column.split(".")
-    at = schema.get_field_index(first)
-    if at < 0:
-        return None
-    found = schema.field(at).type
-    for name in rest:
-        if not pa.types.is_struct(found) or found.get_field_index(name) < 0:
-            return None
-        found = found.field(name).type
-    return found
 
 
 def values_at(rows: pa.Table, column: str) -> pa.ChunkedArray:

@@ -19,9 +19,9 @@ from hoodie.config import Config
 from hoodie.errors import Invalid, Unsupported
 from hoodie.metadata import COLUMN_STATS, IndexDefinition
 from hoodie.metadata_writer.column_range import can_have_range
-from hoodie.metadata_writer.file_ranges import type_at
 from hoodie.metadata_writer.stats_rows import is_storable
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, META_FIELDS, PARTITION_PATH_FIELD, is_meta, with_meta
+from hoodie.records.columns import type_at
 from hoodie.spec import FormatProfile, TableConfig
 
 COLUMN_LIST: Final = "hoodie.metadata.index.column.stats.column.list"

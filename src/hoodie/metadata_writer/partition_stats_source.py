@@ -36,7 +36,6 @@ from hoodie.metadata_writer.column_stats_source import (
     ranges_task,
     stats_version,
 )
-from hoodie.metadata_writer.file_ranges import type_at
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.skeletons import skeletons_among
 from hoodie.metadata_writer.slices_after import slices_after
@@ -45,6 +44,7 @@ from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import with_meta
+from hoodie.records.columns import type_at
 from hoodie.view import FileSlice
 
 PARTITIONS_PER_TASK = 16

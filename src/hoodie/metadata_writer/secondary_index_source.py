@@ -23,7 +23,7 @@ from hoodie.metadata.keys import secondary_keys
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.record_schema import encoded_alike
 from hoodie.metadata.records import KEY, TYPE
-from hoodie.metadata_writer.file_ranges import type_at, values_at
+from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
     GLOBAL_INDEX,
@@ -39,6 +39,7 @@ from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, Rec
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
+from hoodie.records.columns import type_at
 from hoodie.records.java_text import java_text
 from hoodie.spec import Dialect
 from hoodie.view import FileSlice, GroupId

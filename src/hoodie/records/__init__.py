@@ -6,7 +6,7 @@ from hoodie.records.avro_rows import RowBytes, decode_rows, encode_rows
 from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer, verify_base_file
 from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
 from hoodie.records.bloom import BloomFilter, BloomOptions
-from hoodie.records.evolve import Evolution, EvolutionRules, reconcile
+from hoodie.records.evolve import Evolution, EvolutionRules, is_exact, promoted, reconcile
 from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_type
@@ -72,6 +72,7 @@ __all__ = [
     "decode_rows",
     "encode_rows",
     "from_avro",
+    "is_exact",
     "is_meta",
     "iter_batches",
     "java_hashes",
@@ -83,6 +84,7 @@ __all__ = [
     "parse_codec",
     "partition_columns",
     "partition_values",
+    "promoted",
     "read_columns",
     "read_footer",
     "reconcile",

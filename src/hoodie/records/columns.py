@@ -36,15 +36,20 @@ def column(batch: pa.RecordBatch, name: str, role: str = "column") -> pa.Array:
 
 def has_column(schema: pa.Schema, name: str) -> bool:
     """Whether `name` (maybe dotted) exists in `schema`."""
+    return type_at(schema, name) is not None
+
+
+def type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of the column `name` (maybe dotted); None when there is none."""
     head, *path = name.split(".")
     if schema.get_field_index(head) < 0:
-        return False
+        return None
     kind = schema.field(head).type
     for step in path:
         if not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
-            return False
+            return None
         kind = kind.field(step).type
-    return True
+    return kind
 
 
 def decoded(values: pa.Array) -> pa.Array:

@@ -4,7 +4,8 @@ The rules are Hudi's (measured on 1.2.0's `deduceWriterSchema`), made stricter w
 
 1. Columns keep the table's order; new ones come after them, at every level of nesting, and are nullable.
 2. A type changes only to one that holds every value of the other (`promoted`): the table's type if the incoming one
-   fits into it, else the incoming one if the table's fits into that.
+   fits into it, else the incoming one if the table's fits into that. Numbers become text, and longs doubles, only where
+   the rules say so: otherwise rows keep the table's type, and a value that it cannot hold fails when it is cast.
 3. A column is nullable if either side says so.
 4. A column missing from the rows is an error, unless an option asks for nulls (or for dropping it).
 5. What is impossible raises `Invalid` naming the column, both types, and the remedy. Nothing is guessed.
@@ -41,11 +42,13 @@ class EvolutionRules:
 
     `fill_missing`: columns the rows lack are written as null (`hoodie.write.set.null.for.missing.columns` or
     `hoodie.datasource.write.reconcile.schema`). `drop_missing`: they leave the table's schema
-    (`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`); `fill_missing` wins over it.
+    (`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`); `fill_missing` wins over it. `any_promotion`:
+    numbers become text, and whole numbers floating ones that may not hold them all (`hoodie.write.schema.promotions`).
     """
 
     fill_missing: bool = False
     drop_missing: bool = False
+    any_promotion: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,30 @@ def reconcile(table: pa.Schema | None, incoming: pa.Schema, rules: EvolutionRule
     return Evolution(schema, tuple(notes))
 
 
-def promoted(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+def promoted(table: pa.DataType, incoming: pa.DataType, rules: EvolutionRules) -> pa.DataType | None:
     """The flat type that holds the values of both, as far as Hudi changes types; None when there is none."""
     if table.equals(incoming) or _fits(incoming, table):
         return table
-    return incoming if _grows(table, incoming) else None
+    if _grows(table, incoming) and (rules.any_promotion or is_exact(table, incoming)):
+        return incoming
+    # Whole numbers that came as floating ones: the table's type, if none has a fraction.
+    return table if pa.types.is_integer(table) and pa.types.is_floating(incoming) else None
+
+
+def is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether `wide`, a type of numbers, has every value of `narrow` as the same number."""
+    types = pa.types
+    if types.is_decimal(narrow):
+        return _is_wider_decimal(narrow, wide)
+    return (narrow, wide) in _EXACT
 
 
 _NUMBERS: Final = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_EXACT: Final = (
+    (pa.int32(), pa.int64()),
+    (pa.int32(), pa.float64()),
+    (pa.float32(), pa.float64()),
+)
 
 
 def _fits(incoming: pa.DataType, table: pa.DataType) -> bool:
@@ -172,11 +191,11 @@ def _merged_type(table: pa.DataType, incoming: pa.DataType, rules: EvolutionRule
     if is_list(table) and is_list(incoming):
         element = incoming.value_field.with_name("element")
         return list_type(_merged_field(table.value_field, element, rules, f"{path}.element", notes))
-    merged = None if is_nested(table) or is_nested(incoming) else promoted(table, incoming)
+    merged = None if is_nested(table) or is_nested(incoming) else promoted(table, incoming, rules)
     if merged is None:
         raise Invalid(
             f"Column `{path}` is {table} in the table, but {incoming} in the rows, which is not a promotion",
-            remedy=f"Cast the column to {table} before writing, or write it under another name",
+            remedy=f"Cast the column to {table}, or write it under another name{_option(table, incoming)}",
             column=path,
             table_type=str(table),
             incoming_type=str(incoming),
@@ -184,6 +203,11 @@ def _merged_type(table: pa.DataType, incoming: pa.DataType, rules: EvolutionRule
     if not merged.equals(table):
         notes.append(f"promoted {path} {table} to {merged}")
     return merged
+
+
+def _option(table: pa.DataType, incoming: pa.DataType) -> str:
+    """The option under which the types would go together, for a remedy."""
+    return "; hoodie.write.schema.promotions=all allows it" if _grows(table, incoming) else ""
 
 
 def _relaxed(field: pa.Field, path: str, notes: list[str]) -> pa.Field:

@@ -99,6 +99,7 @@ def key_rows(keying: Keying, task_id: TaskId, batches: Iterator[pa.RecordBatch])
 
 def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
+    ensure_exact(batch, keying.schema)
     rows = align(batch, keying.schema)
     keys = (
         _carried_keys(batch)
@@ -114,6 +115,22 @@ def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordB
         start = (task_id.partition << _TASK_BITS) + first_row
         more.append(pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
     return pa.RecordBatch.from_arrays([keys, partitions, *more, *rows.columns], schema=keying.keyed_schema)
+
+
+def ensure_exact(batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Raises Invalid when a whole number of `batch` would be another one in the floating column that `schema` has."""
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        if at < 0 or not pa.types.is_floating(field.type) or not pa.types.is_integer(batch.schema.field(at).type):
+            continue
+        try:
+            batch.column(at).cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise Invalid(
+                f"Column `{field.name}` is {field.type} in the table, which cannot hold all whole numbers of the rows",
+                remedy="Cast the column before writing, if rounded numbers will do",
+                column=field.name,
+            ) from error
 
 
 def _carried_keys(batch: pa.RecordBatch) -> pa.Array:
