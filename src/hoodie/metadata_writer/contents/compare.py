@@ -28,7 +28,6 @@ from hoodie.metadata_writer.contents.filters import BloomFiltersCheck, Expressio
 from hoodie.metadata_writer.contents.ranges import ExpressionRangesCheck, StatisticsCheck
 from hoodie.metadata_writer.contents.record_index import RecordIndexCheck
 from hoodie.metadata_writer.contents.secondary_index import SecondaryIndexCheck
-from hoodie.metadata_writer.file_ranges import type_at
 from hoodie.metadata_writer.index_functions import parse_function
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.skeletons import skeleton_sources
@@ -36,6 +35,7 @@ from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
+from hoodie.records.columns import type_at
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
 

@@ -27,9 +27,10 @@ from hoodie.metadata_writer.column_range import (
     stored_bound,
 )
 from hoodie.metadata_writer.contents.check import SliceShown, Trouble, index_path
-from hoodie.metadata_writer.file_ranges import type_at, values_at
+from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.index_functions import IndexFunction
 from hoodie.records import KEY_FIELD
+from hoodie.records.columns import type_at
 from hoodie.view import FileSlice
 
 BaseRanges = Callable[[FileSlice], Sequence[ColumnRange]]
