@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -123,14 +123,32 @@ class LocalEngine:
         calls = [(TaskId(n, stage, 0), task) for n, task in enumerate(tasks)]
         if len(calls) <= 1 or self._parallelism == 1:
             return [work(task_id, task) for task_id, task in calls]
-        with ThreadPoolExecutor(self._parallelism, thread_name_prefix=f"hoodie-{label}") as pool:
-            futures = [pool.submit(work, task_id, task) for task_id, task in calls]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                for future in futures:
-                    future.cancel()
-                raise
+        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix=f"hoodie-{label}")
+        futures: list[Future[R]] = []
+        try:
+            for task_id, task in calls:
+                futures.append(pool.submit(work, task_id, task))  # one by one: those begun are known at any moment
+            return [future.result() for future in futures]
+        finally:
+            _end(pool, futures)
+
+
+def _end(pool: ThreadPoolExecutor, futures: Iterable[Future[R]]) -> None:
+    """Wait until no task runs any more, however often the user interrupts: a task that outlived its write would leave
+    files behind whoever takes the write back.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            for future in futures:
+                future.cancel()
+            wait(futures)  # not `shutdown`: a thread whose join was interrupted passes for ended
+            break
+        except KeyboardInterrupt as again:
+            interrupt = again
+    pool.shutdown()
+    if interrupt is not None:
+        raise interrupt
 
 
 class ArrowSource:

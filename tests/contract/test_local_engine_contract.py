@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import signal
+import threading
+import time
+
 import pyarrow as pa
 import pytest
 
-from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
+from hoodie.engine import ArrowSource, Engine, LocalEngine, Source, TaskId
 from hoodie.testing.engine_contract import EngineContract, SourceContract
 
 
@@ -24,3 +28,21 @@ class TestTableSource(SourceContract):
 class TestReaderSource(SourceContract):
     def make_source(self, table: pa.Table) -> Source:
         return ArrowSource(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=300)))
+
+
+def test_no_task_outlives_a_run_that_is_interrupted_again_and_again() -> None:
+    main, ended = threading.get_ident(), []
+
+    def work(_: TaskId, n: int) -> None:
+        for _ in range(3):
+            time.sleep(0.05)
+            if n == 0:
+                signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.1)
+        ended.append(n)
+
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(2).run(work, [0, 1, 2], "interrupted")
+    found = sorted(ended)
+    time.sleep(0.3)
+    assert found == sorted(ended) == [0, 1], "the third was not begun"

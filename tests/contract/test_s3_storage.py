@@ -90,19 +90,14 @@ def test_folder_marks_of_other_tools_are_not_files(storage, s3_server, s3_bucket
 def gets(monkeypatch) -> list[int]:
     """Sizes of the ranges asked for."""
     sizes: list[int] = []
-    real_get, real_range = object_io.obstore.get, object_io.obstore.get_range
+    real_get = object_io.obstore.get
 
     def get(store, path, **options):
         found = real_get(store, path, **options)
         sizes.append(found.range[1] - found.range[0])
         return found
 
-    def get_range(store, path, *, start, end):
-        sizes.append(end - start)
-        return real_range(store, path, start=start, end=end)
-
     monkeypatch.setattr(object_io.obstore, "get", get)
-    monkeypatch.setattr(object_io.obstore, "get_range", get_range)
     return sizes
 
 

@@ -157,7 +157,7 @@ def run_request(write: Write, request: Request) -> Committed:
         return run_write(write, request.source)
     except (CommitUnknown, InstantTaken):
         raise
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         cause = sys.exc_info()[1]
         try:
             if isinstance(cause, Conflict | Fenced):

@@ -133,7 +133,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
             return write_held(load_handle(storage, env), request)
         except (CommitUnknown, Fenced, InstantTaken):
             raise
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             _discard(storage, env, made=made)
             raise
 

@@ -28,7 +28,7 @@ from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, 
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
 from hoodie.storage.lease import ensure_held, held_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
-from hoodie.storage.object_io import ObjectInput, ObjectOutput
+from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole
 
 _PAGE = 1000
 _TOKEN = "hoodiecreator"  # Azure wants metadata names that are identifiers
@@ -36,6 +36,17 @@ _CREATE_ATTEMPTS = 4
 _LOCKS = ".hoodie/.locks/"
 # Answers that say for sure that nothing was done: not 408, 409, 412, 429.
 _REFUSED = re.compile(r"status code: 4(?!08|09|12|29)\d\d|builder error")
+_CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
+_CREDENTIALS = "Give the right ones as options or in the environment, then retry"
+_CAUSES = {
+    "RequestTimeTooSkewed": ("this machine's clock differs from the store's", "Set the clock, then retry"),
+    "SignatureDoesNotMatch": ("the secret key does not fit the access key", _CREDENTIALS),
+    "InvalidAccessKeyId": ("the store does not know the access key", _CREDENTIALS),
+    "InvalidToken": ("the session token is not valid", _CREDENTIALS),
+    "ExpiredToken": ("the session token has expired", "Get a new one, then retry"),
+    "AuthorizationHeaderMalformed": ("the request is signed for another region", "Set aws_region to the bucket's"),
+}
+"""By the store's own code for an error: its cause and its remedy, where the status alone misleads."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -86,13 +97,15 @@ class ObjectStorage:
 
     def read(self, path: str) -> bytes:
         with self._calling("read", checked_path(path)):
-            return bytes(obstore.get(self._store, path).bytes())
+            return get_whole(self._store, path, self.env.sleep)[0]
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         checked_range(path, start, length)
         try:
             with self._calling("read", checked_path(path)):
-                return bytes(obstore.get_range(self._store, path, start=start, length=length)) if length else b""
+                if not length:
+                    return b""
+                return get_whole(self._store, path, self.env.sleep, {"range": (start, start + length)})[0]
         except Unavailable:
             # A range past the end is refused (416); obstore has no error of its own for that.
             if start >= self.head(path).size_bytes:
@@ -143,7 +156,8 @@ class ObjectStorage:
 
     def open_input(self, path: str) -> Any:
         checked_path(path)
-        return pa.PythonFile(ObjectInput(self._store, path, lambda action: self._calling(action, path)), mode="r")
+        found = ObjectInput(self._store, path, lambda action: self._calling(action, path), self.env.sleep)
+        return pa.PythonFile(found, mode="r")
 
     def open_output(self, path: str) -> ObjectOutput:
         checked_path(path)
@@ -165,8 +179,8 @@ class ObjectStorage:
             Missing: no such file.
         """
         with self._calling("read", checked_path(path)):
-            found = obstore.get(self._store, path)
-            return bytes(found.bytes()), _version(found.meta)
+            data, found = get_whole(self._store, path, self.env.sleep)
+            return data, _version(found.meta)
 
     def replace_version(self, path: str, data: bytes, version: Mapping[str, str]) -> Mapping[str, str]:
         """Replace that very version of a file; the new version.
@@ -269,14 +283,19 @@ def object_failure(error: Exception, action: str, path: str, secrets: tuple[str,
             path=path,
             refused=True,
         )
+    code = _code_of(text)
+    if code in _CAUSES:
+        cause, remedy = _CAUSES[code]
+        return Unavailable(f"Cannot {action} {path}: {cause} ({code})", remedy=remedy, path=path, refused=True)
     match error:
         case FileNotFoundError():
             return Missing(f"{path} does not exist", path=path)
         case foreign.AlreadyExistsError() | foreign.PreconditionError() | foreign.NotModifiedError():
             return Conflict(f"{path} exists already or was changed meanwhile", path=path)
         case foreign.PermissionDeniedError():
+            said = f" ({code})" if code else ""
             return Unavailable(
-                f"Cannot {action} {path}: the store denies permission",
+                f"Cannot {action} {path}: the store denies permission{said}",
                 remedy="Grant these credentials access to it, then retry",
                 path=path,
                 refused=True,
@@ -298,13 +317,19 @@ def object_failure(error: Exception, action: str, path: str, secrets: tuple[str,
             return Invalid(f"Cannot {action} {path}: the store does not know an option: {shown}", path=path)
         case foreign.BaseError() | OSError():
             return Unavailable(
-                f"Cannot {action} {path}: {shown}",
+                f"Cannot {action} {path}: {shown}" + (f" ({code})" if code else ""),
                 remedy="Check endpoint, credentials and network, then retry",
                 path=path,
                 refused=_REFUSED.search(text) is not None,
             )
         case _:
             return None
+
+
+def _code_of(text: str) -> str:
+    """What the store itself calls an error; empty when it does not say."""
+    found = _CODE.search(text)
+    return "" if found is None else found[1]
 
 
 def _info(meta: Mapping[str, Any]) -> FileInfo:

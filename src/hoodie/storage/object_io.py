@@ -1,8 +1,9 @@
 """Large objects as files: ranged reading with read-ahead, and writing in parts.
 
-1. Reading: opening fetches the end of the object (a parquet footer) together with its size, in one request. A small
+1. A body that is cut short is asked for again, as often as a request that failed; obstore repeats requests only.
+2. Reading: opening fetches the end of the object (a parquet footer) together with its size, in one request. A small
    read fetches a whole block; a large one is split into parts fetched side by side.
-2. Writing: a file below `PART_BYTES` is one PUT at `close`. A larger one is uploaded in parts by a thread of its own
+3. Writing: a file below `PART_BYTES` is one PUT at `close`. A larger one is uploaded in parts by a thread of its own
    while it is being written; at most about `PARTS_AHEAD` + `PARTS_AT_ONCE` parts are in memory. Nothing is visible
    before `close` has returned; `abort` tells the store to drop the parts.
 """
@@ -28,14 +29,40 @@ PART_BYTES = 8 << 20
 PARTS_AT_ONCE = 4
 PARTS_AHEAD = 2
 
+_BODY_ATTEMPTS = 4
+
 Calling = Callable[[str], AbstractContextManager[None]]
+
+
+def get_whole(store: Any, path: str, sleep: Callable[[float], None], options: Any = None) -> tuple[bytes, Any]:
+    """The bytes of an object, or of the range that `options` name, and what obstore says of them; all of them.
+
+    Raises:
+        foreign.GenericError: the body was cut short each time.
+    """
+    cause: Exception | None = None
+    for attempt in range(_BODY_ATTEMPTS):
+        if attempt:
+            sleep(0.1 * 2**attempt)
+        found = obstore.get(store, path, options=options)
+        start, end = found.range
+        try:
+            data = bytes(found.bytes())
+        except (foreign.BaseError, OSError) as cut:
+            cause = cut
+            continue
+        if len(data) == end - start:
+            return data, found
+        cause = foreign.GenericError(f"{len(data)} bytes of {end - start} arrived")
+    raise foreign.GenericError(f"the answer was cut short {_BODY_ATTEMPTS} times: {cause}") from cause
 
 
 class ObjectInput(RangeInput):
     """Random access to one object; wrapped in `pa.PythonFile`, which serialises calls."""
 
-    def __init__(self, store: Any, path: str, calling: Calling) -> None:
+    def __init__(self, store: Any, path: str, calling: Calling, sleep: Callable[[float], None]) -> None:
         super().__init__()
+        self._sleep = sleep
         self._store = store
         self._path = path
         self._calling = calling
@@ -45,16 +72,13 @@ class ObjectInput(RangeInput):
 
     def _open(self) -> tuple[int, tuple[int, bytes]]:
         try:
-            found = obstore.get(self._store, self._path, options={"range": {"suffix": TAIL_BYTES}})
-            return found.meta["size"], (found.range[0], bytes(found.bytes()))
+            data, found = get_whole(self._store, self._path, self._sleep, {"range": {"suffix": TAIL_BYTES}})
+            return found.meta["size"], (found.range[0], data)
         except (foreign.GenericError, foreign.NotSupportedError):
             # Azure has no suffix ranges, and no store has the end of an empty object.
             size = obstore.head(self._store, self._path)["size"]
             start = max(0, size - TAIL_BYTES)
-            return size, (
-                start,
-                bytes(obstore.get_range(self._store, self._path, start=start, end=size)) if size else b"",
-            )
+            return size, (start, self._get(start, size) if size else b"")
 
     def _range(self, start: int, end: int) -> bytes:
         if start >= end:
@@ -77,7 +101,7 @@ class ObjectInput(RangeInput):
             return b"".join(pool.map(self._get, edges[:-1], edges[1:]))
 
     def _get(self, start: int, end: int) -> bytes:
-        return bytes(obstore.get_range(self._store, self._path, start=start, end=end))
+        return get_whole(self._store, self._path, self._sleep, {"range": (start, end)})[0]
 
 
 class _Aborted(Exception):

@@ -411,3 +411,20 @@ def test_drop_removes_the_table(version: int) -> None:
     with pytest.raises(Invalid, match="no table at"):
         table.upsert(table_of([row("a")]))
     assert lake.files() == {}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_write_that_the_user_interrupts_takes_itself_back(version: int) -> None:
+    lake = lake_of(version)
+    before = lake.files()
+    opened = next(one.n for one in _counted(version).calls if one.op == "close")
+    with pytest.raises(KeyboardInterrupt):
+        act(lake, CountingStorage(lake.storage, fail_at=opened, failure=KeyboardInterrupt()), "upsert")
+    assert lake.files() == before
+
+
+def _counted(version: int) -> CountingStorage:
+    lake = lake_of(version)
+    counted = CountingStorage(lake.storage)
+    act(lake, counted, "upsert")
+    return counted

@@ -192,6 +192,82 @@ def test_errors_of_obstore_become_ours(error, kind) -> None:
     assert "s3://b/p" in str(failure)
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("RequestTimeTooSkewed", "clock"),
+        ("SignatureDoesNotMatch", "secret key"),
+        ("InvalidAccessKeyId", "access key"),
+        ("ExpiredToken", "expired"),
+        ("AccessDenied", "denies permission"),
+    ],
+)
+def test_a_refusal_names_its_true_cause(code, said) -> None:
+    text = f"status 403 Forbidden: <?xml version='1.0'?><Error><Code>{code}</Code></Error>"
+    failure = object_failure(foreign.PermissionDeniedError(text), "read", "s3://b/p", ())
+    assert said in str(failure)
+    assert code in str(failure)
+    assert ("denies permission" in str(failure)) == (code == "AccessDenied")
+
+
+def test_a_bad_request_shows_the_code_of_the_store() -> None:
+    error = foreign.GenericError("status 400 Bad Request: <?xml?><Error><Code>EntityTooSmall</Code></Error>")
+    assert "EntityTooSmall" in str(object_failure(error, "write", "s3://b/p", ()))
+
+
+class Cut:
+    """An answer whose body ends early, by an error or without a word."""
+
+    def __init__(self, found: object, *, silent: bool) -> None:
+        self._found, self._silent = found, silent
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._found, name)
+
+    def bytes(self) -> bytes:
+        if self._silent:
+            return bytes(self._found.bytes())[:2]
+        raise foreign.GenericError("error decoding response body")
+
+
+@pytest.fixture(params=["error", "silent"])
+def cuts(request, monkeypatch) -> list[bool]:
+    """Whether the bodies of the next reads are cut."""
+    script: list[bool] = []
+    real = obstore.get
+
+    def get(store, path, **options):
+        found = real(store, path, **options)
+        return Cut(found, silent=request.param == "silent") if script and script.pop(0) else found
+
+    monkeypatch.setattr(obstore, "get", get)
+    return script
+
+
+READS = {
+    "read": lambda storage: storage.read("x"),
+    "read_range": lambda storage: storage.read_range("x", 0, 100),
+    "read_version": lambda storage: storage.read_version("x")[0],
+    "open_input": lambda storage: storage.open_input("x").read(),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_body_that_is_cut_is_read_again(storage, cuts, read) -> None:
+    storage.put("x", b"content")
+    cuts[:] = [True, True]
+    assert read(storage) == b"content"
+    assert cuts == []
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_body_that_is_cut_each_time_is_unavailable(storage, cuts, read) -> None:
+    storage.put("x", b"content")
+    cuts[:] = [True] * 20
+    with pytest.raises(Unavailable, match="cut short"):
+        read(storage)
+
+
 def test_no_error_of_obstore_is_unknown_here() -> None:
     known = {
         *("BaseError", "GenericError", "NotFoundError", "InvalidPathError", "JoinError", "NotSupportedError"),
