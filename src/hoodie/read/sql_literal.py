@@ -110,7 +110,7 @@ def typed_array(literals: Sequence[Literal], wanted: pa.DataType, zone: tzinfo, 
     kinds = sorted({scalar.type for scalar in scalars}, key=pa.types.is_string)  # of a text and a number: the number
     together = functools.reduce(common_type, [*([wanted] if _is_number(wanted) or not kinds else []), *kinds])
     try:
-        alike = (one if one.type == together else one.cast(together) for one in scalars)
+        alike = (one if one.type == together else one.cast(together, safe=False) for one in scalars)
         values = pa.array([one.as_py() for one in alike], together)
     except pa.ArrowException as error:
         raise Invalid(

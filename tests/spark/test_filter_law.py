@@ -1,0 +1,56 @@
+"""Random filters over all types: the local engine, with and without data skipping, keeps the rows Spark keeps.
+
+`HOODIE_FILTERS` is the number of conditions (100), `HOODIE_FILTER_SEED` where they begin.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.read.filter_sql import parse_filter
+from hoodie.spark.arrow_types import spark_schema
+from hoodie.testing.random_filters import random_condition, random_rows
+
+pytestmark = pytest.mark.spark
+
+COUNT = int(os.environ.get("HOODIE_FILTERS", "100"))
+SEED = int(os.environ.get("HOODIE_FILTER_SEED", "15"))
+PUSHED = 10
+
+
+def test_local_filters_with_and_without_skipping_keep_the_rows_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
+    random = Random(SEED)
+    rows = random_rows(random, 60)
+    conditions = [random_condition(random) for _ in range(COUNT)]
+    frame = spark.createDataFrame(rows, spark_schema(rows.schema))
+    marked = frame.select("id", *(F.expr(f"({one}) <=> true").alias(f"c{n}") for n, one in enumerate(conditions)))
+    told = marked.toArrow()
+    options = {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+    table = hoodie.Table.create(str(tmp_path / "t"), schema=rows.schema, options=options)
+    for at in range(0, 60, 20):
+        table.insert(rows.slice(at, 20))
+    wrong = []
+    for number, sql in enumerate(conditions):
+        expected = sorted(told.filter(told.column(f"c{number}")).column("id").to_pylist())
+        found = {"expression": rows.filter(parse_filter(sql, rows.schema))}
+        for skip in (True, False):
+            scan = table.scan(["id"], filter=sql, skip_data=skip)
+            found[f"skipping {skip}"] = scan.read_all()
+        if number < PUSHED:
+            found["pushed"] = spark.read.format("hudi").load(str(tmp_path / "t")).where(sql).select("id").toArrow()
+        for way, kept in found.items():
+            ids = sorted(kept.column("id").to_pylist())
+            if ids != expected:
+                wrong.append((way, sql, sorted(set(ids) ^ set(expected))))
+    assert wrong == []
