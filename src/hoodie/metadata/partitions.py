@@ -56,13 +56,15 @@ def group_of_keys(keys: pa.StringArray, groups: int) -> npt.NDArray[np.int64]:
 
 
 def escaped_partition(data_partition: str) -> str:
-    """A partition path of the data table as it stands in file ids, where `_` ends the id."""
-    return url_encoded(data_partition or ROOT_PARTITION).replace("_", "%5F")
+    """A partition path of the data table as it stands in file ids, where `_` ends the id; nothing for a table that is
+    not partitioned.
+    """
+    return url_encoded(data_partition).replace("_", "%5F")
 
 
 def data_partition_groups(file_ids: Iterable[str]) -> dict[str, list[str]]:
     """File ids of a record index by the (escaped) data partition they are for, each in order; `""` for those of a
-    global index.
+    global index, and of a table that is not partitioned.
     """
     found: dict[str, list[str]] = {}
     for file_id in sorted(file_ids):

@@ -88,3 +88,22 @@ def test_a_partitioned_record_index_goes_with_a_downgrade_to_version_6() -> None
     lake.table.upgrade(6)
     assert "record_index" not in lake.handle().config.metadata_partitions
     assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_partitioned_record_index_of_a_table_without_partitions_has_groups_without_name(
+    version: int, kind: str
+) -> None:
+    flat = {"hoodie.datasource.write.partitionpath.field": None, "hoodie.datasource.write.table.type": kind}
+    lake = Lake(version, {**PARTITIONED, **flat, "hoodie.index.type": "RECORD_LEVEL_INDEX"})
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("a", "x", 2), row("c"))
+    lake.write("delete", [row("b")])
+    assert {group.file_id for group in lake.metadata().store.groups("record_index")} == {"record-index--0000-0"}
+    assert lake.metadata().locate(["a", "b", "c"]).column("record_key").to_pylist() == ["a", "c"]
+    assert lake.table.validate() == []
+    lake.table.rebuild_metadata("record_index")
+    lake.upsert(row("c", "y", 3))
+    assert lake.values() == {"a": "x", "c": "y"}
+    assert lake.table.validate() == []
