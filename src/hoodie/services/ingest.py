@@ -20,7 +20,7 @@ from hoodie.engine import Engine, LocalEngine, Source
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES
-from hoodie.metadata_writer import METADATA_ENABLE, drop_partitions, ensure_metadata
+from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
 from hoodie.read import load_newest_schema
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
@@ -129,7 +129,8 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     engines = Engines(_LOCAL, request.engine)
     with holding_heartbeat(handle, instant, config) as beat:
         write = Write(handle, timeline, options, engines, change.write_schema, change.table_schema, instant)
-        return run_request(replace(write, guard=None if beat is None else beat.ensure_alive), request)
+        guard = None if beat is None else beat.ensure_alive
+        return run_request(replace(write, guard=guard, metadata=MetadataOptions.of(config)), request)
 
 
 def _without_unwanted_metadata(handle: TableHandle, config: Config) -> TableHandle:

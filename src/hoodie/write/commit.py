@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
 from hoodie.handle import TableHandle, timeline_of
-from hoodie.metadata_writer import TableUpdate, record_update, undo_update, unlisted
+from hoodie.metadata_writer import MetadataOptions, TableUpdate, record_update, undo_update, unlisted
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
 from hoodie.spec import (
@@ -132,11 +132,12 @@ def finish(  # noqa: PLR0917
     known_partitions: Iterable[str],
     engine: Engine = _LOCAL,
     guard: Callable[[], None] | None = None,
+    metadata: MetadataOptions | None = None,
 ) -> Instant:
     """The completed instant: the write is visible now. `known` is the timeline the write was planned on.
 
-    The metadata table says so first; `engine` does what is much work there. `guard` has the last word before the write
-    completes: it raises `Fenced` when this writer may have been taken for dead.
+    The metadata table says so first, as the options `metadata` want it; `engine` does what is much work there. `guard`
+    has the last word before the write completes: it raises `Fenced` when this writer may have been taken for dead.
 
     Raises:
         Fenced: another writer rolled this write back meanwhile; nothing became visible.
@@ -149,7 +150,7 @@ def finish(  # noqa: PLR0917
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
     try:
         if handle.config.has_metadata_table:
-            _tell_metadata(handle, known, outcome.update(inflight), engine)
+            _tell_metadata(handle, known, outcome.update(inflight), engine, metadata)
         if guard is not None:
             guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
@@ -161,9 +162,11 @@ def finish(  # noqa: PLR0917
     return done
 
 
-def _tell_metadata(handle: TableHandle, known: Timeline, update: TableUpdate, engine: Engine) -> None:
+def _tell_metadata(
+    handle: TableHandle, known: Timeline, update: TableUpdate, engine: Engine, metadata: MetadataOptions | None
+) -> None:
     try:
-        record_update(handle, update, engine, timeline=known)
+        record_update(handle, update, engine, metadata, known)
     except CommitUnknown as unknown:
         # Whatever the metadata table says of it, the write itself is not completed, and can be taken back.
         raise Unavailable(

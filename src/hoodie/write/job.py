@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle
+from hoodie.metadata_writer import MetadataOptions
 from hoodie.read.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.timeline import Timeline
@@ -32,7 +33,7 @@ class Write:
     in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
     kind whose place this one takes: the write is pending there until the switch. `guard` raises when this writer may
     have been taken for dead; it is asked right before the write completes. `sources` has the other halves of bootstrap
-    skeletons among the file groups that the write looks at.
+    skeletons among the file groups that the write looks at. `metadata`: how the metadata table is kept.
     """
 
     handle: TableHandle
@@ -45,3 +46,4 @@ class Write:
     overwritten: TableHandle | None = None
     guard: Callable[[], None] | None = None
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
+    metadata: MetadataOptions = field(default_factory=MetadataOptions)

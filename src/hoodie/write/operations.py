@@ -475,6 +475,13 @@ def _finish(
         done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)
     else:
         done = finish(
-            write.handle, write.timeline, inflight, outcome, known_partitions, write.engines.spread, write.guard
+            write.handle,
+            write.timeline,
+            inflight,
+            outcome,
+            known_partitions,
+            write.engines.spread,
+            write.guard,
+            write.metadata,
         )
     return outcome.committed(done, options.operation)

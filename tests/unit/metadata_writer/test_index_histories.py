@@ -107,3 +107,12 @@ def test_a_partitioned_record_index_of_a_table_without_partitions_has_groups_wit
     lake.upsert(row("c", "y", 3))
     assert lake.values() == {"a": "x", "c": "y"}
     assert lake.table.validate() == []
+
+
+def test_options_of_a_write_reach_its_metadata_update() -> None:
+    count = {"hoodie.metadata.record.level.index.min.filegroup.count": "3"}
+    lake = Lake(9, {**PARTITIONED, **count})
+    lake.upsert(row("a"))
+    lake.upsert(row("b", part="q"))
+    groups = [group.file_id for group in lake.metadata().store.groups("record_index")]
+    assert groups == [f"record-index-{part}-000{number}-0" for part in "pq" for number in range(3)]

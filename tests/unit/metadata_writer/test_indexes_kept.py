@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.config import Config
+from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import timeline_of
 from hoodie.metadata import load_index_definitions
@@ -48,7 +48,7 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
         if not partitioned:
             indexes.append(secondary_index("v", "v"))
     for index in indexes:
-        build_index(lake.handle(), index, ENGINE)
+        build_index(lake.handle(), index, ENGINE, resolve(lake.options))
     return lake
 
 
@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
     """The records of a partition as initialising it now would make them."""
     handle, known = lake.handle(), lake.metadata().definitions
-    context = SourceContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=Config()), known)
+    context = SourceContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=resolve(lake.options)), known)
     source = source_of(partition, context)
     assert source is not None
     travelled = pickle.loads(pickle.dumps(list(source.initial(context))))

@@ -24,6 +24,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Missing
 from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.metadata_writer import MetadataOptions
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
 from hoodie.services.deletion import delete_files
@@ -117,7 +118,8 @@ def run_pending(
             partitions = {one.partition for one in plan.operations}
             with exclusion():
                 now = load_handle(handle.storage, handle.env)  # writers went on, and may have made a metadata table
-                done = finish(now, timeline_of(now), inflight, outcome, partitions, engine)
+                metadata = MetadataOptions.of(config)
+                done = finish(now, timeline_of(now), inflight, outcome, partitions, engine, metadata=metadata)
         except (CommitUnknown, Fenced):
             raise
         except Exception:

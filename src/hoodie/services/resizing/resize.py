@@ -29,6 +29,7 @@ from hoodie.index import (
     mark_committed,
     store_ring,
 )
+from hoodie.metadata_writer import MetadataOptions
 from hoodie.notebook import html_table
 from hoodie.read import ReadOptions, SliceRead, load_read_facts
 from hoodie.read.whole_logs import ensure_whole_logs
@@ -181,7 +182,8 @@ def _run(  # noqa: PLR0917
         for partition in partitions
     }
     outcome = Outcome(CLUSTER, tuple(stats), extra_metadata(handle, timeline, facts), replaced)
-    done = finish(handle, timeline, inflight, outcome, partitions, engine)
+    metadata = MetadataOptions.of(config)
+    done = finish(handle, timeline, inflight, outcome, partitions, engine, metadata=metadata)
     for ring in rings:
         mark_committed(handle.storage, ring.partition, ring.instant)
     return ResizeResult(
