@@ -65,7 +65,7 @@ def test_indexes_are_made_and_dropped_after_a_writer_died_while_it_did_so(kind: 
 
 def _upsert(storage: Storage, options: Mapping[str, str] | None = None) -> None:
     rows = [row("a", "new", 9), row("c", "gone", 9, "q"), row("n", part="n")]
-    config = resolve(options or {})
+    config = resolve({"hoodie.index.bloom.num_entries": "50", **(options or {})})
     write_table(storage, Request("upsert", as_source(table_of(rows)), config, ENGINE), SystemEnv())
 
 
