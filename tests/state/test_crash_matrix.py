@@ -25,16 +25,20 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
 
+from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, HudiError, Invalid, Unavailable
 from hoodie.handle import load_handle
+from hoodie.services import Request, SaveMode, save_rows
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source, write
 from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, row, table_of
 from hoodie.testing.table_kind import COW, MOR, Kind
+from hoodie.timeline import is_table
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "41"))
 FAULT_EVERY = int(os.environ.get("HOODIE_FAULT_EVERY", str(7 * EVERY)))
@@ -61,7 +65,10 @@ def opened(storage: Storage, kind: Kind, **more: Any) -> Table:
 
 
 def rows_of(storage: Storage) -> Rows:
-    found = Table(load_handle(storage, Awake()), {}, ENGINE).scan(columns=["id", "v"]).read_all().to_pydict()
+    table = Table(load_handle(storage, Awake()), {}, ENGINE) if is_table(storage) else None
+    if table is None or not table.timeline().completed_writes():
+        return {}  # nobody knows its columns
+    found = table.scan(columns=["id", "v"]).read_all().to_pydict()
     assert len(found["id"]) == len(set(found["id"])), "a key occurs twice"
     return dict(zip(found["id"], found["v"], strict=True))
 
@@ -125,6 +132,48 @@ def insert_overwrite(storage: Storage, kind: Kind) -> object:
     return opened(storage, kind).insert_overwrite(table_of([row("o", "o", 1, "p0")]))
 
 
+def insert(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).insert(table_of([row("i1", "i", 1, "p0"), row("i2", "i", 1, "p4")]))
+
+
+def insert_overwrite_table(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).insert_overwrite_table(table_of([row("t", "t", 1, "p1"), row("u", "u", 1, "p5")]))
+
+
+def saved(storage: Storage, kind: Kind, mode: SaveMode, *rows: dict[str, Any]) -> object:
+    config = resolve({key: str(value) for key, value in {**OPTIONS, **kind.options}.items()})
+    return save_rows(storage, Request("upsert", as_source(table_of(rows)), config, ENGINE), mode, Awake())
+
+
+def first_write(storage: Storage, kind: Kind) -> object:
+    return saved(storage, kind, "append", row("w", "w", 1, "p1"), row("x", "x", 1, "p6"))
+
+
+def overwrite(storage: Storage, kind: Kind) -> object:
+    return saved(storage, kind, "overwrite", row("w", "w", 1, "p1"), row("x", "x", 1, "p6"))
+
+
+def nothing_there(storage: Storage, kind: Kind) -> None:
+    del kind
+    storage.delete_dir("")
+
+
+def update(storage: Storage, kind: Kind) -> object:
+    changed = pa.table({"id": ["k1", "k2"], "part": ["p1", "p0"], "ts": [70, 70], "v": ["up", "up"]})
+    return opened(storage, kind).update(changed)
+
+
+def unschedule(storage: Storage, kind: Kind) -> object:
+    table = opened(storage, kind)
+    return [
+        table.unschedule_compaction(one.requested) for one in table.timeline().pending() if one.action == "compaction"
+    ]
+
+
+def delete_partition(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).delete_partition("p0")
+
+
 def schedule(storage: Storage, kind: Kind) -> object:
     return opened(storage, kind).schedule_compaction()
 
@@ -149,7 +198,6 @@ def archive(storage: Storage, kind: Kind) -> object:
 
 def compacted_and_cleaned(storage: Storage, kind: Kind) -> None:
     """What lets an archiver archive: the metadata table was compacted."""
-    from hoodie.config import resolve  # noqa: PLC0415
     from hoodie.services.metadata_upkeep import keep_metadata  # noqa: PLC0415
 
     if kind.table_type == "MERGE_ON_READ":
@@ -232,6 +280,13 @@ def build_index(storage: Storage, kind: Kind) -> object:
         return None  # it is there
 
 
+def drop_index(storage: Storage, kind: Kind) -> object:
+    try:
+        return opened(storage, kind).drop_index("record_index")
+    except Invalid:
+        return None  # it is gone
+
+
 def upgrade_to(version: int) -> Callable[[Storage, Kind], object]:
     def run(storage: Storage, kind: Kind) -> object:
         return opened(storage, kind).upgrade(version)
@@ -245,6 +300,14 @@ ACTIONS = [
     Action("delete", delete, COW + MOR),
     Action("bulk insert", bulk_insert, COW + MOR),
     Action("insert overwrite", insert_overwrite, COW + MOR),
+    Action("first write", first_write, COW + MOR, before=nothing_there, redo=first_write),
+    Action("insert", insert, COW + MOR),
+    Action("overwrite by save mode", overwrite, COW + MOR),
+    Action("partial update", update, MOR[1:]),
+    Action("withdrawal of a compaction plan", unschedule, MOR, before=schedule, redo=unschedule),
+    Action("insert overwrite table", insert_overwrite_table, COW + MOR),
+    Action("partition delete", delete_partition, COW + MOR),
+    Action("index drop", drop_index, COW + MOR, before=build_index, redo=drop_index),
     Action("plan compaction", schedule, MOR),
     Action("compaction", compact, MOR, redo=compact),
     Action("log compaction", compact_logs, MOR[1:], commits=5, redo=compact_logs),
