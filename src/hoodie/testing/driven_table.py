@@ -1,0 +1,129 @@
+"""A table that random histories drive: actions under faults, on memory or on a disk with links planted in it.
+
+1. An action that ended has happened; one that was stopped has happened or not, and the rows say which.
+2. A stopped process answers nothing any more. An interrupted one (Ctrl-C) lives and may tidy up.
+3. What links lead to is never changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from hoodie.engine import LocalEngine
+from hoodie.handle import load_handle
+from hoodie.storage import LocalStorage, MemoryStorage, Storage
+from hoodie.table import Table
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.env import FakeEnv
+from hoodie.testing.table_model import Rows, rows_of
+
+ENGINE: Final = LocalEngine(1)
+START: Final = datetime(2020, 1, 1, tzinfo=UTC)
+"""Long before the real clock: whoever goes on with the table by that one comes later."""
+
+COUNTS: Final = dict.fromkeys(("crashes", "interrupts", "planted links"), 0)
+
+Fault = tuple[str, int] | None
+"""What happens at which storage call of an action: "stopped", "interrupted", "interrupted after"."""
+
+Act = Callable[[Table], object]
+_names = itertools.count()
+_CANARY: Final = {"p0/a.parquet": b"none", "20200101000000000": b"of", ".hoodie/b.commit": b"yours"}
+
+
+class DrivenTable:
+    """The table in its place, opened anew for every action with `options`."""
+
+    def __init__(self, options: Mapping[str, str], *, on_disk: bool) -> None:
+        self.options = dict(options)
+        self.env = FakeEnv(START)
+        self._folder = tempfile.mkdtemp(prefix="hoodie-machine-") if on_disk else None
+        self.storage: Storage = (
+            MemoryStorage(f"machine-{next(_names)}", self.env)
+            if self._folder is None
+            else LocalStorage(os.path.join(self._folder, "table"))
+        )
+        if self._folder is not None:
+            for path, data in _CANARY.items():
+                full = os.path.join(self._folder, "outside", path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, "wb") as file:
+                    file.write(data)
+
+    @property
+    def on_disk(self) -> bool:
+        return self._folder is not None
+
+    @property
+    def version(self) -> int:
+        return self.opened().version
+
+    def opened(self, storage: Storage | None = None) -> Table:
+        return Table(load_handle(storage or self.storage, self.env), self.options, ENGINE)
+
+    def newest(self) -> str:
+        """The requested time of the newest completed write."""
+        return self.opened().timeline().completed_writes()[-1].requested
+
+    def has_write(self, instant: str) -> bool:
+        """Whether the active timeline has it, completed."""
+        return any(one.requested == instant for one in self.opened().timeline().completed_writes())
+
+    def act(self, act: Act, before: Rows, after: Rows, fault: Fault, passed: Sequence[Rows] = ()) -> Rows | None:
+        """None when the action ended; otherwise it was stopped, and these are the rows it left: those before, after,
+        or of one of the states `passed` between them.
+        """
+        kind, call = fault or ("none", 0)
+        stopped_at = call if kind == "stopped" else None
+        fail_at, fail_after = (call if kind == name else None for name in ("interrupted", "interrupted after"))
+        storage = CountingStorage(
+            self.storage, crash_at=stopped_at, fail_at=fail_at, fail_after=fail_after, failure=KeyboardInterrupt()
+        )
+        try:
+            act(self.opened(storage))
+        except Crash:
+            COUNTS["crashes"] += 1
+        except KeyboardInterrupt:
+            COUNTS["interrupts"] += 1
+        else:
+            return None
+        found = rows_of(self.opened().scan().read_all())
+        assert found in (before, after, *passed)
+        return found
+
+    def plant_link(self, place: str) -> None:
+        """A symbolic link in the table to a folder that is none of its business."""
+        assert self._folder is not None
+        path = self.storage.absolute(place)
+        if os.path.isdir(os.path.dirname(path)) and not os.path.lexists(path):
+            os.symlink(os.path.join(self._folder, "outside"), path)
+            COUNTS["planted links"] += 1
+
+    def remove_links(self, places: Sequence[str]) -> None:
+        for place in places if self.on_disk else ():
+            if os.path.islink(path := self.storage.absolute(place)):
+                os.unlink(path)
+
+    def ensure_nothing_outside_changed(self) -> None:
+        if self._folder is not None:
+            outside = LocalStorage(os.path.join(self._folder, "outside"))
+            assert {info.path: outside.read(info.path) for info in outside.list("")} == _CANARY
+
+    def copy_to(self, folder: str) -> None:
+        """Everything on storage as files below `folder`, for readers that cannot read memory."""
+        copy = LocalStorage(folder)
+        for info in self.storage.list(""):
+            copy.put(info.path, self.storage.read(info.path))
+
+    def forget(self) -> None:
+        """Delete the table and all around it."""
+        if isinstance(self.storage, MemoryStorage):
+            self.storage.forget()
+        elif self._folder is not None:
+            shutil.rmtree(self._folder)

@@ -1,0 +1,473 @@
+"""Random sequences of writes and services on one table, with crashes and interrupts, against a model of its rows.
+
+1. Hypothesis draws version, table type, write index, merge rule, change data and where the table lies; then operations,
+   and for some of them a call at which the storage stops answering or the user presses Ctrl-C. After each step the
+   table holds what the model holds; after a fault it holds the rows before the action or those after it (in a restore,
+   those after any commit it undoes, too), and the machine goes on from there.
+2. The model keeps the rows after every commit. After each step the laws (`table_laws`) are checked, those about an
+   earlier commit for one of them in turns.
+3. Clock and ids are fakes, so that a sequence can be repeated and partitions get old.
+4. Tables on a disk get symbolic links planted; what these lead to never changes.
+5. At the end a write heals what died, the services it leaves that to go on, all states are read once more, and
+   `validate` finds nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from hoodie.errors import Invalid, Unsupported
+from hoodie.table import Table, as_source, write
+from hoodie.testing import table_laws as laws
+from hoodie.testing.driven_table import ENGINE, Act, DrivenTable, Fault
+from hoodie.testing.table_model import (
+    PARTS,
+    Kept,
+    Rows,
+    arrow_rows,
+    given_rows,
+    key_of,
+    part_of,
+    upserted,
+    with_texts,
+    without,
+    without_parts,
+)
+
+WRITE: Final = "hoodie.datasource.write."
+BUCKETS: Final = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+INDEXES: Final[Mapping[str, Mapping[str, str]]] = {
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
+    "buckets": BUCKETS,
+    "rings": {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+    "record": {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.record.index.update.partition.path": "true",
+    },
+    "record of partitions": {
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+        "hoodie.metadata.record.level.index.enable": "true",
+    },
+}
+"""Every write index, each with options under which it moves rows between partitions where it can."""
+
+MOVING: Final = frozenset({"global simple", "global bloom", "record"})
+METADATA_INDEXES: Final = ("record_index", "column_stats", "partition_stats", "bloom_filters", "by_text", "days")
+SPLIT: Final = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
+JOIN: Final = {"hoodie.bucket.index.min.num.buckets": "1"}
+BLOCKS: Final = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
+FEW: Final = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+POLICIES: Final = (
+    {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "1"},
+    {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "3"},
+    {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"},
+    {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"},
+    {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"},
+)
+LINKS: Final = (".hoodie/.temp/20200101000000000", ".hoodie/notes.spool", "p0/old", "elsewhere")
+KEYS: Final = st.sets(st.integers(0, 14), max_size=6)
+
+
+def faults(calls: int) -> st.SearchStrategy[Fault]:
+    kinds = st.sampled_from(["stopped", "stopped", "interrupted", "interrupted after"])
+    return st.one_of(st.tuples(kinds, st.integers(1, calls)), st.none())
+
+
+FAULTS: Final = faults(160)
+LATER_FAULTS: Final = faults(400)
+COUNTS: Final = dict.fromkeys(
+    (
+        "sequences",
+        "steps",
+        "late rows",
+        "moved rows",
+        "version changes",
+        "resizes",
+        "expired partitions",
+        "partial updates",
+        "indexes made",
+        "indexes dropped",
+    ),
+    0,
+)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """One table and what it should hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        COUNTS["sequences"] += 1
+        self.rows: Rows = {}
+        self.states: dict[str, Rows] = {}
+        self.saved: list[tuple[str, Rows]] = []
+        self.before_newest: Rows | None = None
+        self.cleaned = False
+        self.half_changed = False
+        self.half_archived = False
+        self.half_compacted: set[str] = set()
+        self.clock = 0
+        self.turns = itertools.count()
+        self.table: DrivenTable
+
+    @initialize(
+        version=st.sampled_from([6, 8, 9]),
+        logs=st.booleans(),
+        index=st.sampled_from(sorted(INDEXES)),
+        by_event_time=st.booleans(),
+        changes=st.sampled_from([False, False, True]),
+        metadata=st.sampled_from([True, True, False]),
+        on_disk=st.sampled_from([False, False, False, True]),
+    )
+    def make(
+        self,
+        *,
+        version: int,
+        logs: bool,
+        index: str,
+        by_event_time: bool,
+        changes: bool,
+        metadata: bool,
+        on_disk: bool,
+    ) -> None:
+        if index == "rings" and not logs:
+            index = "buckets"
+        if index == "record of partitions" and version < 9:
+            index = "record"
+        self.index, self.logs, self.by_event_time, self.changes = index, logs, by_event_time, changes
+        self.metadata = metadata or index.startswith("record")
+        options = {
+            "hoodie.table.name": "machine",
+            WRITE + "recordkey.field": "id",
+            WRITE + "partitionpath.field": "part",
+            WRITE + "table.type": "MERGE_ON_READ" if logs else "COPY_ON_WRITE",
+            "hoodie.index.bloom.num_entries": "50",
+            "hoodie.clean.automatic": "false",
+            "hoodie.archive.automatic": "false",
+            "hoodie.metadata.enable": str(self.metadata).lower(),
+            "hoodie.table.cdc.enabled": str(changes).lower(),
+            **INDEXES[index],
+        }
+        if by_event_time:
+            options["hoodie.table.ordering.fields"] = "ts"
+            if version == 6:
+                payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+                options[WRITE + "payload.class"] = payload
+        self.table = DrivenTable(options, on_disk=on_disk)
+        made = {**options, "hoodie.write.table.version": str(version)}
+        first = self._given(set(range(5)))
+        uri, env = self.table.storage.uri, self.table.env
+        write(as_source(arrow_rows(first)), uri, made, "append", engine=ENGINE, env=env)
+        self.rows = first
+        self._note_state()
+
+    @rule(keys=KEYS, shift=st.one_of(st.none(), st.integers(0, 2)), fault=FAULTS)
+    def upsert(self, keys: set[int], shift: int | None, fault: Fault) -> None:
+        given = self._given(keys, shift if self.index in MOVING else None)
+        moved = sum(key in self.rows and self.rows[key].part != row.part for key, row in given.items())
+        if self._write(lambda table: table.upsert(arrow_rows(given)), self._with(given), fault):
+            COUNTS["moved rows"] += moved
+
+    @precondition(lambda self: self.by_event_time)
+    @rule(keys=KEYS, fault=FAULTS)
+    def upsert_late(self, keys: set[int], fault: Fault) -> None:
+        """Rows that were overtaken: alone, so that a commit may change nothing, or beside one row that is new."""
+        late = self._given({n for n in keys if key_of(n) in self.rows}, late=True)
+        newer = self._given({min(keys)}) if len(keys) > 2 else {}
+        given = {**late, **newer}
+        if self._write(lambda table: table.upsert(arrow_rows(given)), self._with(given), fault):
+            COUNTS["late rows"] += len(late)
+
+    @precondition(lambda self: self.logs and self._updates_columns())
+    @rule(keys=KEYS, fault=FAULTS)
+    def update_texts(self, keys: set[int], fault: Fault) -> None:
+        given = self._given(keys)
+        changes = arrow_rows(given).drop_columns(["ts"])
+        if self._write(lambda table: table.update(changes), with_texts(self.rows, given), fault):
+            COUNTS["partial updates"] += 1
+
+    @rule(keys=KEYS, fault=FAULTS)
+    def delete(self, keys: set[int], fault: Fault) -> None:
+        """Known keys and such as were never there."""
+        given = self._given(keys)
+        self._write(lambda table: table.delete(arrow_rows(given)), without(self.rows, given), fault)
+
+    @rule(keys=KEYS, fault=FAULTS)
+    def bulk_insert(self, keys: set[int], fault: Fault) -> None:
+        given = self._given({n for n in keys if key_of(n) not in self.rows})
+        self._write(lambda table: table.bulk_insert(arrow_rows(given)), self._with(given), fault)
+
+    @rule(what=st.sampled_from(["partitions of rows", "table", "partition"]), keys=KEYS, fault=FAULTS)
+    def overwrite(self, what: str, keys: set[int], fault: Fault) -> None:
+        given = self._given(keys)
+        after: Rows
+        parts = {row.part for row in given.values()}
+        if what == "table":
+            alone = given or self._given({0})
+            self._write(lambda table: table.insert_overwrite_table(arrow_rows(alone)), alone, fault)
+        elif what == "partitions of rows":
+            after = {**without_parts(self.rows, parts), **given}
+            self._write(lambda table: table.insert_overwrite(arrow_rows(given)), after, fault)
+        elif (after := without_parts(self.rows, parts)) != self.rows:
+            self._write(lambda table: table.delete_partition(sorted(parts)), after, fault)
+
+    @rule(parts=st.sets(st.sampled_from(PARTS), min_size=1, max_size=2), days=st.integers(1, 90), fault=FAULTS)
+    def expire(self, parts: set[str], days: int, fault: Fault) -> None:
+        """100 days pass: everything is older than so many days."""
+        after = without_parts(self.rows, parts)
+        nothing = {"hoodie.partition.ttl.strategy.days.retain": "20000"}
+        assert self.table.opened().ttl(**nothing) is None
+        self.table.env.advance(timedelta(days=100))
+        rule_of_time = {
+            "hoodie.partition.ttl.strategy.days.retain": str(days),
+            "hoodie.partition.ttl.strategy.partition.selected": ",".join(sorted(parts)),
+        }
+        expected = after != self.rows
+        if self._write(lambda table: table.ttl(**rule_of_time), after, fault) and expected:
+            COUNTS["expired partitions"] += 1
+
+    @precondition(lambda self: self.logs)
+    @rule(what=st.sampled_from(["plan", "all", "blocks"]), fault=FAULTS)
+    def compact(self, what: str, fault: Fault) -> None:
+        if what == "plan":
+            self._serve(lambda table: table.schedule_compaction(), fault)
+        elif what == "blocks" and self.table.version >= 8:
+            if not self._serve(lambda table: table.compact_logs(**BLOCKS), fault):
+                self.half_compacted.add("blocks")
+        elif not self._serve(lambda table: table.compact(), fault):
+            self.half_compacted.add("all")
+
+    @precondition(lambda self: self.index == "rings")
+    @rule(larger=st.booleans(), fault=FAULTS)
+    def resize(self, larger: bool, fault: Fault) -> None:
+        if self._serve(lambda table: table.resize_buckets(**(SPLIT if larger else JOIN)), fault):
+            COUNTS["resizes"] += 1
+
+    @rule(version=st.sampled_from([6, 8, 9]), fault=LATER_FAULTS)
+    def change_version(self, version: int, fault: Fault) -> None:
+        before = self.table.version
+        if self.index == "record of partitions" and version == 6:
+            return
+        self.half_changed = True
+        if self._serve(lambda table: table.upgrade(version), fault):
+            assert self.table.version == version
+            self.half_changed = False
+            COUNTS["version changes"] += before != version
+        elif self.logs:
+            self.half_compacted.add("all")  # every change of version begins with one, which stays if it dies
+
+    @rule(
+        policy=st.sampled_from(POLICIES),
+        hours=st.integers(0, 2),
+        part=st.sampled_from([None, None, *PARTS]),
+        fault=FAULTS,
+    )
+    def clean(self, policy: Mapping[str, str], hours: int, part: str | None, fault: Fault) -> None:
+        self.table.env.advance(timedelta(hours=hours))
+        options = dict(policy)
+        if part is not None:
+            options |= {"hoodie.clean.incremental.enabled": "false", "hoodie.clean.partition.filter.selected": part}
+        self.cleaned = True
+        try:
+            self._serve(lambda table: table.clean(**options), fault)
+        except Invalid:  # groups of other partitions were replaced: they cannot be told from cleaned ones
+            assert part is not None
+            assert "hoodie.clean.fileversions.retained" in options
+
+    @rule(fault=FAULTS)
+    def archive(self, fault: Fault) -> None:
+        self.half_archived = not self._serve(lambda table: table.archive(**FEW), fault)
+
+    @rule(first_goes=st.booleans())
+    def save(self, first_goes: bool) -> None:
+        if first_goes and self.saved:
+            self.table.opened().delete_savepoint(self.saved.pop(0)[0])
+        if self.table.newest() in (instant for instant, _ in self.saved):
+            return
+        try:
+            instant = self.table.opened().savepoint().instant
+        except Invalid:
+            return  # a clean may have taken files of it
+        self.saved.append((instant, dict(self.rows)))
+        self.before_newest = None
+
+    @precondition(lambda self: self.saved and not self.half_changed)
+    @rule(fault=FAULTS)
+    def restore(self, fault: Fault) -> None:
+        instant, rows = self.saved[-1]
+        passed = [state for at, state in self.states.items() if at > instant]  # it undoes one commit after the other
+        done = self._act(lambda table: table.restore(instant), rows, fault, passed)
+        if not done:  # a restore that died blocks writers until it is finished
+            self._act(lambda table: table.restore(instant), rows, None)
+        self.rows, self.before_newest = dict(rows), None
+        self.states = {at: state for at, state in self.states.items() if at <= instant}
+
+    @precondition(lambda self: self.before_newest is not None)
+    @rule(fault=FAULTS)
+    def roll_back(self, fault: Fault) -> None:
+        assert self.before_newest is not None
+        newest = self.table.newest()
+        done = self._act(lambda table: table.rollback(newest), self.before_newest, fault)
+        if not done and self.table.newest() == newest:  # what was planned is carried out by whoever comes next
+            self._act(lambda table: table.rollback(newest), self.before_newest, None)
+        self.before_newest = None
+        if not self.table.has_write(newest):
+            self.states.pop(newest, None)
+
+    @precondition(lambda self: self.metadata)
+    @rule(name=st.sampled_from(METADATA_INDEXES), fault=FAULTS)
+    def make_index(self, name: str, fault: Fault) -> None:
+        if name in self._indexes():
+            return
+        try:
+            done = self._serve(lambda table: _make_index(table, name), fault)
+        except (Invalid, Unsupported):
+            return  # older versions have fewer kinds, and some need another
+        COUNTS["indexes made"] += done
+
+    @precondition(lambda self: self.metadata)
+    @rule(name=st.sampled_from(METADATA_INDEXES), fault=FAULTS)
+    def drop_index(self, name: str, fault: Fault) -> None:
+        found = [index for index in self._indexes() if index.endswith(name)]
+        if not found or (name == "record_index" and self.index.startswith("record")):
+            return
+        COUNTS["indexes dropped"] += self._serve(lambda table: table.drop_index(found[0]), fault)
+
+    @precondition(lambda self: self.table.on_disk)
+    @rule(place=st.sampled_from(LINKS))
+    def plant_link(self, place: str) -> None:
+        self.table.plant_link(place)
+
+    @invariant()
+    def the_table_holds_what_the_model_holds(self) -> None:
+        if not self.states:
+            return
+        COUNTS["steps"] += 1
+        table = self.table.opened()
+        read = laws.local_reader(table)
+        laws.ensure_snapshot(read, self.rows)
+        self._note_state()
+        turn = next(self.turns)
+        instants = sorted(self.states)
+        chosen = instants[turn * 7 % len(instants)]
+        laws.ensure_state(read, chosen, self.states[chosen], may_refuse=self.cleaned)
+        laws.ensure_changes(read, table, chosen, None, self.states, losers_too=self.shows_losers)
+        if self.changes:
+            laws.ensure_change_data(read, table, chosen, self.states, may_refuse=self.cleaned)
+        laws.ensure_look_ups(table, {key_of((turn + n) % 16) for n in range(4)}, self.rows)
+        self.table.ensure_nothing_outside_changed()
+
+    def teardown(self) -> None:
+        if not self.states:
+            return
+        self._heal()
+        table = self.table.opened()
+        for instant, rows in self.states.items():
+            laws.ensure_state(laws.local_reader(table), instant, rows, may_refuse=self.cleaned)
+        self.table.remove_links(LINKS)
+        laws.ensure_valid(table)
+        self.table.ensure_nothing_outside_changed()
+        self.at_the_end()
+        self.table.forget()
+
+    def at_the_end(self) -> None:
+        """What a test asks of the healed table beside that."""
+
+    def _heal(self) -> None:
+        """A write and the services it leaves it to end what died."""
+        last = {"k99": Kept(part_of(99), "last", 1_000_000)}
+        self.table.opened().upsert(arrow_rows(last))
+        self.rows = {**self.rows, **last}
+        laws.ensure_snapshot(laws.local_reader(self.table.opened()), self.rows)
+        self._note_state()
+        if self.half_changed:
+            self.table.opened().upgrade(self.table.version)  # or given up
+        if self.half_archived:
+            self.table.opened().archive(**FEW)  # goes on with the files of the instant it died at
+        # Each goes on with the plan of its kind that died, and its files go: a write leaves them to it.
+        if "blocks" in self.half_compacted and self.table.version >= 8:
+            self.table.opened().compact_logs(**BLOCKS)
+        if "all" in self.half_compacted:
+            self.table.opened().compact()
+
+    @property
+    def shows_losers(self) -> bool:
+        """Whether incremental queries give late rows that lost, too."""
+        return self.by_event_time and self.logs
+
+    def _updates_columns(self) -> bool:
+        """Whether rows with some of the columns can be written: without ordering columns, and not into buckets."""
+        return self.table.version >= 8 and not self.by_event_time and self.index not in ("buckets", "rings")
+
+    def _indexes(self) -> tuple[str, ...]:
+        return tuple(self.table.opened().indexes())
+
+    def _note_state(self) -> None:
+        self.states[self.table.newest()] = dict(self.rows)
+
+    def _write(self, act: Act, after: Rows, fault: Fault) -> bool:
+        before, newest = self.rows, self.table.newest()
+        done = self._act(act, after, fault)
+        self.before_newest = before if done and self.table.newest() != newest else None
+        return done
+
+    def _serve(self, act: Act, fault: Fault) -> bool:
+        done = self._act(act, self.rows, fault)
+        self.before_newest = None
+        return done
+
+    def _act(self, act: Act, after: Rows, fault: Fault, passed: Sequence[Rows] = ()) -> bool:
+        left = self.table.act(act, self.rows, after, fault, passed)
+        self.rows = after if left is None else left
+        return left is None
+
+    def _given(self, keys: set[int], shift: int | None = None, *, late: bool = False) -> dict[str, Kept]:
+        self.clock += 1
+        return given_rows(keys, self.rows, self.clock, shift=shift, late=late)
+
+    def _with(self, given: Rows) -> Rows:
+        return upserted(self.rows, given, by_event_time=self.by_event_time)
+
+
+def _make_index(table: Table, name: str) -> None:
+    match name:
+        case "by_text":
+            table.create_index(name, "v")
+        case "days":
+            table.create_index(name, "ts", function="from_unixtime")
+        case _:
+            table.create_index(name)
+
+
+def run_machine(machine: type[TableMachine], number: int, sequences: int, steps: int) -> None:
+    """Run so many sequences of the seed `number`. A failure prints what repeats it; nothing is made smaller."""
+    run_state_machine_as_test(
+        seed(number)(type(f"{machine.__name__}{number}", (machine,), {})),
+        settings=settings(
+            max_examples=sequences,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+            phases=(Phase.explicit, Phase.generate),
+            database=None,
+        ),
+    )
