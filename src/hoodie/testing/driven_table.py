@@ -15,10 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+import pyarrow as pa
+
+from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import load_handle
+from hoodie.services import Request, save_rows
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
-from hoodie.table import Table
+from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.table_model import Rows, rows_of
@@ -26,6 +30,9 @@ from hoodie.testing.table_model import Rows, rows_of
 ENGINE: Final = LocalEngine(1)
 START: Final = datetime(2020, 1, 1, tzinfo=UTC)
 """Long before the real clock: whoever goes on with the table by that one comes later."""
+
+START_ON_DISK: Final = datetime(2050, 1, 1, tzinfo=UTC)
+"""After the real clock, by which a disk stamps its files: version 6 takes these times for completion times."""
 
 COUNTS: Final = dict.fromkeys(("crashes", "interrupts", "planted links"), 0)
 
@@ -42,7 +49,7 @@ class DrivenTable:
 
     def __init__(self, options: Mapping[str, str], *, on_disk: bool) -> None:
         self.options = dict(options)
-        self.env = FakeEnv(START)
+        self.env = FakeEnv(START_ON_DISK if on_disk else START)
         self._folder = tempfile.mkdtemp(prefix="hoodie-machine-") if on_disk else None
         self.storage: Storage = (
             MemoryStorage(f"machine-{next(_names)}", self.env)
@@ -55,6 +62,12 @@ class DrivenTable:
                 os.makedirs(os.path.dirname(full), exist_ok=True)
                 with open(full, "wb") as file:
                     file.write(data)
+
+    def make(self, rows: pa.Table, options: Mapping[str, str]) -> None:
+        """The table with its first rows. `options` are said once, at its making."""
+        config = resolve({**self.options, **options})
+        request = Request("upsert", as_source(rows), config, ENGINE)
+        save_rows(self.storage, request, "append", self.env)
 
     @property
     def on_disk(self) -> bool:

@@ -53,7 +53,8 @@ def local_reader(table: Table) -> Reader:
 
 def ensure_snapshot(read: Reader, rows: Rows) -> None:
     COUNTS["snapshots"] += 1
-    assert rows_of(read()) == rows
+    found = rows_of(read())
+    assert found == rows, f"missing or other: {changed(found, rows)}, wrong: {changed(rows, found)}"
 
 
 def ensure_state(read: Reader, instant: str, rows: Rows, *, may_refuse: bool) -> None:

@@ -31,9 +31,9 @@ from hypothesis.stateful import (
 )
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.table import Table, as_source, write
+from hoodie.table import Table
 from hoodie.testing import table_laws as laws
-from hoodie.testing.driven_table import ENGINE, Act, DrivenTable, Fault
+from hoodie.testing.driven_table import Act, DrivenTable, Fault
 from hoodie.testing.table_model import (
     PARTS,
     Kept,
@@ -172,10 +172,8 @@ class TableMachine(RuleBasedStateMachine):
                 payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
                 options[WRITE + "payload.class"] = payload
         self.table = DrivenTable(options, on_disk=on_disk)
-        made = {**options, "hoodie.write.table.version": str(version)}
         first = self._given(set(range(5)))
-        uri, env = self.table.storage.uri, self.table.env
-        write(as_source(arrow_rows(first)), uri, made, "append", engine=ENGINE, env=env)
+        self.table.make(arrow_rows(first), {"hoodie.write.table.version": str(version)})
         self.rows = first
         self._note_state()
 
