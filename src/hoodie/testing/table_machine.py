@@ -368,6 +368,9 @@ class TableMachine(RuleBasedStateMachine):
         chosen = instants[turn * 7 % len(instants)]
         laws.ensure_state(read, chosen, self.states[chosen], may_refuse=self.cleaned)
         laws.ensure_changes(read, table, chosen, None, self.states, losers_too=self.shows_losers)
+        if later := [at for at in instants if at > chosen]:
+            end = later[turn % len(later)]
+            laws.ensure_changes(read, table, chosen, end, self.states, losers_too=self.shows_losers)
         if self.changes:
             laws.ensure_change_data(read, table, chosen, self.states, may_refuse=self.cleaned)
         laws.ensure_look_ups(table, {key_of((turn + n) % 16) for n in range(4)}, self.rows)
