@@ -1,0 +1,159 @@
+"""One process of a live race: `python -m hoodie.testing.race_worker {json}`. It ends when its stop file appears.
+
+A writer changes its own rows, runs services now and then, and looks at its rows; a reader looks at all rows. Each notes
+what it did and saw in its journal (`race_journal`); who stops and kills it is `live_race`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import random
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+import hoodie.storage.object
+from hoodie.errors import HudiError
+from hoodie.storage.lease import held_lease
+from hoodie.table import Table
+from hoodie.testing.lake import row, table_of
+from hoodie.testing.race_journal import GROUP, Journal, State, keys_of
+
+GROUPS: Final = 3
+_FEW: Final = {
+    "hoodie.clean.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "7",
+}
+LEASE_SECONDS: Final = 4.0
+_SERVICES: Final[Mapping[str, Callable[[Table], object]]] = {
+    "compact": lambda table: table.compact() if table.config.is_merge_on_read else None,
+    "clean": lambda table: table.clean(**{"hoodie.clean.commits.retained": "3"}),
+    "archive": lambda table: table.archive(**_FEW),
+    "rebuild_metadata": lambda table: table.rebuild_metadata(),
+    "upgrade": lambda table: table.upgrade(17 - table.version) if table.version > 6 else None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Racer:
+    """Who races where."""
+
+    name: str
+    reads_only: bool
+    uri: str
+    options: Mapping[str, str]
+    folder: str
+    seed: int
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(os.path.join(self.folder, f"{self.name}.journal"))
+
+    @property
+    def is_over(self) -> bool:
+        return os.path.exists(os.path.join(self.folder, "stop"))
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main(text: str) -> None:
+    logging.disable(logging.WARNING)
+    # Leases that run out while a process is stopped for some seconds, not minutes.
+    hoodie.storage.object.held_lease = partial(held_lease, validity_seconds=LEASE_SECONDS, renew_seconds=0.5)  # type: ignore[attr-defined]
+    racer = Racer(**json.loads(text))
+    if racer.reads_only:
+        read_until_over(racer)
+    else:
+        write_until_over(racer)
+
+
+def write_until_over(racer: Racer) -> None:
+    """Looks first: that tells what became of the action in which it was killed."""
+    chance = random.Random(f"{racer.seed}-{os.getpid()}")
+    table = Table.open(racer.uri, options=racer.options)
+    turns = itertools.count(len(racer.journal.notes()))
+    looks = True
+    while not racer.is_over:
+        if looks or chance.random() < 0.1:
+            look(racer, table)
+            looks = False
+        elif chance.random() < 0.15:
+            serve(racer, table, chance.choice(list(_SERVICES)))
+        else:
+            text = None if chance.random() < 0.2 else f"{next(turns)}-{os.getpid()}"
+            looks = change(racer, table, chance.randrange(GROUPS), text)
+
+
+def change(racer: Racer, table: Table, group: int, text: str | None) -> bool:
+    """Write the rows of a group, or delete them; whether it must be looked what became of it."""
+    keys = keys_of(racer.name, group)
+    rows = table_of([row(key, text, part=f"p{place}") for place, key in enumerate(keys)])
+    racer.journal.note(what="begin", writer=racer.name, group=group, text=text)
+    try:
+        if text is None:
+            table.delete(rows)
+        else:
+            table.upsert(rows)
+    except HudiError as error:
+        racer.journal.note(what="end", how=type(error).__name__, why=error.cause[:200])
+        return True
+    racer.journal.note(what="end", how="done")
+    return False
+
+
+def serve(racer: Racer, table: Table, service: str) -> None:
+    try:
+        _SERVICES[service](table)
+        racer.journal.note(what="service", name=service, how="done")
+    except HudiError as error:
+        racer.journal.note(what="service", name=service, how=type(error).__name__, why=error.cause[:200])
+
+
+def look(racer: Racer, table: Table) -> None:
+    try:
+        rows = state_of(table, filter=f"id LIKE '{racer.name}-%'")
+        racer.journal.note(what="look", rows=rows)
+    except HudiError as error:
+        racer.journal.note(what="fault", text=f"a look failed: {type(error).__name__}: {error}"[:800])
+
+
+def read_until_over(racer: Racer) -> None:
+    table = Table.open(racer.uri, options=racer.options)
+    while not racer.is_over:
+        try:
+            found = state_of(table)
+        except HudiError as error:
+            racer.journal.note(what="fault", text=f"a read failed: {type(error).__name__}: {error}"[:800])
+            continue
+        for halves in half_groups(found):
+            racer.journal.note(what="fault", text=f"half an action: {halves}")
+        racer.journal.note(what="read", count=len(found))
+
+
+def half_groups(state: State) -> list[dict[str, str]]:
+    """Groups of which a part is there, or parts of different actions."""
+    groups: dict[str, dict[str, str]] = {}
+    for key, text in state.items():
+        groups.setdefault(key.rpartition("-")[0], {})[key] = text
+    return [found for found in groups.values() if len(found) != GROUP or len(set(found.values())) != 1]
+
+
+def state_of(table: Table, **query: Any) -> State:
+    """Text by key of the rows racers write; a key that occurs twice counts as one with both texts."""
+    found = table.scan(columns=["id", "v"], **query).read_all().to_pydict()
+    state: dict[str, str] = {}
+    for key, text in sorted(zip(found["id"], found["v"], strict=True)):
+        if "-" in key:
+            state[key] = f"{state[key]} and {text}" if key in state else text
+    return state
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
