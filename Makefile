@@ -5,6 +5,7 @@ PYTHON ?= python3
 SCALE ?= 0.501
 ROUNDS ?= 3
 FUZZ_SECONDS ?= 1200
+RACE_SECONDS ?= 600
 
 VENV := .venv
 COMPAT := .venv-compat
@@ -23,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all golden crash fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -83,7 +84,11 @@ crash: setup  ## writers, services and Spark killed everywhere, every action dis
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
 	HOODIE_SPARK_KILLS=8 $(PYTEST) -rP tests/spark/test_spark_kills.py
-	HOODIE_MACHINE_EXAMPLES=200 HOODIE_MACHINE_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
+	HOODIE_MACHINE_EXAMPLES=1000 HOODIE_MACHINE_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
+	HOODIE_MACHINE_SPARK=100 $(PYTEST) -s tests/spark/test_spark_random_histories.py
+
+races: setup  ## writers and readers in processes of their own, stopped and killed: RACE_SECONDS=600 for each table
+	HOODIE_RACE_SECONDS=$(RACE_SECONDS) $(PYTEST) -s tests/state/test_live_races.py
 
 fuzz: setup  ## damaged bytes into every parser, FUZZ_SECONDS=1200 for each test; 200 random sequences of writes
 	HOODIE_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) -n 2 tests/fuzz
