@@ -117,9 +117,10 @@ class _Known:
         for partition, file_ids in replaced.items():
             slices = {one.file_id: one for one in self._view.slices_at(requested, (partition,))}
             for file_id in file_ids:
-                if file_id in slices:
-                    before = self._read(partition, slices[file_id].base, slices[file_id].logs)
-                    yield ChangeRead(ChangeKind.REPLACED, requested, partition, before=before)
+                if file_id not in slices:
+                    raise _gone(f"the replaced file group {file_id}", requested, None)
+                before = self._read(partition, slices[file_id].base, slices[file_id].logs)
+                yield ChangeRead(ChangeKind.REPLACED, requested, partition, before=before)
 
     def _of_stat(self, requested: InstantTime, operation: str, partition: str, stat: WriteStat) -> ChangeRead:
         if stat.cdc_stats:

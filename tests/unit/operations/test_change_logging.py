@@ -99,6 +99,18 @@ def test_a_rewrite_without_changes_and_without_change_file_is_read(monkeypatch: 
     assert changes_of(lake, begin) == [("u", "1", "2")]
 
 
+@pytest.mark.parametrize("make", [Lake, logged_lake])
+def test_changes_of_an_overwrite_are_refused_once_its_old_files_are_cleaned(version: int, make: Any) -> None:
+    lake = make(version, **({"options": {ON: "true"}} if make is Lake else {ON: "true"}))
+    lake.upsert(row("a", "1"), row("b", "1", part="q"))
+    begin = end(lake)
+    lake.table.delete_partition("p")
+    assert changes_of(lake, begin) == [("d", "1", None)]
+    lake.table.clean(**{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    with pytest.raises(Invalid, match="cleaned since"):
+        changes_of(lake, begin)
+
+
 def test_rows_that_move_to_another_partition_are_a_delete_there_and_an_insert_here() -> None:
     lake = Lake(9, {ON: "true", "hoodie.index.type": "GLOBAL_SIMPLE"})
     lake.upsert(row("a", "1"), row("b", "1"), row("c", "1", part="q"))
