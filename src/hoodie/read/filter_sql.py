@@ -189,8 +189,7 @@ def _in(node: exp.In, scope: _Scope, *, exact: bool) -> pc.Expression:
         raise scope.unsupported(node)
     wanted = _operand(node.this, scope)
     if constants is None or not isinstance(wanted, Value) or wanted.type is None:
-        options = [_compare(operator.eq, node.this, option, scope) for option in node.expressions]
-        return balanced(operator.or_, options)
+        return _any_equal(wanted, [_operand(option, scope) for option in node.expressions], scope)
     plain = [one for one in constants if one.kind != "null"]
     values = typed_array(plain, wanted.type, scope.zone, scope.sql)
     subject = wanted.expression if values.type == wanted.type else wanted.expression.cast(values.type, safe=False)
@@ -200,6 +199,15 @@ def _in(node: exp.In, scope: _Scope, *, exact: bool) -> pc.Expression:
     unknown = pc.scalar(pa.scalar(None, pa.bool_()))
     found = found | (subject.is_null() & unknown)
     return found | unknown if len(plain) < len(constants) else found
+
+
+def _any_equal(wanted: Operand, options: list[Operand], scope: _Scope) -> pc.Expression:
+    """Whether one of them is equal, all compared in one type: a double among them makes all of them doubles."""
+    kinds = [aligned(wanted, one, scope.zone, scope.sql)[0].type for one in options]
+    doubles = any(kind == pa.float64() for kind in kinds)
+    if doubles and isinstance(wanted, Value):
+        wanted = Value(cast(wanted, pa.float64(), scope.zone), pa.float64())
+    return balanced(operator.or_, [compared(operator.eq, wanted, one, scope.zone, scope.sql) for one in options])
 
 
 def _is(node: exp.Is, scope: _Scope) -> pc.Expression:
