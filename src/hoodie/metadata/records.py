@@ -28,7 +28,7 @@ from hoodie.storage import Storage
 from hoodie.view import FileSlice
 
 KEY: Final = "key"
-REBUILD: Final = "Drop the metadata table (hoodie.metadata.enable=false in one write): Hudi builds it anew"
+REBUILD: Final = "Make it anew from the files of the table: hoodie doctor PATH --fix, or Table.rebuild_metadata()"
 TYPE: Final = "type"
 
 

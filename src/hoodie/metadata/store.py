@@ -161,7 +161,7 @@ def naming_metadata_table() -> Iterator[None]:
         yield
     except Corrupt as error:
         path = f"{keys.METADATA_TABLE_DIR}/{error.facts.get('path', '')}".rstrip("/")
-        raise Corrupt(f"Metadata table: {error.cause}", remedy=error.remedy, **{**error.facts, "path": path}) from error
+        raise Corrupt(f"Metadata table: {error.cause}", remedy=REBUILD, **{**error.facts, "path": path}) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,13 @@ class _ReadTask:
 def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
     try:
         parts = read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
+    except Corrupt as error:
+        raise Corrupt(f"Metadata table: {error.cause}", remedy=REBUILD, **error.facts) from error
     except Missing as error:
         path = str(error.facts.get("path", ""))
         raise Corrupt(
             f"A file of the metadata table is gone: {error.cause}",
-            remedy="It may have been cleaned while it was read: read again",
+            remedy=f"It may have been cleaned while it was read: read again. {REBUILD}",
             path=path,
         ) from error
     # Deletes without a record before them, of keys that never were, come without the columns of records.
