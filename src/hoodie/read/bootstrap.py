@@ -4,7 +4,8 @@
    source file are one row. Later base files of the group are ordinary, and so are those of a full-record bootstrap
    (instant `00000000000002`).
 2. Which source file belongs to a skeleton stands in the bootstrap index. Source files lie below
-   `hoodie.bootstrap.base.path`, outside the table; paths of the index can not leave it.
+   `hoodie.bootstrap.base.path`, outside the table; paths of the index can not leave it. It may be a stranger's: it is
+   followed on the kind of storage that the table is on, so a table on S3 reads no file of this machine.
 3. Source files have no meta columns, and mostly no partition columns. These have the values of the partition path here,
    as they have in the base files that Hudi makes of skeletons; what no path tells is read from the source.
 4. Both files are read as streams side by side: memory is two batches, and only what is asked for is read.
@@ -24,7 +25,7 @@ from typing import Any, Final, TypeGuard
 
 import pyarrow as pa
 
-from hoodie.errors import Corrupt, Missing
+from hoodie.errors import Corrupt, Missing, Unsupported
 from hoodie.hfile import open_hfile
 from hoodie.records import COMMIT_TIME_FIELD, is_meta, iter_batches, partition_values, read_footer
 from hoodie.records.base_file_reader import DEFAULT_BATCH_ROWS
@@ -93,7 +94,7 @@ def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId
 
     Raises:
         Corrupt: the index is damaged or gone, or does not know one of the groups.
-        Unsupported: the source lies on a storage there is none for.
+        Unsupported: the source lies on a storage there is none for, or on another kind than the table.
     """
     wanted: dict[str, set[str]] = defaultdict(set)
     for partition, file_id in groups:
@@ -103,6 +104,7 @@ def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId
     # The source may lie in another bucket of the same store: what the table was opened with opens it, too.
     options: Mapping[str, str] = getattr(storage, "options", {})
     base = open_storage(config.raw.get(BOOTSTRAP_BASE_PATH, ""), options)
+    _ensure_same_kind(storage, base)
     known = _index_entries(storage, wanted)
     found: dict[GroupId, BootstrapSource] = {}
     for partition, file_ids in wanted.items():
@@ -119,6 +121,15 @@ def load_sources(storage: Storage, config: TableConfig, groups: Iterable[GroupId
             size_bytes = known[partition].sizes.get(file_id, 0)
             found[partition, file_id] = BootstrapSource(base, path, size_bytes, partition, config)
     return found
+
+
+def _ensure_same_kind(storage: Storage, source: Storage) -> None:
+    if source.scheme != storage.scheme and "memory" not in (source.scheme, storage.scheme):
+        raise Unsupported(
+            f"{BOOTSTRAP_BASE_PATH} leads from a table on {storage.scheme} to {source.scheme}: {source.uri}",
+            remedy="If you trust the table, copy it to the kind of storage that its source is on",
+            path=source.uri,
+        )
 
 
 def iter_stitched(

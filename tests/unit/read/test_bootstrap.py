@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -15,7 +16,7 @@ from hoodie.errors import Corrupt, Unsupported
 from hoodie.hfile import encode_hfile
 from hoodie.read.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_sources
 from hoodie.spec import BOOTSTRAP_PARTITIONS_FILE, BaseFileName, TableConfig, partition_key
-from hoodie.storage import MemoryStorage
+from hoodie.storage import LocalStorage, MemoryStorage, open_storage
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import at, new_name
 from hoodie.view import BaseFile, FileSlice
@@ -225,3 +226,15 @@ def test_logs_are_merged_with_the_rows_of_the_source(table, rows):
     assert now == {"id": ["k1", "k3", "k4"], "qty": [10, 3, 4]}
     assert rows(table, columns=("id",), query="read_optimized").to_pydict() == {"id": ["k1", "k2", "k3"]}
     assert rows(table, columns=("qty",), as_of="00000000000001").to_pydict() == {"qty": [1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    "base", ["s3://bucket/private", "gs://bucket/private", "abfss://c@account.dfs.core.windows.net/x"]
+)
+def test_a_source_on_another_kind_of_storage_is_refused_before_anybody_is_asked(tmp_path: Path, base: str) -> None:
+    storage = LocalStorage(str(tmp_path))
+    with pytest.raises(Unsupported, match="from a table on file to .*copy it to the kind of storage"):
+        load_sources(storage, config(base), [("p", "f-0")])
+    remote = open_storage("s3://bucket/table", {"aws_region": "eu-west-1"})
+    with pytest.raises(Unsupported, match="from a table on s3 to file"):
+        load_sources(remote, config("/etc"), [("p", "f-0")])
