@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -72,17 +72,19 @@ def cut_off(path: str, size_bytes: int, committed_bytes: int) -> Corrupt:
     )
 
 
-def ensure_sound(blocks: Iterable[LogBlock]) -> None:
-    """Nothing, when no block is damaged: what holds for files that one committed write made alone.
+def ensure_sound(blocks: Sequence[LogBlock], committed_bytes: int) -> None:
+    """Nothing, when the blocks of a file that are not damaged have as many bytes as were committed. Others are what
+    writers left that died.
 
     Raises:
-        Corrupt: one is.
+        Corrupt: they have fewer.
     """
-    for block in blocks:
-        if block.kind is BlockKind.CORRUPT:
-            raise Corrupt(
-                f"Log file {block.path} is damaged at byte {block.start} ({block.size_bytes} bytes): rows are lost",
-                remedy="Restore the file from a copy, or restore the table to an instant before it was written",
-                path=block.path,
-                offset=block.start,
-            )
+    first = next((block for block in blocks if block.kind is BlockKind.CORRUPT), None)
+    sound = sum(block.size_bytes for block in blocks if block.kind is not BlockKind.CORRUPT)
+    if first is not None and sound < committed_bytes:
+        raise Corrupt(
+            f"Log file {first.path} is damaged at byte {first.start} ({first.size_bytes} bytes): rows are lost",
+            remedy="Restore the file from a copy, or restore the table to an instant before it was written",
+            path=first.path,
+            offset=first.start,
+        )

@@ -60,7 +60,7 @@ def change_rows(
 def _logged(storage: Storage, change: ChangeRead, images: _Images) -> Iterator[pa.RecordBatch]:
     for path, size_bytes in change.changes:
         blocks = read_blocks(storage, path, size_bytes)
-        ensure_sound(blocks)
+        ensure_sound(blocks, size_bytes)
         for block in blocks:
             if block.kind is not BlockKind.CDC_DATA:
                 continue

@@ -20,7 +20,7 @@ from hoodie.read.read_options import ReadOptions
 from hoodie.read.read_plan import ReadPlan, plan_read
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of
 from hoodie.read.slice_read import SliceRead, with_log_files
-from hoodie.read.whole_logs import ensure_whole_logs, logs_of
+from hoodie.read.whole_logs import logs_of, with_whole_logs
 from hoodie.records.condition import ANYTHING, AllOf
 from hoodie.spec import CUSTOM, TableConfig
 from hoodie.storage import Storage
@@ -53,8 +53,7 @@ def load_plan_with_metadata(
         plan = without_ruled_out(plan, metadata, options)
     if is_listed:
         return with_real_log_sizes(plan, storage)
-    ensure_whole_logs(storage, timeline, logs_of(plan.files).values(), engine)
-    return plan
+    return replace(plan, files=with_whole_logs(storage, timeline, plan.files, engine))
 
 
 def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOptions) -> ReadPlan:

@@ -1,8 +1,8 @@
 """Every committed file of a table read to its end: what a look at sizes and footers does not see.
 
 1. Of a base file every column of every row is decoded, and where pages have checksums these are compared.
-2. Of a log file every block is decoded. A damaged span is damage where a file has one committed write only (version 8
-   and later); in version 6 a writer that died may have left it, and only a sound frame with damaged content counts.
+2. Of a log file every block is decoded. Damaged spans are what writers left that died, as long as the other blocks have
+   all bytes that were committed.
 3. Change-data files are no part of slices, but queries of changes read them: they are looked at, too.
 
 Cost: all bytes of the committed files, once.
@@ -10,6 +10,7 @@ Cost: all bytes of the committed files, once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,15 +26,16 @@ Damage = tuple[str, str]
 """Path, and what is wrong with it."""
 
 
-def check_files(storage: Storage, view: View, engine: Engine) -> list[Damage]:
-    """What is wrong with the files of all committed slices of `view`, and with their change-data files."""
-    by_name = view.timeline.profile.slicing == "completion"
+def check_files(storage: Storage, view: View, committed: Mapping[str, int], engine: Engine) -> list[Damage]:
+    """What is wrong with the files of all committed slices of `view`, and with their change-data files. `committed` has
+    the bytes that commits say log files have.
+    """
     slices = view.all_slices()
     files: list[BaseFile | LogFile] = [part.base for part in slices if part.base is not None]
     files += [log for part in slices for log in part.logs]
     for found in view.files:
         files += [one for one in found.changes if view.timeline.is_committed(one.name.instant)]
-    tasks = [_CheckTask(storage, one, by_name) for one in files]
+    tasks = [_CheckTask(storage, one, committed.get(one.path, 0)) for one in files]
     return [damage for damage in engine.run(_check, tasks, "decode files") if damage is not None]
 
 
@@ -41,14 +43,14 @@ def check_files(storage: Storage, view: View, engine: Engine) -> list[Damage]:
 class _CheckTask:
     storage: Storage
     file: BaseFile | LogFile
-    by_name: bool
+    committed_bytes: int
 
 
 def _check(_: TaskId, task: _CheckTask) -> Damage | None:
     file = task.file
     try:
         if isinstance(file, LogFile):
-            _decode_log(task.storage, file, alone=task.by_name or file.name.is_cdc)
+            _decode_log(task.storage, file, task.committed_bytes)
         elif file.path.endswith(".hfile"):
             _decode_hfile(task.storage, file)
         else:
@@ -58,10 +60,9 @@ def _check(_: TaskId, task: _CheckTask) -> Damage | None:
     return None
 
 
-def _decode_log(storage: Storage, file: LogFile, *, alone: bool) -> None:
+def _decode_log(storage: Storage, file: LogFile, committed_bytes: int) -> None:
     blocks = read_blocks(storage, file.path, file.size_bytes)
-    if alone:
-        ensure_sound(blocks)
+    ensure_sound(blocks, committed_bytes)
     for block in blocks:
         _decode_block(storage, block)
 

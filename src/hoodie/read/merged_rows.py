@@ -141,10 +141,12 @@ class MergedSlices:
             yield from merge_rows(lambda: self._base(part, None), log)
 
     def _blocks(self, logs: Iterable[LogFile], counts: LogCounts | None = None) -> tuple[LogBlock, ...]:
-        found = tuple(block for log in logs for block in read_blocks(self.storage, log.path, log.size_bytes))
+        found: list[LogBlock] = []
+        for log in logs:
+            blocks = read_blocks(self.storage, log.path, log.size_bytes)
+            ensure_sound(blocks, log.committed_bytes)
+            found += blocks
         choice = self.plan.blocks
-        if choice.is_by_name:
-            ensure_sound(found)
         if counts is not None:
             counts.corrupt_blocks = sum(block.kind is BlockKind.CORRUPT for block in found)
             counts.rollback_blocks = sum(block.kind is BlockKind.COMMAND for block in found)

@@ -33,7 +33,7 @@ from hoodie.read.result_schema import projected, result_schema
 from hoodie.read.row_filter import RowFilter, filter_of, matching
 from hoodie.read.slice_read import FileRead, SliceRead
 from hoodie.read.time_travel import ensure_known
-from hoodie.read.whole_logs import ensure_whole_logs, logs_of
+from hoodie.read.whole_logs import with_whole_logs
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, ColumnIds, partition_values, with_meta
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
@@ -117,8 +117,7 @@ def load_read_plan(
         return load_plan_with_metadata(storage, config, timeline, options, view=view, engine=engine)
     view = view or load_view(storage, config, timeline, engine=engine)
     plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)
-    ensure_whole_logs(storage, timeline, logs_of(plan.files).values(), engine)
-    return plan
+    return replace(plan, files=with_whole_logs(storage, timeline, plan.files, engine))
 
 
 def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOptions) -> ReadPlan:

@@ -146,13 +146,6 @@ class BlockChoice:
     start: InstantTime | None = None
     until: InstantTime | None = None
 
-    @property
-    def is_by_name(self) -> bool:
-        """Whether a file holds blocks of one committed write only, so that a damaged one is a loss of rows. In version
-        6 writers that died leave some in good files.
-        """
-        return self.completed is None
-
     def counts(self, instant: InstantTime) -> bool:
         """Whether the write requested then is committed."""
         if self.completed is None or instant in self.completed:

@@ -102,7 +102,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
     ]
     if deep:
         known = {one.path for one in findings}
-        damages = check_files(storage, picture.view, engine)
+        damages = check_files(storage, picture.view, _committed_log_bytes(commits), engine)
         findings += [Finding("damaged", path, what) for path, what in damages if path not in known]
     return _ordered(findings)
 
@@ -203,6 +203,20 @@ def _named_files(storage: Storage, picture: _Picture) -> Iterator[Finding]:
             elif _is_other_size(stat, size):
                 message = f"has {size} bytes, its commit {requested} wrote {stat.file_size_bytes}"
                 yield Finding("size", stat.path, message)
+
+
+def _committed_log_bytes(commits: _Commits) -> dict[str, int]:
+    """Bytes of the largest committed write to each log and change-data file."""
+    sizes: dict[str, int] = {}
+    for metadata in commits.values():
+        for _, stat in metadata.write_stats():
+            said = {
+                **(stat.cdc_stats or {}),
+                **({stat.path: stat.file_size_bytes} if stat.is_log and stat.path else {}),
+            }
+            for path, size in said.items():
+                sizes[path] = max(size, sizes.get(path, 0))
+    return sizes
 
 
 def _is_other_size(stat: WriteStat, size: int) -> bool:

@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.logs import cut_off
-from hoodie.read.slice_read import FileRead, slices_of
+from hoodie.read.slice_read import FileRead, slices_of, with_log_files
 from hoodie.spec import DELTA_COMMIT, FormatProfile, Instant
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
@@ -30,21 +30,30 @@ def logs_of(files: Iterable[FileRead]) -> dict[str, LogFile]:
     return {log.path: log for file in files for part in slices_of(file) for log in part.logs}
 
 
-def ensure_whole_logs(
+def whole_logs(
     storage: Storage, timeline: Timeline, logs: Collection[LogFile], engine: Engine | None = None
-) -> None:
-    """Nothing, when no listed log file is shorter than a commit of the active timeline says.
+) -> dict[str, LogFile]:
+    """The listed log files by path, with the bytes that commits of the active timeline say they have at least.
 
     Raises:
-        Corrupt: one is.
+        Corrupt: one is shorter.
     """
     if not logs:
-        return
+        return {}
     committed = _committed_sizes(storage, timeline, logs, engine or LocalEngine(READING_THREADS))
     for log in logs:
         size = committed.get(log.path, 0)
         if log.size_bytes < size:
             raise cut_off(log.path, log.size_bytes, size)
+    return {log.path: replace(log, committed_bytes=committed.get(log.path, 0)) for log in logs}
+
+
+def with_whole_logs(
+    storage: Storage, timeline: Timeline, files: Sequence[FileRead], engine: Engine | None = None
+) -> tuple[FileRead, ...]:
+    """Pieces of a plan with what `whole_logs` says of their log files. Raises as that."""
+    known = whole_logs(storage, timeline, logs_of(files).values(), engine)
+    return tuple(with_log_files(file, known) for file in files) if known else tuple(files)
 
 
 def _committed_sizes(storage: Storage, timeline: Timeline, logs: Collection[LogFile], engine: Engine) -> dict[str, int]:

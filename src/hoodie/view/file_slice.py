@@ -10,7 +10,7 @@ These values do not know which of them a reader may see: `slicing` builds groups
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.spec import BaseFileName, InstantTime, LogFileName
 
@@ -29,11 +29,14 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file and what its name says."""
+    """One log file and what its name says. At least `committed_bytes` of it are those of committed writes; 0 where
+    nobody has asked.
+    """
 
     path: str
     name: LogFileName
     size_bytes: int
+    committed_bytes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.handle import TableHandle
 from hoodie.read import ReadFacts, ReadOptions, SliceRead, load_read_facts, plan_merge
 from hoodie.read.bootstrap import source_of
-from hoodie.read.whole_logs import ensure_whole_logs, logs_of
+from hoodie.read.whole_logs import logs_of, whole_logs
 from hoodie.records import to_avro, without_meta
 from hoodie.services.compaction.executor import PendingPlan
 from hoodie.services.compaction.options import CompactOptions
@@ -80,7 +80,8 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
         base = files.base_of(one)
         source = source_of(facts.sources, one.partition, base)
         slices.append(SliceRead(one.partition, base, files.logs_of(one), source=source))
-    ensure_whole_logs(handle.storage, view.timeline, logs_of(slices).values())
+    known = whole_logs(handle.storage, view.timeline, logs_of(slices).values())
+    slices = [replace(one, logs=tuple(known[log.path] for log in one.logs)) for one in slices]
     return view, facts, slices
 
 

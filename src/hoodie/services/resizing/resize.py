@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from hoodie.index import (
 from hoodie.metadata_writer import MetadataOptions
 from hoodie.notebook import html_table
 from hoodie.read import ReadOptions, SliceRead, load_read_facts
-from hoodie.read.whole_logs import ensure_whole_logs
+from hoodie.read.whole_logs import whole_logs
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import extra_metadata, slice_target
@@ -66,7 +66,7 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
-from hoodie.view import View, load_view
+from hoodie.view import FileSlice, LogFile, View, load_view
 from hoodie.write.commit import Outcome, finish
 from hoodie.write.options import BucketOptions, parse_write_options
 
@@ -162,16 +162,14 @@ def _run(  # noqa: PLR0917
         [live[group.partition, name] for name in group.file_ids if (group.partition, name) in live] for group in groups
     ]
     logs = [log for some in read for one in some for log in one.logs]
-    ensure_whole_logs(handle.storage, timeline, logs, engine)
+    known_logs = whole_logs(handle.storage, timeline, logs, engine)
     chosen = chosen_engine(engine, sum(one.size_bytes for some in read for one in some), options.local_job_bytes)
     attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
     inflight = to_inflight(handle.storage, handle.profile, pending)
     known = PendingPlan(handle, timeline, inflight, CompactionPlan(()), attempt)
     target = slice_target(known, view, facts, options, chosen.parallelism)
     tasks = [
-        ResizeTask(
-            target, tuple(SliceRead(one.partition, one.base, one.logs) for one in some), _child_ring(group, asked.parts)
-        )
+        ResizeTask(target, tuple(_slice_read(one, known_logs) for one in some), _child_ring(group, asked.parts))
         for group, some in zip(groups, read, strict=True)
     ]
     stats = [stat for some in chosen.run(resize_slices, tasks, "resize") for stat in some]
@@ -197,6 +195,10 @@ def _run(  # noqa: PLR0917
         rows=sum(stat.num_writes for stat in stats),
         milliseconds=int((handle.env.monotonic() - clock) * 1000),
     )
+
+
+def _slice_read(one: FileSlice, logs: Mapping[str, LogFile]) -> SliceRead:
+    return SliceRead(one.partition, one.base, tuple(logs[log.path] for log in one.logs))
 
 
 def _asked(handle: TableHandle, config: Config) -> BucketOptions:
