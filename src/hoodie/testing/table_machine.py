@@ -138,6 +138,7 @@ class TableMachine(RuleBasedStateMachine):
         by_event_time=st.booleans(),
         changes=st.sampled_from([False, False, True]),
         metadata=st.sampled_from([True, True, False]),
+        indexes=st.sets(st.sampled_from(METADATA_INDEXES)),
         on_disk=st.sampled_from([False, False, False, True]),
     )
     def make(
@@ -149,6 +150,7 @@ class TableMachine(RuleBasedStateMachine):
         by_event_time: bool,
         changes: bool,
         metadata: bool,
+        indexes: set[str],
         on_disk: bool,
     ) -> None:
         if index == "rings" and not logs:
@@ -179,6 +181,8 @@ class TableMachine(RuleBasedStateMachine):
         self.table.make(arrow_rows(first), {"hoodie.write.table.version": str(version)})
         self.rows = first
         self._note_state()
+        for name in sorted(indexes, key=METADATA_INDEXES.index) if self.metadata else ():
+            self.make_index(name, None)
 
     @rule(keys=KEYS, shift=st.one_of(st.none(), st.integers(0, 2)), fault=FAULTS)
     def upsert(self, keys: set[int], shift: int | None, fault: Fault) -> None:
