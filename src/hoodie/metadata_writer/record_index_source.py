@@ -6,6 +6,7 @@
    deleted. Where its statistics tell of neither nothing is read. Nor is it for compactions of both kinds: they change
    no key, though the deletes they write again count as deletes.
 3. Of a log file the keys are read. With inserts all of its rows are put: what an update puts is what is there already.
+   Whose writer cannot tell inserts from updates (a bucket index) may have some.
    Deleted keys are deleted, unless the log says by which value they are ordered, or has to do with keys that were
    deleted before: then the merged slice decides.
 4. All keys of replaced file groups are deleted, if no other group got them: a key that is put and deleted by one action
@@ -212,6 +213,7 @@ def _group_task(  # noqa: PLR0917
     before: FileSlice | None,
 ) -> GroupTask | None:
     inserts, deletes = sum(stat.num_inserts for stat in stats), sum(stat.num_deletes for stat in stats)
+    may_insert = inserts > 0 or (not update.knows_inserts and any(stat.num_update_writes for stat in stats))
     after = slice_after(view, update, group_id, stats, before)
     if not all(stat.is_log for stat in stats):
         if before is not None and not inserts and not deletes:
@@ -219,7 +221,7 @@ def _group_task(  # noqa: PLR0917
         return GroupTask(rows, form, group_id, update.instant, before, after)
     logs = tuple(log_file_of(stat) for stat in stats)
     revives = before is not None and any(_has_deletes(rows.storage, log) for log in before.logs)
-    if not inserts and not deletes and not revives:
+    if not may_insert and not deletes and not revives:
         return None
     own = {log.path for log in logs}
     is_exact = revives or (deletes > 0 and any(_has_ordered_deletes(rows.storage, log) for log in logs))
@@ -232,7 +234,7 @@ def _group_task(  # noqa: PLR0917
         before,
         after,
         written,
-        puts_rows=inserts > 0 or revives,
+        puts_rows=may_insert or revives,
         is_exact=is_exact,
     )
 

@@ -26,6 +26,8 @@ class TableUpdate:
     appeared (rollback in version 6). `schema`: the table's data columns after the action, where it is known.
     `replaced`: file ids by partition that the action replaces. `keeps_rows`: it says nothing new, only in other files,
     as compactions and log compactions do: deletes its statistics count were counted when they were written.
+    `knows_inserts`: new rows of log files are counted as such. A bucket index counts them as updates: it knows where a
+    key belongs, not whether it is there.
     """
 
     instant: InstantTime
@@ -37,3 +39,4 @@ class TableUpdate:
     schema: pa.Schema | None = None
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     keeps_rows: bool = False
+    knows_inserts: bool = False

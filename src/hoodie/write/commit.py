@@ -68,7 +68,7 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a write has done to files, ready to be made visible: what its completed instant will say. `compacted`: it
-    says nothing new, only in other files.
+    says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such.
     """
 
     operation: str
@@ -76,6 +76,7 @@ class Outcome:
     extra_metadata: Mapping[str, str]
     replaced: Mapping[str, tuple[str, ...]] | None = None
     compacted: bool = False
+    knows_inserts: bool = False
 
     @property
     def metadata(self) -> CommitMetadata:
@@ -97,6 +98,7 @@ class Outcome:
             schema=from_avro(schema) if schema else None,
             replaced=self.replaced or {},
             keeps_rows=self.compacted,
+            knows_inserts=self.knows_inserts,
         )
 
     @property

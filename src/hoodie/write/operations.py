@@ -470,7 +470,9 @@ def _finish(
     options, extra = write.options, dict(write.options.extra_metadata)
     if write.table_schema is not None:
         extra[keys.SCHEMA_EXTRA] = to_avro(write.table_schema, write.handle.config.name)
-    outcome = Outcome(options.recorded_operation, tuple(stats), extra, replaced)
+    outcome = Outcome(
+        options.recorded_operation, tuple(stats), extra, replaced, knows_inserts=not options.index.sees_logs
+    )
     if write.overwritten is not None:
         done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)
     else:

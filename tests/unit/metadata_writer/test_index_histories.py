@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.table import Table
 from hoodie.testing.lake import Lake, logged_lake, row
 
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
@@ -116,3 +117,23 @@ def test_options_of_a_write_reach_its_metadata_update() -> None:
     lake.upsert(row("b", part="q"))
     groups = [group.file_id for group in lake.metadata().store.groups("record_index")]
     assert groups == [f"record-index-{part}-000{number}-0" for part in "pq" for number in range(3)]
+
+
+@pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
+def test_new_keys_that_a_bucket_index_puts_into_logs_are_known(version: int, engine: str) -> None:
+    """Such a write counts them as updates: it does not know whether they are there."""
+    buckets = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": engine,
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.compact.inline": "false",
+    }
+    index = {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+    lake = Lake(version, {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **buckets, **index})
+    lake.upsert(row("a"))
+    lake.upsert(row("b"))
+    lake.upsert(row("a", "2", 2), row("c"))
+    assert [stat.is_log for commit in lake.commits()[1:] for _, stat in commit.write_stats()] == [True, True]
+    found = Table.open(lake.uri).lookup(["a", "b", "c"], columns=["id", "v"]).read_all().sort_by("id").to_pylist()
+    assert found == [{"id": "a", "v": "2"}, {"id": "b", "v": "a"}, {"id": "c", "v": "a"}]
+    lake.ensure_sound()
