@@ -31,7 +31,7 @@ from hoodie.read import (
     parse_read_options,
 )
 from hoodie.read.listing import load_read_view
-from hoodie.read.lookup import key_texts
+from hoodie.read.lookup_keys import asked_keys
 from hoodie.read.settled import settled, settled_rows
 from hoodie.read.validate import Finding
 from hoodie.records import storable, without_meta
@@ -176,9 +176,10 @@ class Table(TableServices):
     def lookup(self, keys: Any, columns: Sequence[str] | None = None, **query: Any) -> Rows:
         """The newest rows with these record keys (as of an instant with `as_of`), in no certain order.
 
-        `keys`: one or many, as they stand in `_hoodie_record_key`, or values of the key field where there is one. Files
-        that cannot hold them are not read: by the record index, a bucket index (name the number of simple buckets in
-        `hoodie.bucket.index.num.buckets`), or key ranges and bloom filters.
+        `keys`: one or many, as texts that stand in `_hoodie_record_key`, or as values of the key field; of several
+        fields as tuples, mappings or a frame of these columns. Files that cannot hold them are not read: by the record
+        index, a bucket index (name the number of simple buckets in `hoodie.bucket.index.num.buckets`), or key ranges
+        and bloom filters.
 
         Raises:
             Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.
@@ -187,7 +188,7 @@ class Table(TableServices):
         config = resolve_given(self._options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
-        wanted = key_texts(keys)
+        wanted = asked_keys(keys, self._handle.config.record_key_fields)
 
         def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
             return load_lookup_plan(handle.storage, handle.config, timeline, wanted, options, buckets=buckets)

@@ -5,7 +5,7 @@
 2. Everything but the record index may only rule files out. Rows are compared with the keys all the same.
 3. A base file that cannot hold a key is not read, while the log files on top of it are: they may hold it.
 
-Keys are texts as they stand in `_hoodie_record_key` (`id:1,name:x` for several key fields).
+In which forms keys may be given is said by `lookup_keys`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
 from hoodie.index.hash_ring import HashRing, load_ring
 from hoodie.index.hash_values import KeyParts
+from hoodie.read.lookup_keys import AskedKeys, asked_keys, key_texts
 from hoodie.read.read_options import ReadOptions
 from hoodie.read.read_plan import ReadPlan, load_read_plan
 from hoodie.read.row_filter import Conjunct, RowFilter
 from hoodie.read.row_keys import row_keys
 from hoodie.read.slice_read import FileRead, SliceRead
+from hoodie.read.table_schema import load_said_schema
 from hoodie.records import KEY_FIELD, KeyRange, read_footer
+from hoodie.records.columns import type_at
 from hoodie.records.condition import ANYTHING, Comparison, Condition
-from hoodie.records.java_text import java_text
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
@@ -58,8 +60,8 @@ def load_lookup_plan(
     buckets: BucketHint | None = None,
     engine: Engine | None = None,
 ) -> ReadPlan:
-    """The plan that reads the rows with one of `keys` (texts, or values of a single key field). `buckets`: what is
-    known of the table's bucket index, which does not say it itself.
+    """The plan that reads the rows with one of `keys` (see `asked_keys`). `buckets`: what is known of the table's
+    bucket index, which does not say it itself.
 
     Raises:
         Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
@@ -67,7 +69,8 @@ def load_lookup_plan(
     """
     if options.filter is not None or options.query != "snapshot":
         raise Invalid("A look-up has no filter and reads a snapshot", remedy="Use scan for other queries")
-    wanted = key_texts(keys)
+    asked_for = keys if isinstance(keys, AskedKeys) else asked_keys(keys, config.record_key_fields)
+    wanted = _key_texts(storage, config, timeline, asked_for)
     asked = replace(options, filter=_key_filter(config, timeline, wanted))
     plan = load_read_plan(storage, config, timeline, asked, engine=engine)
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
@@ -78,23 +81,12 @@ def load_lookup_plan(
     return replace(plan, files=kept, skipped_files=plan.skipped_files + len(plan.files) - len(kept))
 
 
-def key_texts(keys: Any) -> pa.StringArray:
-    """Keys as distinct texts: of an Arrow array, a sequence, or a single key.
-
-    Raises:
-        Invalid: they cannot be keys.
-    """
-    if isinstance(keys, str | int):
-        keys = [keys]
-    try:
-        values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(list(keys))
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        return java_text(values).drop_null().unique()
-    except (pa.ArrowException, TypeError) as error:
-        raise Invalid(f"Not a list of record keys: {error}", remedy="Pass texts, or values of the key field") from error
+def _key_texts(storage: Storage, config: TableConfig, timeline: Timeline, keys: AskedKeys) -> pa.StringArray:
+    types: dict[str, pa.DataType] = {}
+    if not keys.has_texts_only:
+        schema = load_said_schema(storage, config, timeline) or pa.schema([])
+        types = {name: kind for name in config.record_key_fields if (kind := type_at(schema, name)) is not None}
+    return key_texts(keys, config, types)
 
 
 def _key_filter(config: TableConfig, timeline: Timeline, keys: pa.StringArray) -> RowFilter:

@@ -105,6 +105,14 @@ def load_table_schema(
     return found.arrow
 
 
+def load_said_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
+    """The table's own schema now, as far as it stands in commits and properties: no file is listed."""
+    said = _latest_said(storage, timeline, None)
+    if said is not None:
+        return said.columns
+    return _created_with(config.create_schema) if config.create_schema else None
+
+
 def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
     """The table's own schema now, as a writer needs it. Lists the table's files only when nothing else says it.
 

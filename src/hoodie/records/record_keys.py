@@ -56,10 +56,18 @@ def named_keys(batch: pa.RecordBatch, fields: Sequence[str], form: TextForm = AV
     Raises:
         Invalid: a column is missing or has no text, or all fields of a row are NULL or "".
     """
+    return joined_keys([_text(batch, field, form) for field in fields], fields)
+
+
+def joined_keys(texts: Sequence[pa.Array], fields: Sequence[str]) -> pa.Array:
+    """The same of the fields' texts.
+
+    Raises:
+        Invalid: all fields of a row are NULL or "".
+    """
     pieces: list[object] = []
     blank_everywhere: pa.Array | None = None
-    for position, field in enumerate(fields):
-        text = _text(batch, field, form)
+    for position, (field, text) in enumerate(zip(fields, texts, strict=True)):
         part, blank = _part(text)
         pieces += [f"{',' if position else ''}{field}:", part]
         if position == 0:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -121,3 +125,83 @@ def test_rings_and_chosen_hash_fields_leave_other_buckets_alone() -> None:
     options = ReadOptions(use_metadata=False)
     plan = load_lookup_plan(lake.storage, handle.config, lake.table.timeline(), ["id:k7,v:7"], options, buckets=hint)
     assert len(plan.files) == 1
+
+
+SEVERAL = pa.schema(
+    [("id", pa.int32()), ("day", pa.date32()), ("part", pa.string()), ("v", pa.string()), ("ts", pa.int64())]
+)
+DAY = datetime.date(2024, 5, 6)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_keys_of_several_fields_are_found_by_tuples_mappings_and_frames(version):
+    lake = Lake(version, {"hoodie.datasource.write.recordkey.field": "id,day"}, schema=SEVERAL)
+    lake.upsert(*({"id": n, "day": DAY, "part": f"p{n % 2}", "v": f"v{n}", "ts": 1} for n in range(4)))
+    frame = pa.table({"id": pa.array([1, 2], pa.int64()), "day": [DAY, DAY], "v": ["other", "columns"]})
+    for keys, expected in (
+        ("id:1,day:2024-05-06", ["v1"]),
+        ((1, DAY), ["v1"]),
+        ((np.int64(2), "2024-05-06"), ["v2"]),
+        ({"id": 3, "day": DAY}, ["v3"]),
+        ([(1, DAY), (2, DAY)], ["v1", "v2"]),
+        ([{"id": 1.0, "day": DAY, "v": "x"}, {"id": 9, "day": DAY}], ["v1"]),
+        (("id:1,day:2024-05-06", "id:2,day:2024-05-06"), ["v1", "v2"]),
+        (frame, ["v1", "v2"]),
+        (frame.to_batches()[0], ["v1", "v2"]),
+        (frame.to_pandas(), ["v1", "v2"]),
+        (pa.StructArray.from_arrays([pa.array([3]), pa.array([DAY])], ["id", "day"]), ["v3"]),
+    ):
+        found = lake.table.lookup(keys, columns=["v"]).read_all()["v"].to_pylist()
+        assert sorted(found) == expected, keys
+
+
+def test_keys_that_do_not_fit_the_key_fields_are_refused_with_the_reason():
+    lake = Lake(9, {"hoodie.datasource.write.recordkey.field": "id,day"}, schema=SEVERAL)
+    lake.upsert({"id": 1, "day": DAY, "part": "p", "v": "v", "ts": 1})
+    for keys, reason in (
+        (1, "the key is made of id, day"),
+        ([(1,)], "has not one value for each of the key fields id, day"),
+        ({"id": 1}, "has no 'day'"),
+        (pa.table({"id": [1]}), "no column 'day'"),
+        ((1.5, DAY), "the key field id, a int32"),
+    ):
+        with pytest.raises(Invalid, match=reason):
+            lake.table.lookup(keys)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("generator", [None, "COMPLEX"])
+def test_values_of_a_single_key_field_are_found_whatever_number_they_come_as(version, generator):
+    named = {"hoodie.datasource.write.keygenerator.type": generator} if generator else {}
+    schema = SEVERAL.set(0, pa.field("id", pa.int64()))
+    lake = Lake(version, named, schema=schema)
+    lake.upsert(*({"id": n, "day": DAY, "part": "p", "v": f"v{n}", "ts": 1} for n in range(4)))
+    for keys, expected in (
+        (1, ["v1"]),
+        (2.0, ["v2"]),
+        (np.int32(3), ["v3"]),
+        (np.array([1, 2], "int16"), ["v1", "v2"]),
+        (np.array(3.0), ["v3"]),
+        ([np.float64(1), 7], ["v1"]),
+        (Decimal(2), ["v2"]),
+        (pa.scalar(1), ["v1"]),
+        ({"id": 3}, ["v3"]),
+        (pa.table({"id": [1.0, 3.0]}).to_pandas(), ["v1", "v3"]),
+        (pa.table({"id": [1.0, 3.0]}).to_pandas()["id"], ["v1", "v3"]),
+        ((1, 2), ["v1", "v2"]),
+        ([(1,), (2,)], ["v1", "v2"]),
+    ):
+        found = lake.table.lookup(keys, columns=["v"]).read_all()["v"].to_pylist()
+        assert sorted(found) == expected, keys
+    with pytest.raises(Invalid, match="the key field id, a int64"):
+        lake.table.lookup(1.5)
+
+
+@pytest.mark.parametrize("consistent", [False, True])
+def test_times_as_keys_are_found_in_both_spellings(consistent):
+    schema = SEVERAL.set(0, pa.field("id", pa.timestamp("us", "UTC")))
+    spelling = {"hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": str(consistent).lower()}
+    lake = Lake(9, spelling, schema=schema)
+    time = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
+    lake.upsert({"id": time, "day": DAY, "part": "p", "v": "v", "ts": 1})
+    assert lake.table.lookup(time, columns=["v"]).read_all()["v"].to_pylist() == ["v"]

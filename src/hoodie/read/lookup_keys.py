@@ -1,0 +1,177 @@
+"""The keys of a look-up, in the forms people have them, as the texts a table has in `_hoodie_record_key`.
+
+1. A text is taken as it stands there (`k1`, `id:1,name:x`).
+2. Other values are values of the key fields: their types are made the fields' (a float `1.0` is the int 1), and the
+   text is the one the table's key generator makes.
+3. Keys of several fields are tuples in the fields' order, mappings, or rows of a frame that has these columns.
+4. Where tables differ in how they write a key (timestamps, a single field of a COMPLEX key), all its spellings count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import Invalid
+from hoodie.records.columns import decoded
+from hoodie.records.java_text import AVRO_TEXT, TextForm, java_text
+from hoodie.records.record_keys import joined_keys
+from hoodie.spec import TableConfig
+
+_REMEDY = "Pass texts, values of the key field, or for several fields tuples, mappings or a frame of these columns"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedKeys:
+    """Keys of a look-up: texts as tables store them, or `columns`, one array of values per key field."""
+
+    texts: pa.Array | None
+    columns: tuple[pa.Array, ...] = ()
+
+    @property
+    def has_texts_only(self) -> bool:
+        """Whether the types of the table's columns do not matter."""
+        return self.texts is not None
+
+
+def asked_keys(keys: Any, fields: Sequence[str]) -> AskedKeys:
+    """`keys` of a table whose key is made of `fields`: one or many, as said above.
+
+    Raises:
+        Invalid: they cannot be keys.
+    """
+    try:
+        return _asked(keys, tuple(fields))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise Invalid(f"Not a list of record keys: {error}", remedy=_REMEDY) from error
+
+
+def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
+    """The distinct texts of `asked`; `types` are those of the key fields, where they are known.
+
+    Raises:
+        Invalid: a value is none of its field's, or all fields of a key are NULL.
+    """
+    if asked.texts is not None:
+        return asked.texts.drop_null().unique()
+    fields = config.record_key_fields
+    values = [
+        _typed(one, types.get(name), name)
+        for name, one in zip(fields or ("_hoodie_record_key",), asked.columns, strict=True)
+    ]
+    forms = [AVRO_TEXT]
+    if any(pa.types.is_timestamp(one.type) for one in values):
+        forms.append(TextForm("sql"))
+    found = []
+    for form in forms:
+        parts = [java_text(one, form) for one in values]
+        if len(parts) == 1:
+            found.append(parts[0].drop_null())
+            if config.keygen_type == "COMPLEX":
+                found.append(joined_keys([parts[0].drop_null()], fields))
+        else:
+            found.append(joined_keys(parts, fields))
+    return pa.concat_arrays(found).unique()
+
+
+def _asked(keys: Any, fields: tuple[str, ...]) -> AskedKeys:
+    if isinstance(keys, Mapping):
+        keys = [keys]
+    elif isinstance(keys, pa.Scalar):
+        keys = pa.array([keys.as_py()], keys.type)
+    frame = _frame(keys)
+    if frame is not None:
+        return AskedKeys(None, tuple(_of_frame(frame, name) for name in fields))
+    if isinstance(keys, pa.Array | pa.ChunkedArray):
+        return _of_values(keys, fields)
+    if isinstance(keys, np.ndarray) and not keys.ndim:
+        keys = keys[()]
+    if isinstance(keys, str | bytes | np.generic) or not isinstance(keys, Iterable):
+        return _of_values(pa.array([keys]), fields)
+    items = list(keys)
+    if isinstance(keys, tuple) and len(fields) > 1 and not all(_is_text(item, fields) for item in items):
+        items = [keys]
+    if items and all(isinstance(item, Mapping) for item in items):
+        _ensure_fields(fields)
+        return AskedKeys(None, tuple(pa.array([_part(item, name) for item in items]) for name in fields))
+    if items and all(isinstance(item, tuple) for item in items):
+        wrong = next((item for item in items if len(item) != len(fields)), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong!r} has not one value for each of the key fields {', '.join(fields)}")
+        return AskedKeys(None, tuple(pa.array(list(one)) for one in zip(*items, strict=True)))
+    return _of_values(pa.array(items), fields)
+
+
+def _frame(keys: Any) -> pa.Table | None:
+    """The keys as a table, if they are a frame of any library."""
+    if isinstance(keys, pa.Table):
+        return keys
+    if isinstance(keys, pa.RecordBatch):
+        return pa.Table.from_batches([keys])
+    if not hasattr(keys, "columns"):
+        return None
+    if type(keys).__module__.startswith("pandas."):
+        return pa.Table.from_pandas(keys, preserve_index=False)
+    return pa.table(keys) if hasattr(keys, "__arrow_c_stream__") else None
+
+
+def _of_frame(frame: pa.Table, name: str) -> pa.Array:
+    if frame.column_names.count(name) != 1:
+        raise ValueError(f"the frame has no column {name!r}, it has {', '.join(frame.column_names)}")
+    return _whole(frame.column(name))
+
+
+def _of_values(values: pa.Array | pa.ChunkedArray, fields: tuple[str, ...]) -> AskedKeys:
+    array = _whole(values)
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
+        return AskedKeys(array.cast(pa.string()))
+    if pa.types.is_null(array.type):
+        return AskedKeys(array.cast(pa.string()))
+    if pa.types.is_struct(array.type) and not array.null_count:
+        return AskedKeys(None, tuple(_of_frame(pa.Table.from_struct_array(array), name) for name in fields))
+    if pa.types.is_nested(array.type):
+        raise TypeError(f"{array.type} is no key")
+    if len(fields) > 1:
+        raise ValueError(f"the key is made of {', '.join(fields)}, and there are single values")
+    return AskedKeys(None, (array,))
+
+
+def _typed(values: pa.Array, kind: pa.DataType | None, name: str) -> pa.Array:
+    """`values` in the type the table has, so that their text is the table's. Texts stay what they are."""
+    if kind is None or values.type.equals(kind) or pa.types.is_string(values.type):
+        return values
+    if pa.types.is_string(kind):
+        return java_text(values)
+    try:
+        return values.cast(kind)
+    except (pa.ArrowException, ValueError) as error:
+        raise Invalid(
+            f"Keys of type {values.type} are not all values of the key field {name}, a {kind}: {error}",
+            remedy="Pass values of the field's type, or texts as they stand in _hoodie_record_key",
+            column=name,
+        ) from error
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return decoded(array)
+
+
+def _is_text(item: Any, fields: tuple[str, ...]) -> bool:
+    """Whether an item of a tuple is a whole key, not the value of a field."""
+    return isinstance(item, Mapping | tuple) or (isinstance(item, str) and item.startswith(f"{fields[0]}:"))
+
+
+def _ensure_fields(fields: tuple[str, ...]) -> None:
+    if not fields:
+        raise ValueError("the table makes its keys itself, they have no fields")
+
+
+def _part(key: Mapping[str, Any], name: str) -> Any:
+    if name not in key:
+        raise ValueError(f"{dict(key)!r} has no {name!r}")
+    return key[name]
