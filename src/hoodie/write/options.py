@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from hoodie.config import Config
 from hoodie.engine import Arrangement
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index import IndexKind, KeyParts, parse_index_kind
+from hoodie.index import IndexKind, KeyParts
 from hoodie.records import (
     COMMIT_TIME,
     EVENT_TIME,
@@ -27,6 +27,7 @@ from hoodie.records import (
 from hoodie.records.deletion import DeleteMarker, delete_marker
 from hoodie.spec import BlockKind, FormatProfile, TableConfig
 from hoodie.write.file_sizing import SizingOptions
+from hoodie.write.index_choice import chosen_index, moves_partitions
 from hoodie.write.keying_options import key_generator
 from hoodie.write.log_task import LogOptions
 
@@ -179,12 +180,7 @@ def parse_write_options(
     """
     carried_keys = rows_have_keys and not table.record_key_fields and operation in ("upsert", "delete")
     _ensure_possible(operation, config, table, carried_keys)
-    index = parse_index_kind(config.text("hoodie.index.type"))
-    moves = {
-        IndexKind.RECORD_INDEX: "hoodie.record.index.update.partition.path",
-        IndexKind.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
-        IndexKind.GLOBAL_BLOOM: "hoodie.bloom.index.update.partition.path",
-    }
+    index = chosen_index(config, table)
     rule = _merge_rule(config, table)
     ordering = _ordering(config, table, rule)
     return WriteOptions(
@@ -194,7 +190,7 @@ def parse_write_options(
         carried_keys=carried_keys,
         index=index,
         buckets=_buckets(operation, config, table, partial) if index is IndexKind.BUCKET else None,
-        moves_partitions=index.is_global and config.flag(moves[index]),
+        moves_partitions=moves_partitions(index, config, table),
         prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
         prune_by_metadata=config.flag("hoodie.bloom.index.use.metadata"),
         combine=_combines(operation, config),

@@ -30,6 +30,7 @@ from hoodie.spec.keys import (
 )
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
+from hoodie.write.index_choice import remembered_index
 from hoodie.write.keying_options import key_generator
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
@@ -101,6 +102,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         partition_extractor_class=config.optional(EXTRACTOR),
         timezone=config.text(TIMEZONE),  # type: ignore[arg-type]
         create_schema=None if schema is None else to_avro(schema, name),
+        extra=remembered_index(config),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hoodie import Table
 from hoodie.testing.lake import ROWS, Lake, row, table_of
+from hoodie.timeline import store_table_config
 
 INDEXES = ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
 COLUMNS = ("id", "part", "_hoodie_partition_path", "v")
@@ -112,3 +114,48 @@ def test_insert_with_a_global_index_drops_keys_of_other_partitions(version: int,
     lake.upsert(row("a"))
     lake.write("insert", [row("a", part="q"), row("b", part="q")], {"hoodie.datasource.insert.dup.policy": "drop"})
     assert lake.rows(("id", "part")) == [("a", "p"), ("b", "q")]
+
+
+@pytest.mark.parametrize("index", [*INDEXES, "RECORD_INDEX"])
+@pytest.mark.parametrize("move", [None, "true", "false"])
+def test_a_table_made_with_a_global_index_keeps_it_in_writes_without_options(version, index, move):
+    family = {"GLOBAL_SIMPLE": "simple", "GLOBAL_BLOOM": "bloom", "RECORD_INDEX": "record"}[index]
+    options = {
+        "hoodie.index.type": index,
+        "hoodie.metadata.enable": "true",
+        f"hoodie.{family}.index.update.partition.path": move,
+        "hoodie.metadata.record.index.enable": "true" if family == "record" else None,
+        **PAYLOAD.get(version, {}),
+    }
+    lake = Lake(version, {key: value for key, value in options.items() if value})
+    lake.upsert(row("a"), row("b"))
+    bare = Table.open(lake.uri)
+    bare.upsert(table_of([row("a", "a2", 2, "q"), row("c", part="q")]))
+    assert lake.values() == {"a": "a2", "b": "a", "c": "a"}
+    moves = move == "true" or (move is None and family != "record")
+    assert {partition for _, partition in lake.rows(("id", "_hoodie_partition_path"), filter="id = 'a'")} == {
+        "q" if moves else "p"
+    }
+    lake.ensure_sound()
+    if family != "record":
+        bare.upsert(table_of([row("b", "b2", 2, "q")]), **{"hoodie.index.type": "SIMPLE"})
+        assert len(lake.rows(filter="id = 'b'")) == 2  # an index that a write names goes before
+
+
+def test_other_indexes_and_defaults_leave_no_trace_in_the_properties(version):
+    for options in ({}, {"hoodie.index.type": "BLOOM"}, {"hoodie.index.type": "SIMPLE"}):
+        lake = Lake(version, options)
+        lake.upsert(row("a"))
+        assert "hoodie.index.type" not in lake.table.config.raw
+
+
+def test_an_index_that_another_engine_names_in_the_properties_is_passed_over(version):
+    lake = Lake(version)
+    lake.upsert(row("a"))
+    for stored in ("FLINK_STATE", "BUCKET", "nonsense"):
+        handle = lake.handle()
+        store_table_config(
+            lake.storage, handle.config, handle.config.with_changes({"hoodie.index.type": stored}), handle.env
+        )
+        Table.open(lake.uri).upsert(table_of([row("a", stored, 2)]))
+        assert lake.values() == {"a": stored}

@@ -1,0 +1,32 @@
+"""A global index that a table was made with: Hudi goes on with it without being told, and keeps the property."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from peers import Readers, read_rows, table_options, write_rows
+
+from hoodie import Table
+
+INDEX = "hoodie.index.type"
+
+
+def _row(region: str, ts: int) -> pa.Table:
+    return pa.table({"id": ["k1"], "region": [region], "ts": pa.array([ts], pa.int64()), "v": [region]})
+
+
+def test_hudi_goes_on_with_the_index_a_table_was_made_with_and_keeps_the_property(
+    readers: Readers, tmp_path: Path
+) -> None:
+    kept = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+    for version, peer in ((6, readers.hudi_015), (6, readers.hudi_12), (9, readers.hudi_12)):
+        table = tmp_path / f"{version}_{peer.name.replace(' ', '_')}"
+        write_rows(table, "upsert", _row("a", 1), {**table_options(version, "id", "region"), INDEX: "GLOBAL_SIMPLE"})
+        peer.write(table, "upsert", _row("b", 2), kept)  # writes the properties anew: the table gets indexes
+        if version == 6 and peer is readers.hudi_12:
+            later = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"}
+            peer.write(table, "upsert", _row("c", 3), later)
+        assert Table.open(str(table)).config.raw[INDEX] == "GLOBAL_SIMPLE"
+        Table.open(str(table)).upsert(_row("d", 4))
+        assert [(one["region"], one["ts"]) for one in read_rows(table).to_pylist()] == [("d", 4)]
