@@ -19,6 +19,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
+from hoodie.keywords import read_keywords
 from hoodie.notebook import html_table
 from hoodie.read import (
     BucketHint,
@@ -38,7 +39,7 @@ from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
 from hoodie.table_services import TableServices, option_texts
-from hoodie.timeline import Timeline, load_table_config, parse_as_of
+from hoodie.timeline import Timeline, instant_text, load_table_config, parse_as_of
 from hoodie.view import FileSlice, collecting_later
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hoodie.write import Committed, Operation
 
 _LOCAL = LocalEngine()
+_QUERY = "hoodie.datasource.query.type"
 _BUCKETS = "hoodie.bucket.index.num.buckets"
 _HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
@@ -135,7 +137,7 @@ class Table(TableServices):
         """The active timeline, read now."""
         return timeline_of(self._fresh())
 
-    def files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+    def files(self, as_of: Any = None) -> tuple[FileSlice, ...]:
         """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
         the table has one.
 
@@ -143,7 +145,9 @@ class Table(TableServices):
             Invalid: `as_of` is neither an instant nor a time.
         """
         handle = self._fresh()
-        instant = None if as_of is None else parse_as_of(as_of, handle.config.timezone)
+        instant = (
+            None if as_of is None else parse_as_of(instant_text(as_of, handle.config.timezone), handle.config.timezone)
+        )
         use_metadata = parse_read_options(resolve_given(self._options, purpose="read")).use_metadata
         with collecting_later():
             view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
@@ -165,7 +169,8 @@ class Table(TableServices):
         `.to_pandas()`, `.to_polars()` and `.to_duckdb()`.
 
         `filter` is a SQL condition or a `pyarrow.compute` expression. Other keywords: `query` (snapshot, incremental,
-        cdc, ...), `as_of`, `begin`, `end`. `progress(done, all)` is called with bytes of files, as they are read.
+        cdc, ...), `as_of`, `begin` and `end` (which ask for an incremental query), times as texts or datetimes.
+        `progress(done, all)` is called with bytes of files, as they are read.
 
         Raises:
             Invalid: an unknown column, a malformed instant. Unsupported: a merge rule nobody registered.
@@ -280,9 +285,9 @@ class Table(TableServices):
         return html_table(f"Hudi table {config.name}", (), facts.items())
 
     def _read_options(self, **query: Any) -> ReadOptions:
-        if query.get("columns") is not None:
-            query["columns"] = tuple(query["columns"])
-        return replace(parse_read_options(resolve_given(self._options, purpose="read")), **query)
+        config = resolve_given(self._options, purpose="read")
+        said = config.text(_QUERY) if config.is_set(_QUERY) else None
+        return replace(parse_read_options(config), **read_keywords(query, self._handle.config.timezone, said))
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
         return self._settled(lambda handle, timeline: load_read_plan(handle.storage, handle.config, timeline, options))
@@ -355,13 +360,25 @@ def as_source(data: Any) -> Source:
     if module.startswith("pyspark."):
         return importlib.import_module("hoodie.spark").FrameSource(data)  # type: ignore[no-any-return]
     if module.startswith("pandas."):
-        return ArrowSource(pa.Table.from_pandas(data, preserve_index=False))
+        return ArrowSource(_of_pandas(data))
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowSource(pa.table(data))
     raise Invalid(
         f"Cannot write a {module}.{type(data).__qualname__}",
         remedy="Pass an Arrow table or reader, or a pandas, polars or Spark DataFrame",
     )
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """The frame's columns. Raises: Invalid: a column has values of several types, or two have one name."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        why = "; ".join(str(part) for part in error.args)
+        raise Invalid(
+            f"The pandas frame cannot be taken as it is: {why}",
+            remedy="Give each column one type (astype) and a name of its own",
+        ) from error
 
 
 def _engine_of(spark: Any) -> Engine:

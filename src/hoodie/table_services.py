@@ -15,6 +15,7 @@ from hoodie.engine import Engine
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.keywords import call_options
 
 if TYPE_CHECKING:
     from hoodie.metadata import IndexDefinition
@@ -311,7 +312,7 @@ class TableServices:
         return page
 
     def _config(self, options: Mapping[str, object]) -> Config:
-        return resolve_given(options, self._options)
+        return resolve_given(call_options(options), self._options)
 
     def _fresh(self) -> TableHandle:
         self._handle = load_handle(self._handle.storage, self._handle.env)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -38,19 +39,26 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the rows to a .parquet, .csv or .arrow file")
     add_json(parser, "print all rows, one JSON object per line")
     parser.add_argument(
-        "--limit", type=int, default=SHOWN_ROWS, metavar="N", help="rows to show (default: %(default)s)"
+        "--limit",
+        type=int,
+        metavar="N",
+        help=f"at most N rows (default: {SHOWN_ROWS} on the terminal, all with --json and --out)",
     )
     add_engine(parser)
 
 
 def run(said: Namespace) -> int:
     options = _options(said)
+    if said.limit is not None and said.limit < 0:
+        raise Invalid(f"--limit {said.limit} is no number of rows", remedy="Use 0 or more")
     with progress(f"reading {said.path}") as step:
         reader = _spark_rows(said, options) if said.engine == SPARK else _local_rows(said, options, step)
+        if said.limit is not None and (said.json or said.out is not None):
+            reader = _cut(reader, said.limit)
         if said.out is not None:
             rows = store_rows(reader, said.out)
         elif not said.json:
-            first, rows = _first_rows(reader, said.limit)
+            first, rows = _first_rows(reader, SHOWN_ROWS if said.limit is None else said.limit)
     if said.out is not None:
         print(f"{rows:,} rows written to {said.out}", file=sys.stderr)
     elif said.json:
@@ -100,6 +108,18 @@ def _spark_rows(said: Namespace, options: dict[str, str]) -> pa.RecordBatchReade
         frame = frame.where(said.where)
     columns = parse_columns(said.columns)
     return (frame if columns is None else frame.select(*columns)).toArrow().to_reader()
+
+
+def _cut(reader: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
+    """The first `limit` rows; nothing is read beyond their batches."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        left = limit
+        while left > 0 and (batch := next(reader, None)) is not None:
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def _first_rows(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:

@@ -46,9 +46,12 @@ def store_rows(reader: pa.RecordBatchReader, path: str) -> int:
     """How many rows of `reader` were written to the file `path`.
 
     Raises:
-        Invalid: an unknown ending.
+        Invalid: an unknown ending, a URL, or no such folder.
     """
+    _ensure_local(path, "--out")
     target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise Invalid(f"There is no folder for {path}", remedy="Make it first, or check --out", path=path)
     open_writer = _format_of(_WRITERS, target)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     rows = 0
@@ -64,6 +67,7 @@ def store_rows(reader: pa.RecordBatchReader, path: str) -> int:
 
 
 def _files_of(path: str) -> list[Path]:
+    _ensure_local(path, "--input")
     given = Path(path)
     if given.is_dir():
         files = sorted(file for file in given.iterdir() if file.is_file() and file.name[0] not in "._")
@@ -73,6 +77,16 @@ def _files_of(path: str) -> list[Path]:
     if not given.exists():
         raise Invalid(f"There is no file {path}", remedy="Check --input", path=path)
     return [given]
+
+
+def _ensure_local(path: str, argument: str) -> None:
+    scheme, mark, _ = path.partition("://")  # the rest may hold a password
+    if mark:
+        other = "from there first" if argument == "--input" else "there afterwards"
+        raise Invalid(
+            f"{argument} is a file of this machine, not a {scheme}:// URL",
+            remedy=f"Name a local file, and copy it {other}",
+        )
 
 
 _Part = tuple[pa.Schema, Iterator[pa.RecordBatch]]

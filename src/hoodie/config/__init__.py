@@ -5,7 +5,18 @@
 
 from hoodie.config.config import Config, Purpose, resolve
 from hoodie.config.reference import differences_markdown, reference_markdown
-from hoodie.config.registry import ConfigKey, Kind, ValueType, all_keys, differences, find, lookup, nearest, spellings
+from hoodie.config.registry import (
+    ConfigKey,
+    Kind,
+    ValueType,
+    all_keys,
+    differences,
+    find,
+    lookup,
+    meant,
+    nearest,
+    spellings,
+)
 from hoodie.config.secret import masked, shown
 from hoodie.config.values import accepted, text_of
 
@@ -22,6 +33,7 @@ __all__ = [
     "find",
     "lookup",
     "masked",
+    "meant",
     "nearest",
     "reference_markdown",
     "resolve",

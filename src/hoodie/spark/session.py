@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import hoodie
 from hoodie.engine import BATCH_ROWS, usable_cores
+from hoodie.errors import Unavailable
 from hoodie.spark.enable import enable
 from hoodie.spark.java import java_home
 
@@ -37,9 +38,15 @@ def session(app: str = "hoodie", *, master: str | None = None, **conf: object) -
     `master` is short for `spark.master`; without either, Spark runs here, on all cores.
 
     Raises:
-        Unavailable: there is no Java to run Spark on.
+        Unavailable: PySpark is not installed, or there is no Java to run Spark on.
     """
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+    except ImportError as error:
+        raise Unavailable(
+            f"PySpark cannot be loaded: {error}",
+            remedy="Install it with pip install 'hoodie[spark]'; hoodie.Table works without",
+        ) from error
 
     said = {name: _text(value) for name, value in conf.items()}
     if master is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hoodie.errors import Unsupported
+from hoodie.errors import Invalid, Unsupported
 from hoodie.storage.contract import Storage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
@@ -26,6 +26,10 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] = _NO_O
         Unsupported: no storage for this scheme.
         Invalid: the URI or an option is wrong.
     """
+    if not isinstance(uri, str | os.PathLike):
+        raise Invalid(
+            f"{uri!r} is no path of a table", remedy="Pass a text or a path, as /data/trips or s3://lake/trips"
+        )
     text = os.fspath(uri)
     match = _URL.match(text)
     scheme = match[1].lower() if match else "file"

@@ -1,7 +1,7 @@
 """What happened to a table, in order, and the table's own config: loading, and moving instants from state to state."""
 
 from hoodie.timeline.archived_instant import ArchivedInstant
-from hoodie.timeline.as_of import parse_as_of
+from hoodie.timeline.as_of import instant_text, parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
 from hoodie.timeline.history import (
@@ -43,6 +43,7 @@ __all__ = [
     "furthest",
     "has_history",
     "instant_path",
+    "instant_text",
     "is_clustering",
     "is_table",
     "list_archives",

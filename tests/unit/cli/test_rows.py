@@ -82,3 +82,14 @@ def test_a_query_that_fails_leaves_no_file_and_the_old_one_in_place(tmp_path: Pa
         store_rows(pa.RecordBatchReader.from_batches(ROWS.schema, failing()), str(file))
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_urls_and_missing_folders_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    rows = pa.table({"a": [1]})
+    with pytest.raises(Invalid, match="--input is a file of this machine, not a s3:// URL") as refused:
+        open_rows(["s3://key:secret@lake/x.csv"])
+    assert "secret" not in str(refused.value)
+    with pytest.raises(Invalid, match="--out is a file of this machine, not a https:// URL"):
+        store_rows(rows.to_reader(), "https://lake/x.csv")
+    with pytest.raises(Invalid, match="There is no folder"):
+        store_rows(rows.to_reader(), str(tmp_path / "none" / "x.csv"))

@@ -96,6 +96,17 @@ def test_query_shows_the_first_rows_and_counts_all(table: str, capsys: pytest.Ca
     assert "first 2 of 3 rows" in capsys.readouterr().out
 
 
+def test_limit_also_holds_for_json_and_files(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(_lines(capsys, table, "--limit", "2")) == 2
+    assert len(_lines(capsys, table, "--limit", "0")) == 0
+    assert len(_lines(capsys, table)) == 3
+    out = tmp_path / "out.parquet"
+    assert main(["query", table, "--limit", "1", "--out", str(out)]) == 0
+    assert pq.read_table(out).num_rows == 1
+    assert main(["query", table, "--limit", "-1"]) != 0
+    assert "--limit -1 is no number of rows" in capsys.readouterr().err
+
+
 def test_query_as_json_lines_with_condition_and_columns(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _lines(capsys, table, "--where", "fare > 2 and city = 'oslo'", "--columns", "id,fare") == [
         {"id": "b", "fare": 2.5}
