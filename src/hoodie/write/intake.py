@@ -34,6 +34,7 @@ from hoodie.write.incoming import (
     split_by_partition,
 )
 from hoodie.write.read_back import ensure_distinct_keys, ensure_read_back
+from hoodie.write.whole_micros import ensure_whole_micros
 
 _SPOOL_CODEC = "lz4"
 _TASK_BITS = 40  # rows one task can number
@@ -100,6 +101,7 @@ def key_rows(keying: Keying, task_id: TaskId, batches: Iterator[pa.RecordBatch])
 def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
     ensure_exact(batch, keying.schema)
+    ensure_whole_micros(batch, keying.schema)
     rows = align(batch, keying.schema)
     keys = (
         _carried_keys(batch)
@@ -166,6 +168,7 @@ def load_partition_paths(source: Source, keying: Keying) -> tuple[str, ...]:
 def _partition_paths(keying: Keying, _: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[frozenset[str]]:
     for batch in batches:
         if batch.num_rows:
+            ensure_whole_micros(batch, keying.schema)
             paths = keying.generator.partition_paths(align(batch, keying.schema))
             yield frozenset(paths.unique().to_pylist())
 

@@ -111,11 +111,41 @@ def test_every_type_survives_insert_update_and_rewrite(version: int, name: str, 
     lake.ensure_sound()
 
 
-def test_nanoseconds_are_cut_to_micros() -> None:
+NANOS = pa.timestamp("ns")
+NANOS_WITHIN = {
+    "plain": (NANOS, "c", lambda nanos: nanos),
+    "zoned": (pa.timestamp("ns", "UTC"), "c", lambda nanos: nanos),
+    "struct": (pa.struct([("t", NANOS)]), "c.t", lambda nanos: {"t": nanos}),
+    "list": (pa.large_list(NANOS), "c.element", lambda nanos: [nanos]),
+    "map": (pa.map_(pa.string(), NANOS), "c.value", lambda nanos: [("k", nanos)]),
+    "struct in list": (pa.list_(pa.struct([("t", NANOS)])), "c.element.t", lambda nanos: [{"t": nanos}]),
+}
+
+
+@pytest.mark.parametrize("name", NANOS_WITHIN)
+def test_nanoseconds_that_would_be_cut_are_refused_and_whole_micros_pass(name: str) -> None:
+    kind, path, made = NANOS_WITHIN[name]
     lake = Lake()
-    rows = table_of([row("a")]).append_column("c", pa.array([1_000_000_001_999], pa.timestamp("ns")))
-    lake.write("upsert", rows)
-    assert lake.rows(("c",)) == [(dt.datetime(1970, 1, 1, 0, 16, 40, 1),)]
+    for operation in ("insert", "upsert", "bulk_insert"):
+        with pytest.raises(Invalid, match=f"Column `{path}` has timestamps with nanoseconds"):
+            lake.write(operation, with_column([row("a"), row("b")], "c", [made(1_000), made(1_000_000_001_999)], kind))
+    assert lake.files() == {}
+    lake.write("upsert", with_column([row("a"), row("b")], "c", [made(1_000_000_001_000), None], kind))
+    assert "1970-01-01 00:16:40.000001" in str(lake.table.scan(columns=["c"]).read_all()["c"].combine_chunks())
+
+
+def test_ordering_values_that_differ_in_nanoseconds_only_are_refused(version: int) -> None:
+    lake = Lake(version)
+    first, second = (
+        table_of([row("a")]).drop_columns("ts").append_column("ts", pa.array([nanos], NANOS))
+        for nanos in (1_000, 1_001)
+    )
+    lake.write("upsert", first)
+    with pytest.raises(Invalid, match="Column `ts` has timestamps with nanoseconds") as caught:
+        lake.write("upsert", second)
+    assert "floor" in str(caught.value.remedy)
+    lake.write("upsert", first)
+    assert len(lake.rows(("id",))) == 1
 
 
 @pytest.mark.parametrize(
