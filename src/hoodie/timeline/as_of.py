@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-
-import numpy as np
+from typing import Any
 
 from hoodie.errors import Invalid
 from hoodie.spec import InstantTime, TimeZone, format_instant_time
@@ -57,10 +56,10 @@ def instant_text(value: object, timezone: TimeZone = "LOCAL") -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and _DIGITS.fullmatch(str(value)):
         return str(value)
-    moment = value
-    if isinstance(value, np.datetime64) and not np.isnat(value):
-        moment = value.astype("datetime64[us]").item()
-    if isinstance(moment, np.datetime64) or moment != moment:  # noqa: PLR0124 - NaT
+    moment: Any = value
+    if type(value).__name__ == "datetime64":  # NumPy's, which the command line need not load
+        moment = moment.astype("datetime64[us]").item()
+    if moment != moment:  # noqa: PLR0124 - NaT
         raise _invalid(value)
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
