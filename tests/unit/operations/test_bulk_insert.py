@@ -120,3 +120,20 @@ def test_bad_row_in_the_middle_leaves_no_trace(version: int, mode: str) -> None:
         lake.write("bulk_insert", pa.RecordBatchReader.from_batches(ROWS, iter(batches)))
     assert lake.files() == before
     assert lake.values() == {"a": "a"}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
+def test_a_key_stored_more_than_once_is_changed_and_deleted_in_all_copies(
+    version: int, operation: str, kind: str
+) -> None:
+    lake = Lake(version, {"hoodie.datasource.write.table.type": kind})
+    lake.write(operation, [row("a", "1"), row("a", "2"), row("a", "3"), row("b", "1"), row("b", "2"), row("c")])
+    assert len(lake.rows()) == 6
+    lake.upsert(row("a", "new", ts=2))
+    lake.write("delete", [row("b", ts=2)])
+    wanted = [("a", "new")] * 3 + [("c", "a")]
+    assert lake.rows() == wanted
+    if kind == "MERGE_ON_READ":
+        lake.table.compact()
+        assert lake.rows() == wanted
