@@ -72,6 +72,8 @@ def test_a_restarted_stream_loses_and_repeats_nothing(feed: Feed) -> None:
     for done in (feed.checkpoint / "commits").glob("*0*"):
         done.unlink()  # as after a crash between the sink's write and Spark's note of it: the batch runs again
     feed.run()
+    if not HAS_LIMITS:
+        feed.run()  # PySpark 4.1 makes one batch of `availableNow`, here the repeated one; the next run has the rest
     assert feed.seen() == [("a", 1.0), ("a", 9.0), ("b", 2.0), ("c", 3.0)]
     assert feed.offsets()[-1] == {"offsetCommitTime": feed.completions()[-1]}
 
