@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.metadata.column_stats import FileOf
+from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.keys import bloom_filter_key
 from hoodie.metadata.listing import by_group
 from hoodie.metadata.merge import merge_newest
 from hoodie.metadata.partitions import BLOOM_FILTERS
-from hoodie.metadata.records import KEY, REBUILD
+from hoodie.metadata.records import KEY
 from hoodie.metadata.store import MetadataStore
 from hoodie.records import BloomFilter
 from hoodie.spec import keys

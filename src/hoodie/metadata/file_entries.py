@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Corrupt
-from hoodie.metadata.records import REBUILD, Part
+from hoodie.metadata.damage import REBUILD
+from hoodie.metadata.records import Part
 
 FILES_MAP: Final = "filesystemMetadata"
 

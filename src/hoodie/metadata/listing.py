@@ -13,10 +13,11 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Invalid
+from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.file_entries import FILES_MAP, Entries, merge_entries
 from hoodie.metadata.keys import ALL_PARTITIONS, files_key, partition_of
 from hoodie.metadata.partitions import FILES, group_of_keys
-from hoodie.metadata.records import EVERYTHING, REBUILD, Wanted
+from hoodie.metadata.records import EVERYTHING, Wanted
 from hoodie.metadata.store import MetadataStore
 from hoodie.spec import keys, parse_base_file_name, parse_log_file_name
 from hoodie.storage import checked_path

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Corrupt
+from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.merge import merge_newest
 from hoodie.metadata.partitions import RECORD_INDEX, data_partition_groups, escaped_partition, group_of_keys
-from hoodie.metadata.records import KEY, REBUILD, Wanted
+from hoodie.metadata.records import KEY, Wanted
 from hoodie.metadata.store import MetadataStore
 from hoodie.spec import TimeZone, format_instant_millis, keys
 

@@ -22,13 +22,14 @@ import pyarrow.compute as pc
 from hoodie.errors import Corrupt
 from hoodie.hfile import HFile, KeyValues, open_hfile
 from hoodie.logs import blocks_to_merge, open_block_hfile, read_block_rows, read_blocks, read_deletes
+from hoodie.metadata.damage import REBUILD
+from hoodie.metadata.whole_groups import SeenGroup, seen_group
 from hoodie.records import RowBytes, decode_rows
 from hoodie.spec import BlockKind, InstantTime, LogBlock
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
 
 KEY: Final = "key"
-REBUILD: Final = "Make it anew from the files of the table: hoodie doctor PATH --fix, or Table.rebuild_metadata()"
 TYPE: Final = "type"
 
 
@@ -75,8 +76,9 @@ def read_group(
     counts: Callable[[InstantTime], bool],
     wanted: Wanted = EVERYTHING,
     columns: tuple[str, ...] | None = None,
-) -> list[Part]:
-    """What the slice of a file group says about the records asked for, oldest first. `columns`: only these (and `key`).
+) -> tuple[list[Part], SeenGroup]:
+    """What the slice of a file group says about the records asked for, oldest first, and what was found in its log
+    files, for `ensure_whole`. `columns`: only these (and `key`).
 
     Raises:
         Corrupt: a file is damaged.
@@ -85,10 +87,10 @@ def read_group(
     if part.base is not None:
         read = partial(storage.read_range, part.base.path)
         parts.extend(_hfile_parts(open_hfile(read, part.base.size_bytes, part.base.path), wanted, columns))
-    blocks = [block for log in part.logs for block in read_blocks(storage, log.path, log.size_bytes)]
-    for block in blocks_to_merge(blocks, counts=counts):
+    blocks = {log.path: read_blocks(storage, log.path, log.size_bytes) for log in part.logs}
+    for block in blocks_to_merge([block for found in blocks.values() for block in found], counts=counts):
         parts.extend(_block_parts(storage, block, wanted, columns))
-    return [one for one in parts if len(one.keys)]
+    return [one for one in parts if len(one.keys)], seen_group(part, blocks)
 
 
 def concat_records(tables: Sequence[pa.Table]) -> pa.Table:

@@ -13,16 +13,17 @@ Paths are those of the table around. What records mean is known one level up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, Invalid, Missing
+from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions
 from hoodie.metadata.partitions import FILES
-from hoodie.metadata.records import EVERYTHING, REBUILD, Part, Wanted, read_group
+from hoodie.metadata.records import EVERYTHING, Part, Wanted, read_group
 from hoodie.metadata.valid_instants import is_later, valid_instants
+from hoodie.metadata.whole_groups import SeenGroup, Written, ensure_whole
 from hoodie.spec import InstantTime, TableConfig, keys, profile_of
 from hoodie.storage import NestedStorage, Storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline
@@ -58,6 +59,7 @@ class MetadataStore:
     engine: Engine
     _compactions: Mapping[GroupId, InstantTime]
     _groups: dict[str, tuple[Group, ...]] = field(default_factory=dict)
+    _written: Written = field(default_factory=dict)
 
     def groups(self, partition: str) -> tuple[Group, ...]:
         """File groups of a partition in order of file ids; at least one, but for a record index of partitions in a
@@ -101,7 +103,12 @@ class MetadataStore:
             if group.newest is not None
             and (asked := wanted if isinstance(wanted, Wanted) else wanted.get(group.file_id)) is not None
         ]
-        return self.engine.run(_read_group, tasks, "read metadata")
+        found = self.engine.run(_read_group, tasks, "read metadata")
+        seen = [one for _, one in found]
+        few = LocalEngine(READING_THREADS)
+        with naming_metadata_table():
+            ensure_whole(self.own, self.timeline, self.valid.__contains__, seen, self._written, few)
+        return [parts for parts, _ in found]
 
     def _load_groups(self, partition: str) -> tuple[Group, ...]:
         with naming_metadata_table():
@@ -154,16 +161,6 @@ def open_metadata_store(
     )
 
 
-@contextmanager
-def naming_metadata_table() -> Iterator[None]:
-    """Lets damage found below the metadata table's root name its file from the table's root."""
-    try:
-        yield
-    except Corrupt as error:
-        path = f"{keys.METADATA_TABLE_DIR}/{error.facts.get('path', '')}".rstrip("/")
-        raise Corrupt(f"Metadata table: {error.cause}", remedy=REBUILD, **{**error.facts, "path": path}) from error
-
-
 @dataclass(frozen=True, slots=True)
 class _ReadTask:
     storage: Storage
@@ -173,9 +170,9 @@ class _ReadTask:
     columns: tuple[str, ...] | None
 
 
-def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
+def _read_group(_: TaskId, task: _ReadTask) -> tuple[list[Part], SeenGroup]:
     try:
-        parts = read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
+        parts, seen = read_group(task.storage, task.part, task.valid.__contains__, task.wanted, task.columns)
     except Corrupt as error:
         raise Corrupt(f"Metadata table: {error.cause}", remedy=REBUILD, **error.facts) from error
     except Missing as error:
@@ -186,7 +183,7 @@ def _read_group(_: TaskId, task: _ReadTask) -> list[Part]:
             path=path,
         ) from error
     # Deletes without a record before them, of keys that never were, come without the columns of records.
-    return parts if any(part.rows is not None for part in parts) else []
+    return (parts if any(part.rows is not None for part in parts) else []), seen
 
 
 def _from_table_root(part: FileSlice) -> FileSlice:

@@ -25,11 +25,13 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.hfile import encode_hfile
 from hoodie.metadata.all_records import merged_records
+from hoodie.metadata.damage import naming_metadata_table
 from hoodie.metadata.file_entries import FILES_MAP
 from hoodie.metadata.merge import STATS
 from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata.records import read_group
 from hoodie.metadata.valid_instants import valid_instants
+from hoodie.metadata.whole_groups import SeenGroup, ensure_whole
 from hoodie.metadata_writer.delta_commit import COMPACT, finish
 from hoodie.metadata_writer.slots import base_name, base_stat
 from hoodie.metadata_writer.undo import last_compaction
@@ -136,9 +138,11 @@ def _run(  # noqa: PLR0917
     ]
     is_small = sum(part.size_bytes for part in parts) < 16 * 1024 * 1024
     done = (LocalEngine(1) if is_small else engine).run(_merge, tasks, "compact metadata table")
+    with naming_metadata_table():
+        ensure_whole(own.storage, timeline, counting.__contains__, [seen for _, _, seen in done], {}, _LISTING)
     stats = tuple(
         base_stat(part.partition, part.file_id, task.path.rpartition("/")[2], size, rows)
-        for part, task, (size, rows) in zip(parts, tasks, done, strict=True)
+        for part, task, (size, rows, _) in zip(parts, tasks, done, strict=True)
     )
     return finish(own, inflight, stats, COMPACT)
 
@@ -170,9 +174,9 @@ class _MergeTask:
     dialect: Dialect
 
 
-def _merge(_: TaskId, task: _MergeTask) -> tuple[int, int]:
-    """Bytes and records of the base file that was written."""
-    parts = read_group(task.storage, task.part, task.counting.__contains__)
+def _merge(_: TaskId, task: _MergeTask) -> tuple[int, int, SeenGroup]:
+    """Bytes and records of the base file that was written, and what was found in what it was made from."""
+    parts, seen = read_group(task.storage, task.part, task.counting.__contains__)
     rows = _with_bounds_said(_live(merged_records(task.part.partition, parts)))
     dialect: Dialect = "1.x" if "SecondaryIndexMetadata" in rows.column_names else task.dialect
     if rows.num_rows:
@@ -182,7 +186,7 @@ def _merge(_: TaskId, task: _MergeTask) -> tuple[int, int]:
     data = encode_hfile(keys, values, schema=record_schema(dialect))
     with task.storage.open_output(task.path) as out:
         out.write(data)
-    return len(data), len(keys)
+    return len(data), len(keys), seen
 
 
 def _live(rows: pa.Table) -> pa.Table:

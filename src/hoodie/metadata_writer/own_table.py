@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.handle import TableHandle
-from hoodie.metadata.records import REBUILD
-from hoodie.metadata.store import naming_metadata_table
+from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, profile_for, profile_of
 from hoodie.spec.merge_rules import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY
 from hoodie.spec.table_config import KEYGEN_CLASSES, table_checksum

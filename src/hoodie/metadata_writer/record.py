@@ -21,8 +21,8 @@ from hoodie.engine import Engine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
+from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
-from hoodie.metadata.records import REBUILD
 from hoodie.metadata_writer.asked_indexes import asked_indexes, dropped_by_name
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
 from hoodie.metadata_writer.definitions import store_index_definitions

@@ -16,7 +16,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle
 from hoodie.metadata import RECORD_INDEX
-from hoodie.metadata.records import REBUILD
+from hoodie.metadata.damage import REBUILD
 from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
 from hoodie.timeline import Timeline
