@@ -255,6 +255,13 @@ def _if_there(arguments: tuple[Any, ...]) -> str | None:
     return os.fsdecode(path) if not isinstance(path, int) and os.path.lexists(path) else None
 
 
+def _removed(arguments: tuple[Any, ...]) -> str | None:
+    """What is removed: named by itself, or within the folder that is open as `dir_fd`."""
+    path, folder = os.fsdecode(arguments[0]), arguments[1]
+    full = path if folder < 0 else os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
+    return full if os.path.lexists(full) else None
+
+
 def _if_absent(arguments: tuple[Any, ...]) -> str | None:
     return None if os.path.lexists(arguments[0]) else os.fsdecode(arguments[0])
 
@@ -267,9 +274,9 @@ _EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "open": _opened,
     "os.link": _target,
     "os.mkdir": _if_absent,
-    "os.remove": _if_there,
+    "os.remove": _removed,
     "os.rename": _target,
-    "os.rmdir": _if_there,
+    "os.rmdir": _removed,
     "os.truncate": _if_there,
     "os.utime": _if_there,
 }

@@ -217,9 +217,10 @@ def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
         for folder in found.dirs:
             if folder == _LOCKS_DIR:
                 continue
-            if folder in needed or not all(_is_of_a_table(file.path) for file in storage.list(folder)):
+            own = [_is_of_a_table(file.path) for file in storage.list(folder)]
+            if folder in needed or not all(own):
                 folders.append(folder)
-            else:
+            elif own:  # an empty folder may be anybody's
                 doomed.append(_Deletion(storage, folder, True))
     LocalEngine(_DELETING_THREADS).run(_delete, doomed, "overwrite")
 
