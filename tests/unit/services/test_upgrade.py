@@ -89,6 +89,24 @@ def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: 
     assert change(lake, after) is None
 
 
+@pytest.mark.parametrize("mode", ["op_key_only", "data_before", "data_before_after"])
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_changes_told_before_are_told_in_the_new_version(before: int, after: int, mode: str) -> None:
+    options = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
+    lake = lake_of(before, "MERGE_ON_READ", **options)
+    lake.upsert(row("b", "b4", 4))  # on log files that were written since the compaction
+    seen = changes_of(lake)
+    assert len(seen) == 9
+    change(lake, after)
+    assert changes_of(reopened(lake, after)) == seen
+
+
+def changes_of(lake: Lake) -> list[tuple[Any, ...]]:
+    """All changes, without the times of their commits, which versions tell differently."""
+    events = lake.table.scan(query="cdc", begin="0").read_all().to_pylist()
+    return sorted((event["op"], str(event["before"]), str(event["after"])) for event in events)
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_old_timeline_is_gone_and_there_is_one_name_for_each_file(kind: str) -> None:
     lake = lake_of(9, kind)

@@ -222,10 +222,15 @@ def _just_before(after: InstantTime, at_least: InstantTime) -> InstantTime:
 
 
 def _restated(stat: WriteStat, renames: Renames) -> WriteStat:
-    new = renames.get(stat.path or "")
-    if new is None:
-        return stat
-    return replace(stat, path=new)
+    path = stat.path or ""
+    folder = path[: path.rfind("/") + 1]
+
+    def name(old: str) -> str:  # a commit names the log files of its slice without their folder
+        bare = old.rpartition("/")[2]
+        return renames.get(folder + bare, folder + bare).rpartition("/")[2]
+
+    log_files = None if stat.log_files is None else tuple(map(name, stat.log_files))
+    return replace(stat, path=renames.get(path, stat.path), log_files=log_files)
 
 
 def _resaved(metadata: SavepointMetadata, renames: Renames) -> SavepointMetadata:
