@@ -18,315 +18,24 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
-import pyarrow as pa
 import pytest
 
-from hoodie.config import resolve
-from hoodie.engine import LocalEngine
-from hoodie.errors import CommitUnknown, HudiError, Invalid, Unavailable
+from hoodie.errors import CommitUnknown, HudiError, Unavailable
 from hoodie.handle import load_handle
-from hoodie.services import Request, SaveMode, save_rows
-from hoodie.storage import MemoryStorage, Storage
-from hoodie.table import Table, as_source, write
+from hoodie.storage import Storage
+from hoodie.table import Table
 from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash
+from hoodie.testing.crash_actions import ACTIONS, ENGINE, Action, Rows, World, loaded, opened, prepared, rows_of, stored
 from hoodie.testing.lake import Awake, row, table_of
-from hoodie.testing.table_kind import COW, MOR, Kind
-from hoodie.timeline import is_table
+from hoodie.testing.table_kind import Kind
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "41"))
 FAULT_EVERY = int(os.environ.get("HOODIE_FAULT_EVERY", str(7 * EVERY)))
-ENGINE = LocalEngine(1)
-OPTIONS: dict[str, Any] = {
-    "hoodie.table.name": "matrix",
-    "hoodie.index.bloom.num_entries": "50",
-    "hoodie.metadata.index.column.stats.enable": "true",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-    "hoodie.compact.inline": "false",
-    "hoodie.write.lock.wait_time_ms": "0",
-}
-_names = itertools.count()
-
-World = dict[str, bytes]
-Rows = dict[str, Any]
-
-
-def opened(storage: Storage, kind: Kind, **more: Any) -> Table:
-    given = {**OPTIONS, **kind.options, **more}
-    options = {key: str(value) for key, value in given.items() if "table.version" not in key}
-    return Table(load_handle(storage, Awake()), options, ENGINE)
-
-
-def rows_of(storage: Storage) -> Rows:
-    table = Table(load_handle(storage, Awake()), {}, ENGINE) if is_table(storage) else None
-    if table is None or not table.timeline().completed_writes():
-        return {}  # nobody knows its columns
-    found = table.scan(columns=["id", "v"]).read_all().to_pydict()
-    assert len(found["id"]) == len(set(found["id"])), "a key occurs twice"
-    return dict(zip(found["id"], found["v"], strict=True))
-
-
-def loaded(world: World) -> MemoryStorage:
-    storage = MemoryStorage(f"matrix-{next(_names)}", Awake())
-    for path, data in world.items():
-        storage.put(path, data)
-    return storage
-
-
-def stored(storage: Storage) -> World:
-    return {info.path: storage.read(info.path) for info in storage.list("")}
-
-
-@functools.cache
-def prepared(kind: Kind, commits: int = 3) -> World:
-    """A table with some history: base files, updates (in log files of a merge-on-read table), deletes."""
-    storage = MemoryStorage(f"matrix-{next(_names)}", Awake())
-    first = table_of([row(f"k{n}", "0", 1, f"p{n % 2}") for n in range(6)])
-    options = {key: str(value) for key, value in {**OPTIONS, **kind.options}.items()}
-    write(as_source(first), storage.uri, options, "append", engine=ENGINE, env=Awake())
-    table = opened(storage, kind)
-    for number in range(1, commits):
-        changed = [row(f"k{n}", str(number), number + 1, f"p{n % 2}") for n in range(number % 3, 4)]
-        table.upsert(table_of(changed))
-    table.delete(table_of([row("k5", "", 99, "p1")]))
-    world = stored(storage)
-    storage.forget()
-    return world
-
-
-@dataclass(frozen=True)
-class Action:
-    """`run` on the table, after `before` prepared it further. `redo` heals it when a plain write would not. One that
-    undoes several commits passes the table that `passes` makes of the same beginning, which readers may see.
-    """
-
-    name: str
-    run: Callable[[Storage, Kind], object]
-    kinds: tuple[Kind, ...]
-    commits: int = 3
-    before: Callable[[Storage, Kind], object] | None = None
-    redo: Callable[[Storage, Kind], object] | None = None
-    passes: Callable[[Storage, Kind], object] | None = None
-
-
-def upsert(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).upsert(table_of([row("k1", "up", 50, "p1"), row("new", "new", 1, "p2")]))
-
-
-def delete(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).delete(table_of([row("k0", "", 60, "p0"), row("k1", "", 60, "p1")]))
-
-
-def bulk_insert(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).bulk_insert(table_of([row("b1", "b", 1, "p0"), row("b2", "b", 1, "p3")]))
-
-
-def insert_overwrite(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).insert_overwrite(table_of([row("o", "o", 1, "p0")]))
-
-
-def insert(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).insert(table_of([row("i1", "i", 1, "p0"), row("i2", "i", 1, "p4")]))
-
-
-def insert_overwrite_table(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).insert_overwrite_table(table_of([row("t", "t", 1, "p1"), row("u", "u", 1, "p5")]))
-
-
-def saved(storage: Storage, kind: Kind, mode: SaveMode, *rows: dict[str, Any]) -> object:
-    config = resolve({key: str(value) for key, value in {**OPTIONS, **kind.options}.items()})
-    return save_rows(storage, Request("upsert", as_source(table_of(rows)), config, ENGINE), mode, Awake())
-
-
-def first_write(storage: Storage, kind: Kind) -> object:
-    return saved(storage, kind, "append", row("w", "w", 1, "p1"), row("x", "x", 1, "p6"))
-
-
-def overwrite(storage: Storage, kind: Kind) -> object:
-    return saved(storage, kind, "overwrite", row("w", "w", 1, "p1"), row("x", "x", 1, "p6"))
-
-
-def nothing_there(storage: Storage, kind: Kind) -> None:
-    del kind
-    storage.delete_dir("")
-
-
-def update(storage: Storage, kind: Kind) -> object:
-    changed = pa.table({"id": ["k1", "k2"], "part": ["p1", "p0"], "ts": [70, 70], "v": ["up", "up"]})
-    return opened(storage, kind).update(changed)
-
-
-def unschedule(storage: Storage, kind: Kind) -> object:
-    table = opened(storage, kind)
-    return [
-        table.unschedule_compaction(one.requested) for one in table.timeline().pending() if one.action == "compaction"
-    ]
-
-
-def delete_partition(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).delete_partition("p0")
-
-
-def schedule(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).schedule_compaction()
-
-
-def compact(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).compact()
-
-
-def compact_logs(storage: Storage, kind: Kind) -> object:
-    options = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
-    return opened(storage, kind).compact_logs(**options)
-
-
-def clean(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).clean(**{"hoodie.clean.commits.retained": "1"})
-
-
-def archive(storage: Storage, kind: Kind) -> object:
-    limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
-    return opened(storage, kind).archive(**limits)
-
-
-def compacted_and_cleaned(storage: Storage, kind: Kind) -> None:
-    """What lets an archiver archive: the metadata table was compacted."""
-    from hoodie.services.metadata_upkeep import keep_metadata  # noqa: PLC0415
-
-    if kind.table_type == "MERGE_ON_READ":
-        compact(storage, kind)
-    clean(storage, kind)
-    config = resolve({"hoodie.metadata.compact.max.delta.commits": "1"})
-    keep_metadata(load_handle(storage, Awake()), config, ENGINE)
-
-
-def roll_back_newest(storage: Storage, kind: Kind) -> object:
-    if "k5" in rows_of(storage):
-        return None  # the newest commit deleted it, so it is undone already
-    table = opened(storage, kind)
-    return table.rollback(table.timeline().completed_writes()[-1].requested)
-
-
-def died(storage: Storage, kind: Kind) -> None:
-    """A write died shortly before it was complete."""
-    counted = CountingStorage(loaded(stored(storage)))
-    upsert(counted, kind)
-    completes = [call.n for call in counted.calls if call.op == "create" and ".hoodie/metadata" not in call.path]
-    with pytest.raises(Crash):
-        upsert(CountingStorage(storage, crash_at=completes[-1]), kind)
-
-
-def heal(storage: Storage, kind: Kind) -> object:
-    from hoodie.services import heal as healed  # noqa: PLC0415
-
-    with storage.exclusive("heal"):
-        return healed(load_handle(storage, Awake()), ENGINE)
-
-
-def rollback_died(storage: Storage, kind: Kind) -> None:
-    """The rollback of a write died in its middle."""
-    died(storage, kind)
-    counted = CountingStorage(loaded(stored(storage)))
-    heal(counted, kind)
-    with pytest.raises(Crash):
-        heal(CountingStorage(storage, crash_at=counted.count * 2 // 3), kind)
-
-
-def savepoint(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).savepoint()
-
-
-def savepoint_again(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).savepoints() or savepoint(storage, kind)
-
-
-def delete_savepoint(storage: Storage, kind: Kind) -> object:
-    table = opened(storage, kind)
-    for one in table.savepoints():
-        table.delete_savepoint(one.instant)
-    return None
-
-
-def saved_then_changed_once(storage: Storage, kind: Kind) -> None:
-    savepoint(storage, kind)
-    upsert(storage, kind)
-
-
-def saved_then_changed(storage: Storage, kind: Kind) -> None:
-    saved_then_changed_once(storage, kind)
-    delete(storage, kind)
-
-
-def restore(storage: Storage, kind: Kind) -> object:
-    table = opened(storage, kind)
-    return table.restore(table.savepoints()[0].instant)
-
-
-def make_metadata(storage: Storage, kind: Kind) -> object:
-    return upsert(storage, Kind(kind.version, kind.table_type, metadata=True))
-
-
-def build_index(storage: Storage, kind: Kind) -> object:
-    try:
-        return opened(storage, kind).create_index("record_index")
-    except Invalid:
-        return None  # it is there
-
-
-def drop_index(storage: Storage, kind: Kind) -> object:
-    try:
-        return opened(storage, kind).drop_index("record_index")
-    except Invalid:
-        return None  # it is gone
-
-
-def upgrade_to(version: int) -> Callable[[Storage, Kind], object]:
-    def run(storage: Storage, kind: Kind) -> object:
-        return opened(storage, kind).upgrade(version)
-
-    return run
-
-
-WITHOUT = tuple(Kind(kind.version, kind.table_type, metadata=False) for kind in (*COW, *MOR))
-ACTIONS = [
-    Action("upsert", upsert, COW + MOR),
-    Action("delete", delete, COW + MOR),
-    Action("bulk insert", bulk_insert, COW + MOR),
-    Action("insert overwrite", insert_overwrite, COW + MOR),
-    Action("first write", first_write, COW + MOR, before=nothing_there, redo=first_write),
-    Action("insert", insert, COW + MOR),
-    Action("overwrite by save mode", overwrite, COW + MOR),
-    Action("partial update", update, MOR[1:]),
-    Action("withdrawal of a compaction plan", unschedule, MOR, before=schedule, redo=unschedule),
-    Action("insert overwrite table", insert_overwrite_table, COW + MOR),
-    Action("partition delete", delete_partition, COW + MOR),
-    Action("index drop", drop_index, COW + MOR, before=build_index, redo=drop_index),
-    Action("plan compaction", schedule, MOR),
-    Action("compaction", compact, MOR, redo=compact),
-    Action("log compaction", compact_logs, MOR[1:], commits=5, redo=compact_logs),
-    Action("clean", clean, COW, commits=5, redo=clean),
-    Action("clean after compaction", clean, MOR, commits=5, before=compact, redo=clean),
-    Action("archive", archive, COW + MOR, commits=7, before=compacted_and_cleaned, redo=archive),
-    Action("rollback of a commit", roll_back_newest, COW + MOR, redo=roll_back_newest),
-    Action("rollback of a dead write", heal, COW + MOR, before=died),
-    Action("rollback of a dead rollback", heal, COW + MOR, before=rollback_died),
-    Action("savepoint", savepoint, COW + MOR, redo=savepoint_again),
-    Action("savepoint deletion", delete_savepoint, COW + MOR, before=savepoint),
-    Action("restore", restore, COW + MOR, 3, saved_then_changed, redo=restore, passes=saved_then_changed_once),
-    Action("metadata initialisation", make_metadata, WITHOUT),
-    Action("index build", build_index, COW + MOR, redo=build_index),
-    Action("upgrade to 8", upgrade_to(8), (COW[0], MOR[0]), redo=upgrade_to(8)),
-    Action("upgrade to 9", upgrade_to(9), (COW[0], MOR[0], COW[1], MOR[1]), redo=upgrade_to(9)),
-    Action("downgrade to 6", upgrade_to(6), (COW[2], MOR[2]), redo=upgrade_to(6)),
-    Action("downgrade to 8", upgrade_to(8), (COW[2], MOR[2]), redo=upgrade_to(8)),
-]
 
 
 @dataclass(frozen=True)
@@ -393,6 +102,7 @@ def told(action: Action, kind: Kind) -> Told:
     before = rows_of(start)
     counted = CountingStorage(start)
     action.run(counted, kind)
+    assert any(call.op in CHANGING for call in counted.calls), f"{action.name} has nothing to do on {kind}"
     return Told(world, before, rows_of(start), passed, tuple(counted.calls))
 
 

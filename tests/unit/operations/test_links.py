@@ -124,7 +124,7 @@ def test_links_where_nobody_writes_disturb_nothing_and_what_they_lead_to_stays(t
     assert state_of(outside) == before
 
 
-@pytest.mark.parametrize(("path", "kind"), zip(IN_THE_WAY, itertools.cycle(KINDS), strict=False))
+@pytest.mark.parametrize(("path", "kind"), list(zip(IN_THE_WAY, itertools.cycle(KINDS), strict=False)))
 def test_nothing_behind_a_link_is_changed_by_any_write_or_service(tmp_path, path, kind) -> None:
     lake = made(str(tmp_path / "table"), *kind)
     outside = tmp_path / "outside"
