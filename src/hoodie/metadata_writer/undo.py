@@ -15,9 +15,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 
-from hoodie.errors import Conflict
+from hoodie.errors import Conflict, Missing
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer.delta_commit import spill_folder
@@ -25,6 +26,7 @@ from hoodie.spec import (
     DELTA_COMMIT,
     ROLLBACK,
     BlockKind,
+    CommitMetadata,
     HeaderKey,
     Instant,
     InstantInfo,
@@ -34,6 +36,7 @@ from hoodie.spec import (
     RollbackPartition,
     RollbackPlan,
     RollbackRequest,
+    State,
     encode_block,
     encode_rollback_metadata,
     encode_rollback_plan,
@@ -119,14 +122,26 @@ def remove_files(own: TableHandle, target: Instant, rollback: InstantTime | None
 
 def _paths_of(own: TableHandle, target: Instant) -> Iterator[str]:
     """Files that a delta commit has written, or may have."""
-    metadata = load_commit_metadata(own.storage, own.profile, target)
-    said = [stat.path for _, stat in metadata.write_stats() if stat.path]
+    said = [stat.path for _, stat in _metadata_of(own, target).write_stats() if stat.path]
     if target.is_completed or said:
         yield from said
         return
     for files in list_files(own.storage):
         if files.partition:
             yield from _unsaid(own, files, target.requested)
+
+
+def _metadata_of(own: TableHandle, target: Instant) -> CommitMetadata:
+    """What a delta commit says of itself. Of one that is listed as requested its inflight file is asked for by name: a
+    listing that lags shows neither that file nor those that it names, and their blocks would count when the table
+    repeats the action at the same instant.
+    """
+    if target.state is not State.REQUESTED:
+        return load_commit_metadata(own.storage, own.profile, target)
+    try:
+        return load_commit_metadata(own.storage, own.profile, replace(target, state=State.INFLIGHT))
+    except Missing:
+        return CommitMetadata()
 
 
 def _unsaid(own: TableHandle, files: PartitionFiles, instant: InstantTime) -> Iterator[str]:

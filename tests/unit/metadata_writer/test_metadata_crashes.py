@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from test_metadata_kept import ENGINE, ON, ensure_equal, lake_of
@@ -16,8 +17,11 @@ from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.spec import keys
 from hoodie.storage import Storage
 from hoodie.table import Table, as_source
+from hoodie.testing import crash_actions as actions
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
+from hoodie.testing.crash_actions import loaded, prepared
 from hoodie.testing.lake import Lake, row, table_of
+from hoodie.testing.table_kind import MOR
 
 COMPACT = {**ON, "hoodie.metadata.compact.max.delta.commits": "3"}
 KEY = "hoodie.metadata.enable"
@@ -153,3 +157,19 @@ def test_a_fenced_write_leaves_nothing_in_the_metadata_table(version: int) -> No
     assert not [path for path in lake.files() if path.startswith(keys.METADATA_TABLE_DIR) and running[0] in path]
     lake.upsert(row("z", "next", part="z"))
     ensure_equal(lake)
+
+
+def test_a_compaction_whose_delta_commit_was_not_listed_leaves_none_of_its_records_to_the_next_try(version) -> None:
+    kind = next(one for one in MOR if one.version == version)
+    counted = CountingStorage(loaded(prepared(kind)))
+    actions.compact(counted, kind)
+    begun = next(call.n for call in counted.calls if call.op == "create" and is_metadata_inflight(call.path))
+    storage = loaded(prepared(kind))
+    with suppress(HudiError):
+        actions.compact(CountingStorage(storage, stale_from=begun), kind)
+    actions.compact(storage, kind)
+    assert actions.opened(storage, kind).validate() == []
+
+
+def is_metadata_inflight(path: str) -> bool:
+    return path.startswith(".hoodie/metadata/") and path.endswith(".deltacommit.inflight")
