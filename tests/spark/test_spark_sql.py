@@ -42,11 +42,12 @@ def _plan(frame: DataFrame) -> str:
 
 def test_a_query_by_path_is_a_native_scan(spark: SparkSession, base: str) -> None:
     frame = spark.sql(
-        f"SELECT t.id, '{{}}' AS braces FROM {_relation(base)} t WHERE fare > :least", args={"least": 2.5}
+        f"SELECT t.id, '{{}}' AS braces FROM {_relation(base)} t WHERE fare > :least AND id > ''", args={"least": 2.5}
     )
     assert sorted(frame.collect()) == [("a", "{}"), ("c", "{}")]
     assert "FileScan parquet" in _plan(frame)
-    assert "GreaterThan(fare,2.5)" in _plan(frame)
+    assert "GreaterThan(id,)" in _plan(frame)
+    assert "(fare," not in _plan(frame)  # bounds of older files leave out NaN
     assert [table.name for table in spark.catalog.listTables() if table.name.startswith("_pyspark")] == []
 
 
