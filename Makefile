@@ -83,6 +83,7 @@ golden: setup  ## every golden query on the local engine and in every way of Spa
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
+	HOODIE_S3_FAULT_EVERY=3 $(PYTEST) -n 2 -rP tests/state/test_s3_faults.py
 	HOODIE_SPARK_KILLS=8 $(PYTEST) -rP tests/spark/test_spark_kills.py
 	HOODIE_MACHINE_EXAMPLES=1000 HOODIE_MACHINE_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
 	HOODIE_MACHINE_SPARK=100 $(PYTEST) -s tests/spark/test_spark_random_histories.py

@@ -9,8 +9,9 @@ other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"
    at most `VALIDITY_SECONDS`.
 4. A lease of a `scope` (one piece of work, say) is another object beside it, and is deleted when it is given back: the
    holder extends it once more, which proves that it holds it, and no other can take it before the deletion.
-5. An answer may be lost. A lease of our own owner id is ours, whatever was answered; giving back is repeated; what a
-   process could not give back it knows as its own later, so that it does not wait for itself.
+5. An answer may be lost. A lease of our own owner id is ours, whatever was answered; giving back is repeated, in the
+   end by a thread of its own until the lease has run out, so that a store that fails for a while does not block others
+   for longer. What a process could not give back it knows as its own, so that it does not wait for itself.
 6. A holder that cannot extend loses it without being stopped at once: `ensure_held` says so before the next step that
    cannot be taken back. A stall between that look and the step is not noticed. This is why the commit itself does not
    rest on the lease: it is protected by `create`, and by looks for a rollback.
@@ -35,6 +36,7 @@ VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 CLOCK_DIFFERENCE_MS = 500
 _GIVE_BACK_ATTEMPTS = 5
+_LONGEST_PAUSE_SECONDS = 30.0
 
 _LOG = logging.getLogger("hoodie.storage")
 
@@ -147,6 +149,7 @@ class _Holder:
     validity_ms: int
     version: Version | None = field(default=None)
     valid_until_ms: int = 0
+    has_asked: bool = False
 
     def is_sure(self) -> bool:
         """Whether nobody else can have it now."""
@@ -156,15 +159,22 @@ class _Holder:
         try:
             self._take(what)
         except (Unavailable, CommitUnknown):
-            _own_abandoned.add(self.owner)  # it may be ours, or come to be
+            if self.has_asked:
+                self._abandon()  # it may be ours, or come to be
             raise
 
     def _take(self, what: str) -> None:
+        while not self._has_taken(what):
+            continue
+
+    def _has_taken(self, what: str) -> bool:
+        """Whether it is held now. If not, a thread of this process gave back one that it could not give back before."""
         path = self.storage.absolute(self.path)
         lease = self._lease()
         try:
             data, version = self.storage.read_version(self.path)
         except Missing:
+            self.has_asked = True
             self.storage.create(self.path, encode_lease(lease))
             data, version = self.storage.read_version(self.path)
         found = parse_lease(data, path)
@@ -176,8 +186,15 @@ class _Holder:
                     path=path,
                     owner=found.owner,
                 )
-            version = self._stored(lease, version)
+            self.has_asked = True
+            try:
+                version = self._stored(lease, version)
+            except Conflict:
+                if found.owner in _own_abandoned and not found.expired:
+                    return False
+                raise
         self.version, self.valid_until_ms = version, lease.valid_until_ms
+        return True
 
     def keep(self, stop: threading.Event, renew_seconds: float) -> None:
         """Extend until told to stop. Waits on the event, not on `Env`: giving back must not wait for a nap to end."""
@@ -197,9 +214,7 @@ class _Holder:
             if self.version is None:
                 return
             try:
-                self.version = self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), self.version)
-                if self.path != LEASE_PATH:
-                    self.storage.delete(self.path)
+                self._give_back(self.version)
                 return
             except Unavailable as error:
                 _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
@@ -207,7 +222,34 @@ class _Holder:
             except HudiError as error:
                 _LOG.warning("the lease %s was not given back: %s", self.storage.absolute(self.path), error.cause)
                 return
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Leave it to a thread to give back what may be held."""
         _own_abandoned.add(self.owner)
+        threading.Thread(target=self._give_back_later, name="lease to give back", daemon=True).start()
+
+    def _give_back_later(self) -> None:
+        """Try until the lease has run out. Waits by the real clock, as `keep` does."""
+        never, pause, end_ms = threading.Event(), 1.0, self._now_ms() + self.validity_ms
+        while self._now_ms() < end_ms:
+            never.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            try:
+                data, version = self.storage.read_version(self.path)
+                if parse_lease(data, self.path).owner != self.owner:
+                    return
+                self._give_back(version)
+                return
+            except (Missing, Unavailable):
+                continue  # also when it is not there: a request may still be on its way
+            except HudiError:
+                return
+
+    def _give_back(self, version: Version) -> None:
+        self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), version)
+        if self.path != LEASE_PATH:
+            self.storage.delete(self.path)
 
     def _stored(self, lease: Lease, version: Version) -> Version:
         """The version of `lease` on storage, which has taken the place of `version`.

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import obstore
 import pyarrow as pa
@@ -28,8 +28,9 @@ from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, 
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
 from hoodie.storage.lease import ensure_held, held_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
-from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole
+from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole, until_whole
 
+T = TypeVar("T")
 _PAGE = 1000
 _TOKEN = "hoodiecreator"  # Azure wants metadata names that are identifiers
 _CREATE_ATTEMPTS = 4
@@ -83,7 +84,7 @@ class ObjectStorage:
 
     def list_dir(self, path: str) -> Listing:
         with self._calling("list", checked_path(path, root_allowed=True)):
-            found = obstore.list_with_delimiter(self._store, path or None)
+            found = self._whole(lambda: obstore.list_with_delimiter(self._store, path or None))
         files = (_info(meta) for meta in found["objects"] if meta["path"] not in ("", path))
         return Listing(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(found["common_prefixes"])))
 
@@ -93,7 +94,7 @@ class ObjectStorage:
 
     def head(self, path: str) -> FileInfo:
         with self._calling("look at", checked_path(path)):
-            return _info(obstore.head(self._store, path))
+            return _info(self._whole(lambda: self._head(path)))
 
     def read(self, path: str) -> bytes:
         with self._calling("read", checked_path(path)):
@@ -133,13 +134,13 @@ class ObjectStorage:
     def put(self, path: str, data: bytes) -> None:
         self._ensure_held(path)
         with self._calling("write", checked_path(path)):
-            obstore.put(self._store, path, data, use_multipart=False)
+            self._whole(lambda: obstore.put(self._store, path, data, use_multipart=False))
 
     def delete(self, path: str) -> bool:
         try:
             self.head(path)
             with self._calling("delete", path):
-                obstore.delete(self._store, path)
+                self._whole(lambda: obstore.delete(self._store, path))
         except Missing:
             return False
         return True
@@ -161,7 +162,7 @@ class ObjectStorage:
 
     def open_output(self, path: str) -> ObjectOutput:
         checked_path(path)
-        return ObjectOutput(self._store, path, lambda action: self._calling(action, path))
+        return ObjectOutput(self._store, path, lambda action: self._calling(action, path), self.env.sleep)
 
     def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
         """The lease `.hoodie/.locks/table_lock.json`, as Hudi's storage-based lock provider keeps it. See `lease`.
@@ -232,26 +233,50 @@ class ObjectStorage:
             ) from error
 
     def _listed(self, prefix: str, start_after: str | None) -> Iterator[FileInfo]:
-        with self._calling("list", prefix):
-            pages = iter(obstore.list(self._store, prefix or None, offset=start_after or None, chunk_size=_PAGE))
+        last, pages = start_after, None
+
+        def next_page() -> Any:
+            nonlocal pages
+            if pages is None:
+                pages = iter(obstore.list(self._store, prefix or None, offset=last or None, chunk_size=_PAGE))
+            try:
+                return next(pages, None)
+            except BaseException:
+                pages = None  # to be listed again from the last page on
+                raise
+
         while True:
             with self._calling("list", prefix):
-                page = next(pages, None)
+                page = self._whole(next_page)
             if page is None:
                 return
             # Compared again, because obstore drops a slash at the end of the offset.
-            yield from (_info(meta) for meta in page if start_after is None or meta["path"] > start_after)
+            yield from [_info(meta) for meta in page if last is None or meta["path"] > last]
+            last = max([last or "", *(meta["path"] for meta in page)])
 
     def _delete_all(self, paths: Sequence[str]) -> int:
         with self._calling("delete", ""):
             try:
-                obstore.delete(self._store, paths)
+                self._whole(lambda: obstore.delete(self._store, paths))
             except FileNotFoundError:
                 # Google and Azure stop at a file that somebody else removed first.
                 for path in paths:
                     with suppress(FileNotFoundError):
                         obstore.delete(self._store, path)
         return len(paths)
+
+    def _head(self, path: str) -> Any:
+        try:
+            return obstore.head(self._store, path)
+        except FileNotFoundError:
+            raise
+        except (foreign.PermissionDeniedError, foreign.GenericError):
+            # The answer to a HEAD has no body, in which the store could say why; that to a GET has.
+            obstore.get(self._store, path, options={"range": (0, 1)})
+            raise
+
+    def _whole(self, call: Callable[[], T]) -> T:
+        return until_whole(call, self.env.sleep)
 
     @contextmanager
     def _calling(self, action: str, path: str) -> Iterator[None]:

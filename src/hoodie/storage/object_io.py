@@ -1,6 +1,6 @@
 """Large objects as files: ranged reading with read-ahead, and writing in parts.
 
-1. A body that is cut short is asked for again, as often as a request that failed; obstore repeats requests only.
+1. An answer that is cut short is asked for again, a few times; obstore repeats only requests without an answer.
 2. Reading: opening fetches the end of the object (a parquet footer) together with its size, in one request. A small
    read fetches a whole block; a large one is split into parts fetched side by side.
 3. Writing: a file below `PART_BYTES` is one PUT at `close`. A larger one is uploaded in parts by a thread of its own
@@ -14,8 +14,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from typing import Any
+from contextlib import AbstractContextManager, suppress
+from typing import Any, TypeVar
 
 import obstore
 from obstore import exceptions as foreign
@@ -29,9 +29,31 @@ PART_BYTES = 8 << 20
 PARTS_AT_ONCE = 4
 PARTS_AHEAD = 2
 
-_BODY_ATTEMPTS = 4
+_ANSWER_ATTEMPTS = 4
 
 Calling = Callable[[str], AbstractContextManager[None]]
+T = TypeVar("T")
+
+
+def until_whole(call: Callable[[], T], sleep: Callable[[float], None]) -> T:
+    """What `call` gives, a request that may be repeated: so it is when its answer was cut short.
+
+    Raises:
+        foreign.GenericError: it was, each time.
+    """
+    for attempt in range(1, _ANSWER_ATTEMPTS):
+        try:
+            return call()
+        except foreign.BaseError as error:
+            if not is_cut(error):
+                raise
+        sleep(0.1 * 2**attempt)
+    return call()
+
+
+def is_cut(error: Exception) -> bool:
+    """Whether an answer arrived in part; a request whose answer did not come at all was repeated by obstore."""
+    return "response body" in str(error)
 
 
 def get_whole(store: Any, path: str, sleep: Callable[[float], None], options: Any = None) -> tuple[bytes, Any]:
@@ -40,21 +62,19 @@ def get_whole(store: Any, path: str, sleep: Callable[[float], None], options: An
     Raises:
         foreign.GenericError: the body was cut short each time.
     """
-    cause: Exception | None = None
-    for attempt in range(_BODY_ATTEMPTS):
-        if attempt:
-            sleep(0.1 * 2**attempt)
+
+    def get() -> tuple[bytes, Any]:
         found = obstore.get(store, path, options=options)
         start, end = found.range
         try:
             data = bytes(found.bytes())
         except (foreign.BaseError, OSError) as cut:
-            cause = cut
-            continue
-        if len(data) == end - start:
-            return data, found
-        cause = foreign.GenericError(f"{len(data)} bytes of {end - start} arrived")
-    raise foreign.GenericError(f"the answer was cut short {_BODY_ATTEMPTS} times: {cause}") from cause
+            raise foreign.GenericError(f"the response body was cut short: {cut}") from cut
+        if len(data) != end - start:
+            raise foreign.GenericError(f"the response body was cut short: {len(data)} bytes of {end - start} arrived")
+        return data, found
+
+    return until_whole(get, sleep)
 
 
 class ObjectInput(RangeInput):
@@ -76,7 +96,7 @@ class ObjectInput(RangeInput):
             return found.meta["size"], (found.range[0], data)
         except (foreign.GenericError, foreign.NotSupportedError):
             # Azure has no suffix ranges, and no store has the end of an empty object.
-            size = obstore.head(self._store, self._path)["size"]
+            size = until_whole(lambda: obstore.head(self._store, self._path)["size"], self._sleep)
             start = max(0, size - TAIL_BYTES)
             return size, (start, self._get(start, size) if size else b"")
 
@@ -108,15 +128,20 @@ class _Aborted(Exception):
     """Ends an upload from inside its source of parts."""
 
 
+class _Ended(Exception):
+    """An upload failed, for the cause of this, and cannot begin again."""
+
+
 class ObjectOutput(OutputFile):
     """One object being written."""
 
     closed = True  # until there is something to close
 
-    def __init__(self, store: Any, path: str, calling: Calling) -> None:
+    def __init__(self, store: Any, path: str, calling: Calling, sleep: Callable[[float], None]) -> None:
         self._store = store
         self._path = path
         self._calling = calling
+        self._sleep = sleep
         self._buffer = bytearray()
         self._size_bytes = 0
         self._upload: _Upload | None = None
@@ -141,10 +166,21 @@ class ObjectOutput(OutputFile):
         self.closed = True
         with self._calling("write"):
             if self._upload is None:
-                obstore.put(self._store, self._path, bytes(self._buffer), use_multipart=False)
+                data = bytes(self._buffer)
+                until_whole(lambda: obstore.put(self._store, self._path, data, use_multipart=False), self._sleep)
             else:
                 self._upload.add(bytes(self._buffer))
-                self._upload.finish()
+                self._finish(self._upload)
+
+    def _finish(self, upload: _Upload) -> None:
+        """Complete an upload. When the answer was cut short the object tells: its name is nobody else's."""
+        try:
+            upload.finish()
+        except (foreign.BaseError, OSError):
+            with suppress(foreign.BaseError, OSError):
+                if obstore.head(self._store, self._path)["size"] == self._size_bytes:
+                    return
+            raise
 
     def abort(self) -> None:
         self.closed = True
@@ -158,7 +194,7 @@ class ObjectOutput(OutputFile):
     def _send(self) -> None:
         with self._calling("write"):
             if self._upload is None:
-                self._upload = _Upload(self._store, self._path)
+                self._upload = _Upload(self._store, self._path, self._sleep)
             self._upload.add(bytes(self._buffer))
         self._buffer.clear()
 
@@ -166,11 +202,15 @@ class ObjectOutput(OutputFile):
 class _Upload:
     """A thread that feeds parts to the store as they come."""
 
-    def __init__(self, store: Any, path: str) -> None:
+    def __init__(self, store: Any, path: str, sleep: Callable[[float], None]) -> None:
+        self._store = store
+        self._path = path
+        self._sleep = sleep
+        self._has_begun = False
         self._parts: queue.Queue[bytes | None] = queue.Queue(PARTS_AHEAD)
         self._failure: BaseException | None = None
         self._is_dropped = False
-        self._thread = threading.Thread(target=self._run, args=(store, path), name=f"upload {path}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"upload {path}", daemon=True)
         self._thread.start()
 
     def add(self, part: bytes) -> None:
@@ -207,15 +247,31 @@ class _Upload:
         if self._failure is not None:
             raise self._failure
 
-    def _run(self, store: Any, path: str) -> None:
+    def _run(self) -> None:
         try:
-            obstore.put(
-                store, path, self._source(), use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
-            )
+            until_whole(self._put, self._sleep)
+        except _Ended as ended:
+            self._failure = ended.__cause__
         except BaseException as failure:
             self._failure = failure
 
+    def _put(self) -> None:
+        try:
+            obstore.put(
+                self._store,
+                self._path,
+                self._source(),
+                use_multipart=True,
+                chunk_size=PART_BYTES,
+                max_concurrency=PARTS_AT_ONCE,
+            )
+        except foreign.BaseError as failure:
+            if self._has_begun:  # the parts are gone, so this cannot be repeated
+                raise _Ended from failure
+            raise
+
     def _source(self) -> Iterator[bytes]:
+        self._has_begun = True
         while (part := self._parts.get()) is not None:
             yield part
         if self._is_dropped:

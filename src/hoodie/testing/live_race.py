@@ -70,6 +70,7 @@ class Race:
         running = {racer.name: _started(racer) for racer in racers}
         try:
             self._disturb(racers, running, counts)
+            _await_progress(racers)
             (self.folder / "stop").touch()
             for process in running.values():
                 process.wait(_PATIENCE_SECONDS)
@@ -138,6 +139,16 @@ class Race:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
+
+
+def _await_progress(racers: list[Racer]) -> None:
+    """On a busy machine a short race may be over before anything was written or read: wait for one of each."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        notes = [note for racer in racers for note in racer.journal.notes()]
+        if any(note.get("how") == "done" for note in notes) and any(note["what"] == "read" for note in notes):
+            return
+        time.sleep(0.5)
 
 
 def _started(racer: Racer) -> subprocess.Popen[bytes]:

@@ -488,6 +488,37 @@ def test_a_lease_that_could_not_be_given_back_does_not_stop_its_own_process(stor
     assert lease_of(storage).expired
 
 
+def test_a_lease_that_could_not_be_given_back_is_given_back_as_soon_as_the_store_answers(storage, puts) -> None:
+    with storage.exclusive("a write"):
+        puts.script[:] = [(False, LOST)] * 9
+    puts.script[:] = []
+    assert not lease_of(storage).expired
+    ensure_given_back_soon(storage)
+
+
+def test_a_lease_that_was_taken_by_a_request_without_an_answer_is_given_back_soon(storage, puts, monkeypatch) -> None:
+    puts.script[:] = [(True, LOST)]
+    real = obstore.get
+    monkeypatch.setattr(object_module.obstore, "get", lambda *args, **kwargs: _fail_once_there(real, *args, **kwargs))
+    with pytest.raises(CommitUnknown), storage.exclusive("a write"):
+        pytest.fail("nobody knows whether it is held")
+    monkeypatch.setattr(object_module.obstore, "get", real)
+    assert not lease_of(storage).expired
+    ensure_given_back_soon(storage)
+
+
+def ensure_given_back_soon(storage) -> None:
+    deadline = time.monotonic() + 20
+    while not lease_of(storage).expired:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _fail_once_there(real, *args, **kwargs):
+    real(*args, **kwargs)
+    raise LOST
+
+
 def test_a_lease_whose_extension_got_no_answer_is_still_ours(storage, puts, env) -> None:
     with held_lease(storage, "a write", env, renew_seconds=0.02):
         puts.script[:] = [(True, LOST), (True, None)]
