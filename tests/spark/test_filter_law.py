@@ -1,4 +1,5 @@
-"""Random filters over all types: the local engine, with and without data skipping, keeps the rows Spark keeps.
+"""Random filters over all types: the local engine, with and without data skipping, keeps the rows Spark keeps, and
+DuckDB where it means the same (`tests/unit/read/test_filters_beside_duckdb.py` asks it for more).
 
 `HOODIE_FILTERS` is the number of conditions (100), `HOODIE_FILTER_SEED` where they begin.
 """
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.read.filter_sql import parse_filter
 from hoodie.spark.arrow_types import spark_schema
+from hoodie.testing.duckdb_filters import DuckFilters
 from hoodie.testing.random_filters import random_condition, random_rows
 
 pytestmark = pytest.mark.spark
@@ -41,6 +43,7 @@ def test_local_filters_with_and_without_skipping_keep_the_rows_spark_keeps(spark
     for at in range(0, 60, 20):
         table.insert(rows.slice(at, 20))
     wrong = []
+    duck, as_duckdb = DuckFilters(rows), 0
     for number, sql in enumerate(conditions):
         expected = sorted(told.filter(told.column(f"c{number}")).column("id").to_pylist())
         found = {"expression": rows.filter(parse_filter(sql, rows.schema))}
@@ -49,8 +52,10 @@ def test_local_filters_with_and_without_skipping_keep_the_rows_spark_keeps(spark
             found[f"skipping {skip}"] = scan.read_all()
         if number < PUSHED:
             found["pushed"] = spark.read.format("hudi").load(str(tmp_path / "t")).where(sql).select("id").toArrow()
+        as_duckdb += duck.ids(sql) == expected
         for way, kept in found.items():
             ids = sorted(kept.column("id").to_pylist())
             if ids != expected:
                 wrong.append((way, sql, sorted(set(ids) ^ set(expected))))
     assert wrong == []
+    assert as_duckdb > 0.8 * COUNT

@@ -82,8 +82,8 @@ def aligned(one: Operand, two: Operand, zone: tzinfo, sql: str) -> tuple[Value, 
     assert isinstance(two, Value)
     if one.type is None or two.type is None or one.type == two.type:
         return one, two
-    together = _together(one.type, two.type)
-    return _in_type(one, together, zone), _in_type(two, together, zone)
+    common = together(one.type, two.type)
+    return in_type(one, common, zone), in_type(two, common, zone)
 
 
 def as_value(operand: Operand, zone: tzinfo, sql: str) -> Value:
@@ -105,17 +105,13 @@ def cast(value: Value, wanted: pa.DataType, zone: tzinfo) -> pc.Expression:
     return expression.cast(wanted, safe=False)
 
 
-def _constant(literal: Literal, wanted: pa.DataType, zone: tzinfo, sql: str) -> Value:
-    scalar = typed_scalar(literal, wanted, zone, sql)
-    is_number = pa.types.is_floating(scalar.type) and scalar.as_py() == scalar.as_py()
-    return Value(pc.scalar(scalar), scalar.type, is_number and scalar.is_valid)
-
-
-def _in_type(value: Value, wanted: pa.DataType, zone: tzinfo) -> Value:
+def in_type(value: Value, wanted: pa.DataType, zone: tzinfo) -> Value:
+    """The value, cast where it has another type."""
     return value if value.type == wanted else Value(cast(value, wanted, zone), wanted, value.is_number)
 
 
-def _together(one: pa.DataType, two: pa.DataType) -> pa.DataType:
+def together(one: pa.DataType, two: pa.DataType) -> pa.DataType:
+    """The type in which values of two types are compared."""
     types = pa.types
     for wide, narrow in ((one, two), (two, one)):
         if types.is_timestamp(wide) and types.is_date(narrow):
@@ -127,3 +123,9 @@ def _together(one: pa.DataType, two: pa.DataType) -> pa.DataType:
                 return pa.int64()
             return pa.float64() if types.is_decimal(wide) or types.is_floating(wide) else wide
     return common_type(one, two)
+
+
+def _constant(literal: Literal, wanted: pa.DataType, zone: tzinfo, sql: str) -> Value:
+    scalar = typed_scalar(literal, wanted, zone, sql)
+    is_number = pa.types.is_floating(scalar.type) and scalar.as_py() == scalar.as_py()
+    return Value(pc.scalar(scalar), scalar.type, is_number and scalar.is_valid)

@@ -11,6 +11,7 @@ What has no Arrow counterpart is `Unsupported` and named; nothing is silently ap
 
 from __future__ import annotations
 
+import functools
 import logging
 import operator
 from collections.abc import Callable, Mapping
@@ -23,9 +24,20 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.read.filter_compare import Compare, Operand, Value, aligned, as_value, cast, compared
+from hoodie.read.filter_compare import (
+    Compare,
+    Operand,
+    Value,
+    aligned,
+    as_value,
+    cast,
+    compared,
+    in_type,
+    together,
+)
 from hoodie.read.filter_condition import condition_of
 from hoodie.read.filter_tree import Node, constant_of, constants_of, parse_condition, parts_of, too_deep, unsupported
+from hoodie.read.filter_types import arrow_type, exact_types, prints_as_spark
 from hoodie.read.row_filter import Conjunct, RowFilter, all_of, balanced
 from hoodie.read.sql_literal import Literal, natural_type, parse_zone, shown, typed_array, typed_scalar, zone_text
 
@@ -202,11 +214,15 @@ def _in(node: exp.In, scope: _Scope, *, exact: bool) -> pc.Expression:
 
 
 def _any_equal(wanted: Operand, options: list[Operand], scope: _Scope) -> pc.Expression:
-    """Whether one of them is equal, all compared in one type: a double among them makes all of them doubles."""
-    kinds = [aligned(wanted, one, scope.zone, scope.sql)[0].type for one in options]
-    doubles = any(kind == pa.float64() for kind in kinds)
-    if doubles and isinstance(wanted, Value):
-        wanted = Value(cast(wanted, pa.float64(), scope.zone), pa.float64())
+    """Whether one of them is equal, all compared in one type: a double among them makes all of them doubles, and a
+    timestamp makes timestamps of dates and texts.
+    """
+    if isinstance(wanted, Value) and wanted.type is not None:
+        kinds = [aligned(wanted, one, scope.zone, scope.sql)[0].type or wanted.type for one in options]
+        if pa.float64() in kinds:
+            wanted = in_type(wanted, pa.float64(), scope.zone)
+        elif pa.types.is_temporal(wanted.type):
+            wanted = in_type(wanted, functools.reduce(together, kinds, wanted.type), scope.zone)
     return balanced(operator.or_, [compared(operator.eq, wanted, one, scope.zone, scope.sql) for one in options])
 
 
@@ -239,12 +255,14 @@ def _backslashed(pattern: str, escape: str) -> str:
 
 
 def _cast(node: Node, scope: _Scope) -> Operand:
-    wanted = _arrow_type(node.args["to"], scope)
+    wanted = arrow_type(node.args["to"])
+    if wanted is None:
+        raise scope.unsupported(node.args["to"])
     found = _operand(node.this, scope)
     if isinstance(found, Literal):
         scalar = typed_scalar(found, wanted, scope.zone, scope.sql)
         return Value(pc.scalar(scalar), scalar.type)
-    if found.type is not None and pa.types.is_string(wanted) and not _prints_as_spark(found.type):
+    if found.type is not None and pa.types.is_string(wanted) and not prints_as_spark(found.type):
         raise scope.unsupported(node)
     return Value(cast(found, wanted, scope.zone), wanted)
 
@@ -265,8 +283,12 @@ def _arithmetic(node: Node, scope: _Scope) -> Value:
     one, two, result = first.expression, second.expression, first.type
     if result is not None and pa.types.is_integer(result):
         one, two, result = one.cast(pa.int64()), two.cast(pa.int64()), pa.int64()
-    is_exact = result is not None and pa.types.is_decimal(result)  # has more digits than its parts, as Arrow finds
-    return Value(_ARITHMETIC[type(node)](one, two), None if is_exact else result)
+    if result is not None and pa.types.is_decimal(result):
+        types = exact_types(node, result)
+        if types is None:
+            raise scope.unsupported(node)
+        one, two, result = one.cast(types[0]), two.cast(types[0]), types[1]
+    return Value(_ARITHMETIC[type(node)](one, two), result)
 
 
 _Function = Callable[[Node, _Scope], Value]
@@ -384,44 +406,3 @@ def _expression(operand: Operand, wanted: pa.DataType | None, scope: _Scope) -> 
         and pa.types.is_string(wanted) != pa.types.is_string(operand.type)
     )
     return operand.expression.cast(wanted) if needs_cast else operand.expression
-
-
-def _prints_as_spark(data_type: pa.DataType) -> bool:
-    """Whether Arrow's text of a value is the text Spark gives."""
-    types = pa.types
-    return bool(
-        types.is_integer(data_type)
-        or types.is_string(data_type)
-        or types.is_boolean(data_type)
-        or types.is_date(data_type)
-        or types.is_decimal(data_type)
-    )
-
-
-def _arrow_type(to: exp.DataType, scope: _Scope) -> pa.DataType:
-    if to.this == exp.DType.DECIMAL:
-        digits = [int(str(part.this.this)) for part in to.expressions]
-        return pa.decimal128(*(digits or [10, 0]))
-    if to.this == exp.DType.TIMESTAMPTZ:
-        return pa.timestamp("us", tz="UTC")
-    found = _SQL_TYPES.get(to.this)
-    if found is None:
-        raise scope.unsupported(to)
-    return found
-
-
-_SQL_TYPES: Mapping[exp.DType, pa.DataType] = {
-    exp.DType.BOOLEAN: pa.bool_(),
-    exp.DType.TINYINT: pa.int8(),
-    exp.DType.SMALLINT: pa.int16(),
-    exp.DType.INT: pa.int32(),
-    exp.DType.BIGINT: pa.int64(),
-    exp.DType.FLOAT: pa.float32(),
-    exp.DType.DOUBLE: pa.float64(),
-    exp.DType.TEXT: pa.string(),
-    exp.DType.VARCHAR: pa.string(),
-    exp.DType.BINARY: pa.binary(),
-    exp.DType.DATE: pa.date32(),
-    exp.DType.TIMESTAMP: pa.timestamp("us"),
-    exp.DType.TIMESTAMPNTZ: pa.timestamp("us"),
-}

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from hoodie.errors import Invalid
 from hoodie.records.condition import ANYTHING, Condition
 from hoodie.records.condition import all_of as all_conditions
+from hoodie.records.filter_error import filter_failed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +73,13 @@ def filter_of(expression: pc.Expression, schema: pa.Schema) -> RowFilter:
         Invalid: the expression does not fit the schema or does not give a boolean.
     """
     empty = schema.empty_table()
-    matching(empty, expression)
+    try:
+        empty.filter(expression)
+    except (pa.ArrowException, TypeError) as error:
+        raise Invalid(
+            f"The filter {expression} cannot be applied: {str(error).splitlines()[0]}",
+            remedy="Compare columns with values of their own type, or cast one side",
+        ) from error
     return RowFilter((Conjunct(expression, _columns_of(expression, empty)),), str(expression))
 
 
@@ -111,10 +118,7 @@ def matching(rows: pa.Table, expression: pc.Expression) -> pa.Table:
     try:
         return rows.filter(expression)
     except (pa.ArrowException, TypeError) as error:
-        raise Invalid(
-            f"The filter {expression} cannot be applied: {str(error).splitlines()[0]}",
-            remedy="Compare columns with values of their own type, or cast one side",
-        ) from error
+        raise filter_failed(error, "the rows") from error
 
 
 def _columns_of(expression: pc.Expression, empty: pa.Table) -> frozenset[str]:

@@ -144,8 +144,17 @@ def common_type(one: pa.DataType, two: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(one) or pa.types.is_decimal(two):
         (digits, scale), (other_digits, other_scale) = _digits(one), _digits(two)
         decimals = max(scale, other_scale)
-        return _decimal(max(digits - scale, other_digits - other_scale) + decimals, decimals)
+        return decimal_of(max(digits - scale, other_digits - other_scale) + decimals, decimals)
     return max(one, two, key=lambda kind: kind.bit_width)
+
+
+def decimal_of(digits: int, scale: int) -> pa.DataType:
+    """Arrow's decimal of so many digits.
+
+    Raises:
+        ValueError: there are too many.
+    """
+    return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else pa.decimal256(digits, scale)
 
 
 def shown(text: str) -> str:
@@ -205,16 +214,7 @@ def _number(text: str, wanted: pa.DataType) -> pa.Scalar:
 def _decimal_type(value: Decimal) -> pa.DataType:
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
-    return _decimal(max(len(digits), scale, 1), scale)
-
-
-def _decimal(digits: int, scale: int) -> pa.DataType:
-    """Arrow's decimal of so many digits.
-
-    Raises:
-        ValueError: there are too many.
-    """
-    return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else pa.decimal256(digits, scale)
+    return decimal_of(max(len(digits), scale, 1), scale)
 
 
 def _digits(number: pa.DataType) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from hoodie.records.align import align
 from hoodie.records.condition import ANYTHING, AllOf, Condition
 from hoodie.records.failures import reading
 from hoodie.records.file_indexes import indexes_of
+from hoodie.records.filter_error import filter_failed
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
 from hoodie.records.group_stats import ColumnStats, group_stats
 from hoodie.records.page_heads import pages_fit, stored_chunks
@@ -503,6 +504,4 @@ def _filtered(rows: pa.RecordBatch, condition: RowFilter, path: str) -> pa.Recor
     try:
         return rows.filter(condition)
     except (pa.ArrowException, KeyError, TypeError) as error:
-        raise Invalid(
-            f"The filter {condition} does not fit {path}: {error}", remedy="Correct the filter", path=path
-        ) from error
+        raise filter_failed(error, path) from error

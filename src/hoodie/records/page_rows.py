@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from hoodie.records.align import align
 from hoodie.records.condition import AnyOf, Comparison, Condition
 from hoodie.records.file_indexes import FileIndexes, indexes_of
+from hoodie.records.filter_error import filter_failed
 from hoodie.records.page_index import ChunkPages, FileFooter, PagesFile, ReadInto, ReadRange, file_of_pages, ranges_of
 from hoodie.records.plain_texts import PlainTexts, plain_texts
 
@@ -146,7 +147,11 @@ class PagedFile:
         columns |= {name: self._values(chunk, at) for name, chunk in chunks.items() if name not in columns}
         first = pa.schema([field for field in wanted if field.name in chunks])
         looked_at = align(pa.table({name: columns[name] for name in first.names}), first)
-        return looked_at.append_column(_AT, pa.array(at)).filter(self._asked.expression)
+        numbered = looked_at.append_column(_AT, pa.array(at))
+        try:
+            return numbered.filter(self._asked.expression)
+        except pa.ArrowException as error:
+            raise filter_failed(error, "the rows") from error
 
     def _tested(self, chunk: ChunkPages, test: _PageTest) -> tuple[pa.ChunkedArray, Positions]:
         """The values of a column that are one of the constants, and their rows."""

@@ -1,6 +1,8 @@
 """Rows with the values that engines disagree about, and random conditions over them.
 
-Conditions are in Spark's SQL and fail on no row in its ANSI mode: they divide nothing and do not overflow.
+Conditions are in Spark's SQL and fail on no row in its ANSI mode: they divide by no zero and do not overflow.
+They leave out `i < 9223372036854775808` and its like: Spark takes a comparison of a whole number with a constant beyond
+all of them for decided, also where the number is NULL.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ _NUMBERS: Final = (
     "1e-3",
     "5e-324",
 )
+_BEYOND: Final = ("9223372036854775808", "-9223372036854775809")
+_WHOLE: Final = tuple(one for one in _NUMBERS if one not in _BEYOND)
 _FLOATS: Final = (*_NUMBERS, "double('NaN')", "double('Infinity')", "'NaN'", "'1.5'")
 _TIMES: Final = (
     "'2024-01-01'",
@@ -89,8 +93,8 @@ _TIMES: Final = (
 )
 _TEXTS: Final = ("''", "'a'", "'it''s'", "'it\\'s'", "'say \"x\"'", "'ä😀'", "'A'", "'a%b'", "'back\\\\slash'", "'z'")
 _CONSTANTS: Final[Mapping[str, Sequence[str]]] = {
-    "i": _NUMBERS,
-    "l": _NUMBERS,
+    "i": _WHOLE,
+    "l": _WHOLE,
     "m": _NUMBERS,
     "f": _FLOATS,
     "x": _FLOATS,
@@ -104,6 +108,78 @@ _CONSTANTS: Final[Mapping[str, Sequence[str]]] = {
 _ALIKE: Final = (("i", "l", "m", "f", "x"), ("d", "t", "n"), ("s",), ("b",), ("r",))
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 _PATTERNS: Final = ("'a%'", "'%a'", "'_'", "'a\\\\%b'", "'A'", "'%''%'", "''")
+
+_COUNTS: Final = ("0", "1", "2", "3.5", "NULL")
+_DAYS: Final = ("1", "31", "12", "2024", "1969", "9999")
+_CALLS: Final = (
+    ("lower(s)", _TEXTS),
+    ("upper(s)", _TEXTS),
+    ("substring(s, 2)", _TEXTS),
+    ("substring(s, 1, 1)", _TEXTS),
+    ("substring(s, 0, 2)", _TEXTS),
+    ("substring(s, -2, 1)", _TEXTS),
+    ("substring(s, -9, 9)", _TEXTS),
+    ("coalesce(s, 'z')", _TEXTS),
+    ("CAST(i AS STRING)", ("'0'", "'1'", "'-1'", "'2147483647'", "''")),
+    ("CAST(m AS STRING)", ("'0.00'", "'1.50'", "'-1.50'")),
+    ("CAST(d AS STRING)", ("'2024-01-01'", "'2024'", "'9999-12-31'")),
+    ("CAST(b AS STRING)", ("'true'", "'false'")),
+    ("length(s)", _COUNTS),
+    ("abs(m)", _NUMBERS),
+    ("abs(x)", _FLOATS),
+    ("-x", _FLOATS),
+    ("-m", _NUMBERS),
+    ("m + 1", _NUMBERS),
+    ("m * 2", _NUMBERS),
+    ("m - 1.005", _NUMBERS),
+    ("x / 2", _FLOATS),
+    ("i / 4", _FLOATS),
+    ("coalesce(i, 5)", _WHOLE),
+    ("coalesce(l, 5)", _WHOLE),
+    ("coalesce(x, 5.5D)", _FLOATS),
+    ("CAST(i AS BIGINT)", _WHOLE),
+    ("CAST(i AS DOUBLE)", _FLOATS),
+    ("CAST(i AS DECIMAL(12, 1))", _NUMBERS),
+    ("CAST(b AS INT)", _COUNTS),
+    ("CAST(t AS DATE)", _TIMES),
+    ("CAST(n AS DATE)", _TIMES),
+    ("CAST(d AS TIMESTAMP)", _TIMES),
+    ("CAST(n AS TIMESTAMP)", _TIMES),
+    ("CAST(t AS TIMESTAMP_NTZ)", _TIMES),
+    ("year(d)", _DAYS),
+    ("month(t)", _DAYS),
+    ("day(n)", _DAYS),
+    ("year(t)", _DAYS),
+)
+_TRUTHS: Final = (
+    "b",
+    "NOT b",
+    "b IS TRUE",
+    "b IS NOT TRUE",
+    "b IS FALSE",
+    "b IS NOT FALSE",
+    "isnan(x)",
+    "isnan(f)",
+    "isnull(s)",
+    "isnotnull(t)",
+    "startswith(s, 'a')",
+    "endswith(s, '%b')",
+    "contains(s, 'a')",
+    "s RLIKE '^a'",
+    "s RLIKE 'b$'",
+    "s LIKE 'a!%b' ESCAPE '!'",
+    "s LIKE 'a/_b' ESCAPE '/'",
+    "s NOT LIKE 'a!%b' ESCAPE '!'",
+    "(s = 'a') = b",
+    "(i > 0) <=> b",
+    "i = 1 = true",
+    "NULL",
+    "true",
+    "s = NULL",
+    "i <=> NULL",
+    "s IN (lower(s), 'A')",
+    "i IN (l, 5)",
+)
 
 
 def random_rows(random: Random, rows: int) -> pa.Table:
@@ -157,6 +233,15 @@ def _computed(random: Random, column: str) -> str:
     return f"{sum_} {random.choice(_COMPARISONS)} {random.choice(_FLOATS)}"
 
 
+def _of_function(random: Random, column: str) -> str:
+    call, constants = random.choice(_CALLS)
+    return f"{call} {random.choice(_COMPARISONS)} {random.choice(constants)}"
+
+
+def _truth(random: Random, column: str) -> str:
+    return random.choice(_TRUTHS)
+
+
 _KINDS: Final[Sequence[Callable[[Random, str], str]]] = (
     _comparison,
     _comparison,
@@ -168,4 +253,6 @@ _KINDS: Final[Sequence[Callable[[Random, str], str]]] = (
     _null_test,
     _like,
     _computed,
+    _of_function,
+    _truth,
 )
