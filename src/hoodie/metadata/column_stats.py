@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,17 +55,35 @@ def file_ranges(
     return _in_order(_read(store, partition, column, names, files), names, data_type)
 
 
-def partition_ranges(store: MetadataStore, column: str, partitions: Sequence[str], data_type: pa.DataType) -> Ranges:
-    """Ranges of a column over partitions of the table, in their order. Counts and bounds may be those of some of the
+def file_ranges_of_columns(
+    store: MetadataStore, asked: Sequence[tuple[str, Sequence[FileOf], pa.DataType]], partition: str = COLUMN_STATS
+) -> list[Ranges]:
+    """What `file_ranges` says of each column. The index is read once for all, where that is a few look-ups.
+
+    Raises:
+        Corrupt: the metadata table is damaged. Invalid: the partition is not available.
+    """
+    if not asked:
+        return []
+    if sum(len(files) for _, files, _ in asked) > MOST_LOOKED_UP:
+        return [file_ranges(store, column, files, data_type, partition) for column, files, data_type in asked]
+    names = [[column_stats_key(column, file.partition, file.name) for file in files] for column, files, _ in asked]
+    found = _looked_up(store, partition, [name for own in names for name in own])
+    return [_in_order(found, own, data_type) for own, (_, _, data_type) in zip(names, asked, strict=True)]
+
+
+def partition_ranges(
+    store: MetadataStore, columns: Mapping[str, pa.DataType], partitions: Sequence[str]
+) -> dict[str, Ranges]:
+    """Ranges of each column over partitions of the table, in their order. Counts and bounds may be those of some of the
     files only, where others have no statistics.
 
     Raises:
         Corrupt: the metadata table is damaged. Invalid: there are no such statistics.
     """
-    names = [partition_stats_key(column, partition) for partition in partitions]
-    wanted = by_group(store, PARTITION_STATS, names)
-    parts = store.read(PARTITION_STATS, wanted, (STATS,))
-    return _in_order([merge_stats(group) for group in parts if group], names, data_type)
+    names = {column: [partition_stats_key(column, partition) for partition in partitions] for column in columns}
+    found = _looked_up(store, PARTITION_STATS, [name for own in names.values() for name in own])
+    return {column: _in_order(found, names[column], data_type) for column, data_type in columns.items()}
 
 
 def column_stats(store: MetadataStore, column: str, partition: str = COLUMN_STATS) -> pa.Table:
@@ -87,14 +105,18 @@ def _read(
     store: MetadataStore, partition: str, column: str, names: Sequence[str], files: Sequence[FileOf]
 ) -> list[pa.Table]:
     if len(names) <= MOST_LOOKED_UP:
-        wanted = by_group(store, partition, list(dict.fromkeys(names)))
-        return [merge_stats(group) for group in store.read(partition, wanted, (STATS,)) if group]
+        return _looked_up(store, partition, names)
     partitions = {file.partition for file in files}
     prefixes = [name_hash(column)]
     if len(partitions) <= MOST_PARTITIONS:
         prefixes = [prefixes[0] + partition_hash(one) for one in sorted(partitions)]
     groups = store.read(partition, Wanted(prefixes=tuple(prefixes)), (STATS,))
     return [merge_stats(group) for group in groups if group]
+
+
+def _looked_up(store: MetadataStore, partition: str, names: Sequence[str]) -> list[pa.Table]:
+    wanted = by_group(store, partition, list(dict.fromkeys(names)))
+    return [merge_stats(group) for group in store.read(partition, wanted, (STATS,)) if group]
 
 
 def _in_order(merged: list[pa.Table], names: Sequence[str], data_type: pa.DataType) -> Ranges:

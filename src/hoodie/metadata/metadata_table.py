@@ -92,7 +92,7 @@ class MetadataTable:
         Raises:
             Invalid: there are no partition statistics. Corrupt: they are damaged.
         """
-        return partition_ranges(self.store, column, partitions, data_type)
+        return partition_ranges(self.store, {column: data_type}, partitions)[column]
 
     def bloom_filters(self, files: Iterable[FileOf]) -> dict[FileOf, BloomFilter]:
         """The bloom filters of those of the base files that have one.

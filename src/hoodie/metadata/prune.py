@@ -114,9 +114,9 @@ def _by_partition(store: MetadataStore, slices: Sequence[Slice], question: Quest
         data_type = _stored_type(test, question)
         if data_type is None or test.function or pa.types.is_floating(data_type):
             return None
-        ranges = partition_ranges(store, test.column, partitions, data_type)
-        all_rows = partition_ranges(store, KEY_FIELD, partitions, pa.string()).rows
-        covers_all = pc.fill_null(pc.equal(ranges.rows, all_rows), False).to_numpy(zero_copy_only=False)
+        said = partition_ranges(store, {KEY_FIELD: pa.string(), test.column: data_type}, partitions)
+        ranges = said[test.column]
+        covers_all = pc.fill_null(pc.equal(ranges.rows, said[KEY_FIELD].rows), False).to_numpy(zero_copy_only=False)
         return np.asarray(ranges.may_pass(test) | ~covers_all)
 
     kept = _decided(question.condition, possible)

@@ -37,6 +37,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "hoodie.table.name": "matrix",
     "hoodie.index.bloom.num_entries": "50",
     "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.column.stats.column.list": "id,v",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
     "hoodie.compact.inline": "false",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from hoodie.metadata import COLUMN_STATS, PARTITION_STATS, IndexDefinition, MetadataTable
-from hoodie.metadata.column_stats import FileOf, file_ranges
+from hoodie.metadata.column_stats import FileOf, file_ranges_of_columns, partition_ranges
 from hoodie.metadata.ranges import Ranges
 from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import (
@@ -66,20 +66,21 @@ class StatisticsCheck:
 
     def finish(self) -> Iterator[Trouble]:
         """Files, and partitions, with values outside of what is said of them."""
-        for column, shown in self._slices.items():
-            found = _troubles(self._table.store, COLUMN_STATS, self._types[column], shown)
-            yield from ((index_path(COLUMN_STATS), f"says of column {column!r} of {what}") for what in found)
+        for column, what in _troubles(self._table.store, COLUMN_STATS, self._types, self._slices):
+            yield index_path(COLUMN_STATS), f"says of column {column!r} of {what}"
         if self._of_partitions:
             yield from self._of_each_partition()
 
     def _of_each_partition(self) -> Iterator[Trouble]:
         names = sorted({part.partition for shown in self._slices.values() for part, _ in shown})
-        all_rows = self._table.partition_ranges(KEY_FIELD, names, pa.string()).rows.to_pylist()
+        asked = {column: self._types[column] for column in self._slices}
+        said = partition_ranges(self._table.store, {KEY_FIELD: pa.string(), **asked}, names)
+        all_rows = said[KEY_FIELD].rows.to_pylist()
         for column, shown in self._slices.items():
             own: dict[str, list[ColumnRange]] = defaultdict(list)
             for part, actual in shown:
                 own[part.partition].append(actual)
-            ranges = self._table.partition_ranges(column, names, self._types[column])
+            ranges = said[column]
             for at, (name, rows) in enumerate(zip(names, all_rows, strict=True)):
                 # Readers believe what is said of as many rows as have a key.
                 if own[name] and rows is not None and ranges.rows[at].as_py() == rows:
@@ -125,8 +126,9 @@ class ExpressionRangesCheck:
     def finish(self) -> Iterator[Trouble]:
         """Files with results outside of what is said of them."""
         if self._type is not None:
-            found = _troubles(self._table.store, self._definition.name, self._type, self._slices)
-            yield from ((index_path(self._definition.name), f"says of its results for {what}") for what in found)
+            name = self._definition.name
+            found = _troubles(self._table.store, name, {self._column: self._type}, {self._column: self._slices})
+            yield from ((index_path(name), f"says of its results for {what}") for _, what in found)
 
 
 def left_out(said: Ranges, actual: ColumnRange) -> str | None:
@@ -161,19 +163,21 @@ def _bounds(values: pa.Array, data_type: pa.DataType) -> list[Bound | None]:
 
 
 def _troubles(
-    store: MetadataStore, index: str, data_type: pa.DataType, shown: Sequence[tuple[FileSlice, ColumnRange]]
-) -> Iterator[str]:
-    """What an index of statistics leaves out of slices, whose ranges of one column are given."""
-    if not shown:
-        return
-    files = [_files(part) for part, _ in shown]
-    said = file_ranges(store, shown[0][1].column, [file for own in files for file in own], data_type, index)
-    at = 0
-    for (part, actual), own in zip(shown, files, strict=True):
-        wrong = left_out(_some(said, at, len(own)), actual)
-        at += len(own)
-        if wrong:
-            yield f"{_last(part)} {wrong}"
+    store: MetadataStore,
+    index: str,
+    types: Mapping[str, pa.DataType],
+    shown: Mapping[str, Sequence[tuple[FileSlice, ColumnRange]]],
+) -> Iterator[tuple[str, str]]:
+    """By column, what an index of statistics leaves out of slices, whose ranges of the column are given."""
+    files = {column: [_files(part) for part, _ in slices] for column, slices in shown.items() if slices}
+    asked = [(column, [file for own in some for file in own], types[column]) for column, some in files.items()]
+    for (column, _, _), said in zip(asked, file_ranges_of_columns(store, asked, index), strict=True):
+        at = 0
+        for (part, actual), own in zip(shown[column], files[column], strict=True):
+            wrong = left_out(_some(said, at, len(own)), actual)
+            at += len(own)
+            if wrong:
+                yield column, f"{_last(part)} {wrong}"
 
 
 def _some(ranges: Ranges, start: int, count: int) -> Ranges:
