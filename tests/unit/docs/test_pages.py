@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from compat_page import compat_tables
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -62,29 +63,8 @@ def test_compat_lists_what_peers_cannot_read() -> None:
     assert peer_limits().limits_page() in text(DOCS / "compat.md"), "run: python tests/compat/peer_limits.py"
 
 
-def compat_rows() -> list[list[str]]:
-    """The cells of each line of the tables that say what works."""
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for section in re.split(r"^## ", text(DOCS / "compat.md"), flags=re.MULTILINE)
-        if section.startswith(("Writing", "Reading", "Surfaces"))
-        for line in section.splitlines()
-        if line.startswith("|")
-    ]
-
-
 def test_compat_names_a_test_for_every_feature_that_works() -> None:
-    assert [row[0] for row in compat_rows() if any("yes" in cell for cell in row[1:-1]) and "`" not in row[-1]] == []
-
-
-def test_what_compat_calls_refused_names_a_test_that_expects_the_error() -> None:
-    def expects(path: str) -> bool:
-        files = [ROOT / path] if (ROOT / path).is_file() else (ROOT / path).rglob("test_*.py")
-        return any(re.search(r"raises\(\(?(Unsupported|Invalid|Conflict|HudiError)", text(file)) for file in files)
-
-    refused = [row for row in compat_rows() if "refused" in row[1:-1]]
-    assert len(refused) > 20
-    assert [row[0] for row in refused if not any(expects(path) for path in TEST_PATH.findall(row[-1]))] == []
+    assert [row[0] for row in compat_tables() if any("yes" in cell for cell in row[1:-1]) and "`" not in row[-1]] == []
 
 
 def peer_limits() -> ModuleType:
