@@ -297,6 +297,15 @@ class TableServices:
         with self._held("rebuild metadata") as handle:
             rebuild_partitions(handle, partitions or handle.config.metadata_partitions, self._engine)
 
+    def remove_orphans(self) -> tuple[str, ...]:
+        """Paths of data files that belonged to no write on the timeline or in the history, which are gone now: what
+        workers left that outlived their write. `doctor` names them before.
+        """
+        from hoodie.services.undoing.orphans import remove_orphans  # noqa: PLC0415
+
+        with self._held("remove orphans") as handle:
+            return remove_orphans(handle, self._engine)
+
     def report(self, path: str | None = None, **options: object) -> str:
         """The HTML page about the table's health; also stored in the local file `path` when given.
 

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json, progress
+from hoodie.errors import Corrupt
 
 FOUND = 1
 
@@ -18,24 +19,40 @@ def define(parser: ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="PARTITION",
-        help="make this partition of the metadata table anew from the table's files (default: all of them)",
+        help="make this partition of the metadata table anew from the table's files (default: all of them; files that "
+        "were never committed are removed)",
     )
     add_json(parser)
 
 
 def run(said: Namespace) -> int:
+    removed: tuple[str, ...] = ()
     table = hoodie.Table.open(said.path, options=parse_options(said.option))
     with progress(f"examining {said.path}") as step:
         if said.fix is not None:
+            if not said.fix:
+                step.update("removing what was never committed")
+                removed = _remove_orphans(table)
             step.update("rebuilding the metadata table")
             table.rebuild_metadata(*filter(None, (said.fix,)))
         health = table.doctor()
     if said.json:
         print_json(health.as_json())
-    elif health.concerns:
+        return 0 if health.is_healthy else FOUND
+    for path in removed:
+        console().print(f"removed {path}, which was never committed")
+    if health.concerns:
         from hoodie.cli.service_grids import health_grid  # noqa: PLC0415 - loads rich
 
         console().print(health_grid(health))
     else:
         console().print("no concerns, the table is healthy")
     return 0 if health.is_healthy else FOUND
+
+
+def _remove_orphans(table: hoodie.Table) -> tuple[str, ...]:
+    """What was removed. Nothing where a damaged metadata table cannot say what it lists: the next run does it."""
+    try:
+        return table.remove_orphans()
+    except Corrupt:
+        return ()

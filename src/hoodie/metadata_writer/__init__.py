@@ -26,7 +26,7 @@ from hoodie.metadata_writer.record import (
 )
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordSource, RecordTask, SourceContext
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.metadata_writer.writer_listing import list_for_writers, unlisted
+from hoodie.metadata_writer.writer_listing import list_for_writers, not_in_metadata, unlisted
 
 __all__ = [
     "METADATA_ENABLE",
@@ -48,6 +48,7 @@ __all__ = [
     "expression_index",
     "index_troubles",
     "list_for_writers",
+    "not_in_metadata",
     "open_own",
     "partition_stats_index",
     "rebuild_partitions",

@@ -52,7 +52,7 @@ class FilesSource:
                     own[one.path.rpartition("/")[2]] = one.size_bytes
         for listed in context.view().files:
             for change in listed.changes:
-                if context.timeline.is_committed(change.name.instant):
+                if context.view().timeline.is_committed(change.name.instant):
                     files[listed.partition][change.name.text] = change.size_bytes
         yield files_records(files, ())
 

@@ -54,11 +54,21 @@ def unlisted(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...]:
     Who rolls back log files of version 6 leaves them where they are and lists them: they are the table's then.
     """
     files = tuple(paths)
-    if not files or handle.profile.slicing == "completion" or FILES not in handle.config.metadata_partitions:
+    return files if handle.profile.slicing == "completion" else not_in_metadata(handle, files)
+
+
+def not_in_metadata(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of `paths` that the metadata table does not list; all where there is none.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    files = tuple(paths)
+    if not files or FILES not in handle.config.metadata_partitions:
         return files
     table = open_metadata_table(handle.storage, handle.config, timeline_of(handle))
     if table is None:
         return files
     found = table.files({path.rpartition("/")[0] for path in files})
-    listed = {one.path for partition in found for one in partition.everything}
+    listed = {one.path for partition in found for one in (*partition.everything, *partition.changes)}
     return tuple(path for path in files if path not in listed)

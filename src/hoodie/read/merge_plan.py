@@ -59,6 +59,8 @@ def plan_merge(
 def _blocks(timeline: Timeline, until: InstantTime | None) -> BlockChoice:
     if timeline.profile.slicing == "completion":
         return BlockChoice(until=until)
-    first = timeline.first_write_instant
     completed = frozenset(instant.requested for instant in timeline.completed_writes())
+    if timeline.archived_from is not None:
+        return BlockChoice(completed.union(timeline.archived), timeline.archived_from, until)
+    first = timeline.first_write_instant
     return BlockChoice(completed, None if first is None else first.requested, until)

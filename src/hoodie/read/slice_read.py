@@ -137,9 +137,9 @@ def _with_logs(part: SliceRead, known: Mapping[str, LogFile]) -> SliceRead:
 class BlockChoice:
     """Which blocks of log files count, by the instant that wrote them.
 
-    `completed` has the completed writes of the active timeline and `start` where that begins, older ones being
-    committed; None where file names already told committed blocks from others (version 8 and later). `until` leaves out
-    what was requested later.
+    `completed` has the completed writes of the active timeline, and of the history if that is known, and `start` where
+    they begin, older ones being committed; None where file names already told committed blocks from others (version 8
+    and later). `until` leaves out what was requested later.
     """
 
     completed: frozenset[InstantTime] | None = None

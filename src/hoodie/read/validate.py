@@ -4,8 +4,8 @@
    A log file may be longer (version 6 appends), not shorter.
 2. Every file a commit names must be there unless a clean may have taken it: newer slices of its group exist, or the
    group was replaced, and cleaning retains nothing that old. What a clean that is under way retains is not known.
-3. A file of an instant that is not committed is a leftover; a file of a committed instant that the commit does not name
-   is worse, because readers take it.
+3. A file of an instant that is pending is a leftover, of one that is nowhere an orphan; a file of a committed instant
+   that the commit does not name is worse, because readers take it.
 4. Timeline files must parse, and the states of an instant must make sense together.
 5. A metadata table must list the files that lie there.
 6. A deep look (`deep_check`) reads every committed file to its end.
@@ -182,7 +182,7 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
                 if instant in pending:
                     yield Finding("uncommitted", one.path, f"was written by {instant}, which is not complete")
                 elif not picture.timeline.is_committed(instant):
-                    yield Finding("uncommitted", one.path, f"was written by {instant}, which is not on the timeline")
+                    yield Finding("orphan", one.path, f"was written by {instant}, which was never committed")
                 elif instant in picture.commits and one.path not in named:
                     yield Finding(
                         "unlisted", one.path, f"is not among the files of its commit {instant}, but readers take it"

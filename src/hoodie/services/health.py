@@ -34,6 +34,7 @@ _TROUBLE = {
     "index": "hoodie doctor {uri} --fix",
     "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; "
     "hoodie clean {uri} reclaims what is left",
+    "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 
@@ -182,7 +183,7 @@ def _debt(one: FileSlice) -> LogDebt:
 
 def _findings(findings: Sequence[Finding], uri: str) -> Iterator[Concern]:
     for one in findings:
-        severity: Severity = "warning" if one.kind in {"pending", "uncommitted"} else "error"
+        severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted"} else "error"
         remedy = _TROUBLE.get(one.kind, "restore the file, or restore to an earlier savepoint or instant")
         yield Concern(
             severity, one.kind, one.path, one.message, remedy.format(uri=uri, instant=one.path.partition(".")[0])

@@ -13,7 +13,7 @@ from hoodie.read import Finding, validate_table
 from hoodie.read.validate import CHECKING_THREADS
 from hoodie.view import load_view
 
-_HARMLESS = frozenset({"pending", "properties", "uncommitted"})
+_HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted"})
 """Kinds of findings that leave no doubt about which rows there are."""
 
 

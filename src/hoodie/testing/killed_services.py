@@ -44,7 +44,7 @@ NEWEST_ONLY: Final = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.clean.fileversions.retained": "1",
 }
-LEFT_BY_DEAD: Final = {"uncommitted", "timeline", "missing"}
+LEFT_BY_DEAD: Final = {"orphan", "uncommitted", "timeline", "missing"}
 """What `validate` finds until a dead service is run again: files of a plan, instants that are half archived, log files
 of older slices that a downgrade has renamed.
 """

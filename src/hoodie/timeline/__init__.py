@@ -1,6 +1,7 @@
 """What happened to a table, in order, and the table's own config: loading, and moving instants from state to state."""
 
 from hoodie.timeline.archived_instant import ArchivedInstant
+from hoodie.timeline.archived_writes import load_archived_writes
 from hoodie.timeline.as_of import instant_text, parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
@@ -53,6 +54,7 @@ __all__ = [
     "load_archived_commits",
     "load_archived_logicals",
     "load_archived_metadata",
+    "load_archived_writes",
     "load_commit_metadata",
     "load_history",
     "load_instant",

@@ -14,7 +14,7 @@ One block is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from hoodie.errors import Missing
@@ -76,6 +76,12 @@ def load_log_archive(storage: Storage, folder: str) -> tuple[ArchivedInstant, ..
     return tuple(sorted(found.values(), key=lambda one: one.instant))
 
 
+def has_torn_spans(storage: Storage, files: Iterable[FileInfo]) -> bool:
+    """Whether some of the archives have spans that are skipped. Reads the frames of their blocks."""
+    blocks = (block for file in files for block in _blocks(storage, file))
+    return any(block.kind is BlockKind.CORRUPT for block in blocks)
+
+
 def load_archived_logicals(storage: Storage, file: FileInfo) -> frozenset[tuple[str, str]]:
     """Requested time and completed action of the instants that one archive has as completed.
 
@@ -102,12 +108,15 @@ def load_log_clean(storage: Storage, place: LogPlace) -> CleanMetadata | None:
 
 
 def _instants(storage: Storage, file: FileInfo) -> Iterator[ArchivedInstant]:
-    blocks = parse_log_file(
-        lambda start, length: storage.read_range(file.path, start, length), file.size_bytes, file.path
-    )
-    for block in blocks:
+    for block in _blocks(storage, file):
         if block.kind is BlockKind.AVRO_DATA:
             yield from _of_block(storage, block)
+
+
+def _blocks(storage: Storage, file: FileInfo) -> Iterable[LogBlock]:
+    return parse_log_file(
+        lambda start, length: storage.read_range(file.path, start, length), file.size_bytes, file.path
+    )
 
 
 def _of_block(storage: Storage, block: LogBlock) -> Iterator[ArchivedInstant]:

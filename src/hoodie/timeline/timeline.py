@@ -5,14 +5,15 @@
 2. Order is by requested time, action, state. Times are compared as plain text.
 3. An edit gives a new timeline (`with_instant`, `without`); `load_timeline` after the same change gives an equal one.
 
-It does not know the archived history: times before the first write are taken as committed, as Hudi does. When some of
-those completed can be told to it (`with_archived`).
+It does not read the archived history: times before the first write are taken as committed, as Hudi does. What of them
+completed, and when, can be told to it (`with_archived`): a write that the history should have, and has not, was never
+committed then. Before the oldest write of the history, which may have been cut, all count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.notebook import html_table
 from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, WRITE_ACTIONS, FormatProfile, Instant, InstantTime
@@ -21,12 +22,14 @@ from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, WRITE_ACTIONS, Forma
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The active timeline of one table. `instants` are ordered and have one entry per logical instant. `archived` has
-    completion times of archived writes (by requested time), as far as somebody looked them up.
+    completion times of archived writes (by requested time), as far as somebody looked them up; it is all the history
+    has from `archived_from` on.
     """
 
     profile: FormatProfile
     instants: tuple[Instant, ...]
     archived: Mapping[InstantTime, InstantTime] = field(default_factory=dict, repr=False, compare=False)
+    archived_from: InstantTime | None = field(default=None, repr=False, compare=False)
     _completions: dict[InstantTime, InstantTime] = field(init=False, repr=False, compare=False)
     _first_write: Instant | None = field(init=False, repr=False, compare=False)
 
@@ -82,8 +85,14 @@ class Timeline:
         return self._first_write is not None and requested < self._first_write.requested
 
     def is_committed(self, requested: InstantTime) -> bool:
-        """Whether the write requested then is completed: in the active timeline, or as it lies before its start."""
-        return requested in self._completions or self.is_before_start(requested)
+        """Whether the write requested then is completed: in the active timeline, or as it lies before its start and
+        the history, where it is known, has it or does not reach back that far.
+        """
+        if requested in self._completions:
+            return True
+        return self.is_before_start(requested) and (
+            self.archived_from is None or requested < self.archived_from or requested in self.archived
+        )
 
     def completion_of(self, requested: InstantTime) -> InstantTime | None:
         """When the write requested then completed; None if it has not, or is archived and was not looked up."""
@@ -91,16 +100,19 @@ class Timeline:
 
     def with_instant(self, instant: Instant) -> Timeline:
         """The timeline after `instant` reached its state. An earlier state than the known one changes nothing."""
-        return Timeline(self.profile, furthest([*self.instants, instant]), self.archived)
+        return replace(self, instants=furthest([*self.instants, instant]))
 
     def without(self, instant: Instant) -> Timeline:
         """The timeline after all files of the logical instant were removed."""
         kept = tuple(known for known in self.instants if known.logical != instant.logical)
-        return Timeline(self.profile, kept, self.archived)
+        return replace(self, instants=kept)
 
-    def with_archived(self, completions: Mapping[InstantTime, InstantTime]) -> Timeline:
-        """The timeline that knows when these archived writes completed (requested → completed)."""
-        return Timeline(self.profile, self.instants, {**self.archived, **completions})
+    def with_archived(self, completions: Mapping[InstantTime, InstantTime], *, whole: bool = False) -> Timeline:
+        """The timeline that knows when these archived writes completed (requested → completed). `whole`: they are all
+        that the history has.
+        """
+        start = min(completions, default=None) if whole else self.archived_from
+        return replace(self, archived={**self.archived, **completions}, archived_from=start)
 
     def _repr_html_(self) -> str:
         rows = ((one.requested, one.completed, one.action, one.state.name) for one in reversed(self.instants))

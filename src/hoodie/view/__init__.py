@@ -1,6 +1,6 @@
 """Which files make the table at an instant: listing, file slices, replaced groups, and the view over them."""
 
-from hoodie.view.archived_completions import with_archived_completions
+from hoodie.view.archived_completions import with_archived_completions, with_archived_writes
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
 from hoodie.view.listing import PartitionFiles, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
@@ -27,4 +27,5 @@ __all__ = [
     "replaced_groups",
     "view_of",
     "with_archived_completions",
+    "with_archived_writes",
 ]

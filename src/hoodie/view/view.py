@@ -26,7 +26,7 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
-from hoodie.view.archived_completions import with_archived_completions
+from hoodie.view.archived_completions import with_archived_completions, with_archived_writes
 from hoodie.view.file_slice import FileGroup, FileSlice, GroupId
 from hoodie.view.listing import LISTING_THREADS, PartitionFiles, list_files
 from hoodie.view.many_objects import collecting_later
@@ -128,9 +128,13 @@ def load_view(
     engine = engine or LocalEngine(LISTING_THREADS)
     files = list_files(storage, partitions, engine=engine) if listing is None else listing
     timeline = with_archived_completions(storage, timeline, files)
-    return view_of(
+    blocks = with_archived_writes(storage, timeline, files, are_settled=listing is not None)
+    # Settled files count whatever the history says, but in log files of version 6 blocks of others may lie.
+    timeline = blocks if listing is None else timeline
+    view = view_of(
         timeline, files, load_replaced(storage, timeline, engine), load_pending_compactions(storage, timeline)
     )
+    return replace(view, timeline=blocks)
 
 
 def load_replaced(storage: Storage, timeline: Timeline, engine: Engine | None = None) -> dict[GroupId, InstantTime]:

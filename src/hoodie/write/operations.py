@@ -149,6 +149,7 @@ def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
 def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     options = write.options
     view = _view(write, incoming)
+    write = replace(write, timeline=view.timeline)  # the view may have learnt which archived writes were committed
     slices = view.slices_at()
     touches = options.looks_up or options.fills_small_files
     if touches:

@@ -74,7 +74,7 @@ def test_files_that_no_commit_wrote_are_found(profile):
     unlisted = table.path_of(at(1), "p0", "c")
     table.storage.put(stray, b"x")
     table.storage.put(unlisted, table.storage.read(table.path_of(at(1), "p0", "b")))
-    assert found(table) == [("uncommitted", stray), ("unlisted", unlisted)]
+    assert found(table) == [("orphan", stray), ("unlisted", unlisted)]
 
 
 def test_write_that_died_is_found_with_its_files(profile):

@@ -75,6 +75,18 @@ def test_committed_is_completed_or_before_the_start():
     assert committed == {"05": True, "20": True, "30": True, "40": False, "50": False, "60": False, "25": False}
 
 
+def test_archived_writes_are_those_of_the_history_as_far_as_it_is_known():
+    some, every = (
+        LINE.with_archived({"05": "059", "03": "039"}),
+        LINE.with_archived({"05": "059", "03": "039"}, whole=True),
+    )
+    times = ("02", "03", "04", "05", "06", "10", "15", "20")
+    assert [some.is_committed(t) for t in times] == [True] * 8
+    assert [every.is_committed(t) for t in times] == [True, True, False, True, False, True, False, True]
+    assert not every.with_instant(done("80")).without(done("30", "replacecommit")).is_committed("04")
+    assert LINE.with_archived({}, whole=True).is_committed("04")
+
+
 def test_completion_times_are_known_for_active_writes_only():
     assert [LINE.completion_of(t) for t in ("05", "10", "30", "50", "60")] == [None, "109", "309", None, None]
 

@@ -52,6 +52,7 @@ from hoodie.view import (
     replaced_groups,
     view_of,
     with_archived_completions,
+    with_archived_writes,
 )
 
 READING_THREADS = 16
@@ -248,6 +249,8 @@ class _Reader:
         replacing = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
         replaced: Mapping[GroupId, InstantTime] = replaced_groups(self.commits(replacing))
         timeline = with_archived_completions(storage, timeline, files)
+        if listing is None:
+            timeline = with_archived_writes(storage, timeline, files)
         return view_of(timeline, files, replaced, load_pending_compactions(storage, timeline))
 
 
