@@ -262,8 +262,9 @@ class Table(TableServices):
 
     def drop(self) -> None:
         """Delete the table with all its files. There is no way back."""
-        with self.storage.exclusive("drop"):
-            self.storage.delete_dir("")
+        from hoodie.services.dropping import drop_table  # noqa: PLC0415
+
+        drop_table(self.storage)
 
     def __repr__(self) -> str:
         config = self._handle.config

@@ -28,6 +28,7 @@ from hoodie.services.undoing.heartbeat import holding_heartbeat
 from hoodie.services.undoing.left_behind import remove_strays, take_back
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
+from hoodie.storage.lease import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.view import list_partitions, load_view
 from hoodie.write import (
@@ -161,9 +162,10 @@ def run_request(write: Write, request: Request) -> Committed:
     except (Exception, KeyboardInterrupt):
         cause = sys.exc_info()[1]
         try:
-            if isinstance(cause, Conflict | Fenced):
-                remove_strays(home, _LOCAL, write.instant)
-            take_back(home, _LOCAL, write.instant)
+            with deleting_own(home.storage):
+                if isinstance(cause, Conflict | Fenced):
+                    remove_strays(home, _LOCAL, write.instant)
+                take_back(home, _LOCAL, write.instant)
         except HudiError as error:
             log.warning(
                 "the failed write (%s) could not be taken back now: %s; the next write will do it", cause, error

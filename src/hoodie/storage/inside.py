@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from hoodie.errors import Invalid
@@ -62,32 +62,43 @@ def remove_file(base: str, path: str) -> bool:
     return False
 
 
-def remove_tree(base: str, path: str) -> int:
-    """How many files were removed with the folder `path`, 0 when it was not there. `""` empties the base."""
+def remove_tree(base: str, path: str, kept: Collection[str] = ()) -> int:
+    """How many files were removed with the folder `path`, 0 when it was not there. `""` empties the base. The files
+    `kept` (full names) stay, and the folders they are in.
+    """
     name = path.rpartition("/")[2]
     try:
         with _opened_above(base, path) as opened:
+            above = os.path.join(base, os.path.dirname(path))
             if not path:
-                removed = _empty(".", opened)
+                removed = _empty(".", opened, above, kept)
             else:
-                removed = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened)
-                _remove_folder(name, opened)
+                removed = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened, above, kept)
+                if not _has_some(os.path.join(base, path), kept):
+                    _remove_folder(name, opened)
     except (FileNotFoundError, NotADirectoryError):
         return 0
-    if not path and not os.path.islink(base):
+    if not path and not os.path.islink(base) and not kept:
         with suppress(FileNotFoundError):
             os.rmdir(base)
     return removed
 
 
-def _empty(name: str, parent: int) -> int:
+def _empty(name: str, parent: int, above: str, kept: Collection[str]) -> int:
     removed = 0
-    for _, folders, files, opened in os.fwalk(name, topdown=False, onerror=_raise_unless_gone, dir_fd=parent):
+    for here, folders, files, opened in os.fwalk(name, topdown=False, onerror=_raise_unless_gone, dir_fd=parent):
+        full = os.path.normpath(os.path.join(above, here))
         for file in files:
-            removed += _remove(file, opened) and not file.startswith(TEMP_PREFIX)
+            if os.path.join(full, file) not in kept:
+                removed += _remove(file, opened) and not file.startswith(TEMP_PREFIX)
         for folder in folders:
-            _remove_folder(folder, opened)
+            if not _has_some(os.path.join(full, folder), kept):
+                _remove_folder(folder, opened)
     return removed
+
+
+def _has_some(folder: str, kept: Collection[str]) -> bool:
+    return any(full.startswith(folder + os.sep) for full in kept)
 
 
 @contextmanager

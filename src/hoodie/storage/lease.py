@@ -7,8 +7,9 @@ other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"
 2. It is taken by create-if-absent, or by replacing exactly the free version that was read.
 3. The holder extends it every `RENEW_SECONDS`; it is given back by writing `expired`. A dead holder blocks others for
    at most `VALIDITY_SECONDS`.
-4. A lease of a `scope` (one piece of work, say) is another object beside it, and is deleted when it is given back: the
-   holder extends it once more, which proves that it holds it, and no other can take it before the deletion.
+4. A lease of a `scope` (one piece of work, say) is another object beside it, and is deleted when it is given back; so
+   is that of a table which was dropped. The holder extends it once more, which proves that it holds it, and no other
+   can take it before the deletion.
 5. An answer may be lost. A lease of our own owner id is ours, whatever was answered; giving back is repeated, in the
    end by a thread of its own until the lease has run out, so that a store that fails for a while does not block others
    for longer. What a process could not give back it knows as its own, so that it does not wait for itself.
@@ -21,8 +22,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -31,6 +33,7 @@ from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
+_LOCKS_DIR = ".hoodie/.locks"
 _SCOPED_PATH = ".hoodie/.locks/{}.json"
 VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
@@ -105,6 +108,7 @@ def held_lease(
     """
     path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
     holder = _Holder(storage, env, path, env.uuid(), round(validity_seconds * 1000))
+    process = os.getpid()
     holder.take(what)
     full = storage.absolute(path)
     _holding[full] = holder
@@ -114,26 +118,60 @@ def held_lease(
     try:
         yield
     finally:
-        stop.set()
-        keeper.join()
-        _holding.pop(full, None)
-        holder.give_back()
+        if os.getpid() == process:  # a child that was forked meanwhile gives nothing back
+            stop.set()
+            keeper.join()
+            _holding.pop(full, None)
+            holder.give_back()
 
 
-def ensure_held(storage: _Named) -> None:
-    """Nothing, unless this process holds the lease of the table in `storage` and has lost it, or may have.
+def ensure_held(storage: _Named, *, to_delete: bool = False) -> None:
+    """Nothing, unless this process holds the lease of the table in `storage` (or of work on it) and has lost it, or may
+    have. `to_delete`: for a deletion, which may be of its own files (`deleting_own`).
 
     Raises:
         Fenced: so it is; what was not done yet must not be done.
     """
-    path = storage.absolute(LEASE_PATH)
-    holder = _holding.get(path)
-    if holder is not None and not holder.is_sure():
-        raise Fenced(
-            f"The lease {path} could not be extended, so another writer may be at work",
-            remedy="Read the table again and repeat what you did",
-            path=path,
-        )
+    for path, holder in _holders(storage):
+        if not (holder.is_sure() or (to_delete and holder.deletes_own)):
+            raise Fenced(
+                f"The lease {path} could not be extended, so another writer may be at work",
+                remedy="Read the table again and repeat what you did",
+                path=path,
+            )
+
+
+@contextmanager
+def deleting_own(storage: _Named) -> Iterator[None]:
+    """Inside the block what is deleted was made by this process, which may do that whoever holds the table now."""
+    holders = [holder for _, holder in _holders(storage)]
+    try:
+        for holder in holders:
+            holder.deletes_own = True
+        yield
+    finally:
+        for holder in holders:
+            holder.deletes_own = False
+
+
+def _holders(storage: _Named) -> list[tuple[str, _Holder]]:
+    folder = storage.absolute(_LOCKS_DIR) + "/"
+    return [(path, holder) for path, holder in list(_holding.items()) if path.startswith(folder)]
+
+
+def without_own_lease(storage: _Named, paths: Iterable[str]) -> list[str]:
+    """Those of the paths that are to be deleted now: the leases that this process holds go when they are given back.
+
+    Another could take the table's lease, and make a table, while its holder is still deleting.
+    """
+    rest = []
+    for path in paths:
+        holder = _holding.get(storage.absolute(path))
+        if holder is None:
+            rest.append(path)
+        else:
+            holder.goes = True
+    return rest
 
 
 class _Named(Protocol):
@@ -150,6 +188,8 @@ class _Holder:
     version: Version | None = field(default=None)
     valid_until_ms: int = 0
     has_asked: bool = False
+    goes: bool = False
+    deletes_own: bool = False
 
     def is_sure(self) -> bool:
         """Whether nobody else can have it now."""
@@ -247,8 +287,9 @@ class _Holder:
                 return
 
     def _give_back(self, version: Version) -> None:
-        self._stored(replace(self._lease(), expired=self.path == LEASE_PATH), version)
-        if self.path != LEASE_PATH:
+        goes = self.goes or self.path != LEASE_PATH
+        self._stored(replace(self._lease(), expired=not goes), version)
+        if goes:
             self.storage.delete(self.path)
 
     def _stored(self, lease: Lease, version: Version) -> Version:

@@ -17,7 +17,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -28,12 +27,11 @@ from typing import Any
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
+from hoodie.storage.flock import SUFFIX, give_back, held_below, locks_folders, remove_free_locks, take_lock
 from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_file, remove_tree
 from hoodie.storage.posix import (
-    FOLDER,
     NEW_FILE,
     TEMP_PREFIX,
-    is_same_file,
     make_folder,
     name_if_absent,
     remove,
@@ -44,9 +42,8 @@ from hoodie.storage.posix import (
     write_temp,
 )
 
-_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-_HELD = (errno.EWOULDBLOCK, errno.EACCES)
-_WRITER_LOCK = "writer.flock"
+_HELD = (errno.EWOULDBLOCK,)
+_WRITER = "writer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ class LocalStorage:
 
     def delete_dir(self, path: str) -> int:
         with translated("delete", self.absolute(checked_path(path, root_allowed=True)), writes=True):
-            return remove_tree(self.base, path)
+            return remove_tree(self.base, path, held_below(self.base))
 
     def open_input(self, path: str) -> Any:
         full = self.absolute(checked_path(path))
@@ -151,29 +148,46 @@ class LocalStorage:
 
     @contextmanager
     def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
-        """`flock` on the folder `.hoodie`, which is made if need be; ends with the process, leaves no file.
+        """`flock` on the file `.hoodie/.locks/writer.flock`, or `<scope>.flock`; ends with the process. See `flock`.
 
-        Where folders cannot be locked (NFS), the file `.hoodie/.locks/writer.flock` is locked instead, and stays. With
-        a `scope` it is the file `.hoodie/.locks/<scope>.flock`, removed at the end with those that dead holders left.
+        The file is removed at the end, with those of scopes that dead holders left, and so are the folders that are
+        empty then: what is no table does not look like one.
         """
         folder = os.path.join(self.base, ".hoodie")
         self._own(".hoodie/.locks/any")
-        own = os.path.join(folder, ".locks", f"{scope}.flock")
+        was_there = os.path.lexists(folder) or not os.path.lexists(self.base)
+        own = os.path.join(folder, ".locks", f"{scope or _WRITER}{SUFFIX}")
         with translated("lock", folder, writes=True):
-            lock = self._lock_named(own, what) if scope else self._lock(folder, what)
+            lock = self._lock(own, what)
+        stays = not (scope or locks_folders(folder))
         if not scope:
             _remove_stale_temps(folder)
         try:
             yield
         finally:
-            if scope:
-                with suppress(OSError):
-                    remove(own)  # still locked: who opened it before sees that it is not the file of that name any more
-                _remove_free_locks(os.path.dirname(own))
-            # Unlock first: a forked child may still hold a copy of the descriptor.
-            with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+            if give_back(lock, own, stays=stays):
+                self._tidy(folder, with_base=was_there)
+
+    def _lock(self, own: str, what: str) -> int:
+        try:
+            return take_lock(own)
+        except OSError as error:
+            if error.errno not in _HELD:
+                raise
+            raise Conflict(
+                f"Another writer holds {self.base}, so {what} cannot start",
+                remedy="Retry when it has finished",
+                path=self.base,
+            ) from error
+
+    def _tidy(self, folder: str, *, with_base: bool) -> None:
+        locks = os.path.join(folder, ".locks")
+        remove_free_locks(locks, _WRITER + SUFFIX)
+        with suppress(OSError):
+            os.rmdir(locks)
+            os.rmdir(folder)
+            if with_base and not os.path.islink(self.base):
+                os.rmdir(self.base)
 
     def _own(self, path: str) -> str:
         """The absolute path of a file that is to be changed. Raises: Invalid: it lies behind a link."""
@@ -181,48 +195,6 @@ class LocalStorage:
         with translated("look at", full):
             ensure_inside(self.base, path)
         return full
-
-    def _lock(self, folder: str, what: str) -> int:
-        while True:
-            make_folder(folder)
-            lock = os.open(folder, FOLDER)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if is_same_file(lock, folder):
-                    return lock
-                # The folder was dropped and made anew while we opened it: what we hold, nobody else looks at.
-                os.close(lock)
-            except OSError as error:
-                os.close(lock)
-                if error.errno in _NO_LOCKS:
-                    return self._lock_file(os.path.join(folder, ".locks"), what)
-                raise self._held(error, what) from error
-
-    def _lock_named(self, full: str, what: str) -> int:
-        while True:
-            lock = self._lock_file(os.path.dirname(full), what, os.path.basename(full))
-            if is_same_file(lock, full):
-                return lock
-            os.close(lock)  # its holder removed it while we opened it
-
-    def _lock_file(self, folder: str, what: str, name: str = _WRITER_LOCK) -> int:
-        make_folder(folder)
-        lock = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
-            raise self._held(error, what) from error
-        return lock
-
-    def _held(self, error: OSError, what: str) -> Exception:
-        if error.errno not in _HELD:
-            return error
-        return Conflict(
-            f"Another writer holds {self.base}, so {what} cannot start",
-            remedy="Retry when it has finished",
-            path=self.base,
-        )
 
     def _walk(self, folder: str, after: str) -> Iterator[FileInfo]:
         for name, info in self._children(folder):
@@ -340,25 +312,6 @@ def _remove_stale_temps(folder: str, depth: int = 1) -> None:
                 remove_if_stale(entry)
             elif depth and entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                 _remove_stale_temps(entry.path, depth - 1)
-
-
-def _remove_free_locks(folder: str) -> None:
-    """Remove the lock files of scopes that nobody holds. Who has just opened one sees that it is gone."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".flock") and entry.name != _WRITER_LOCK:
-                with suppress(OSError):
-                    _remove_if_free(entry.path)
-
-
-def _remove_if_free(full: str) -> None:
-    lock = os.open(full, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_same_file(lock, full):
-            remove(full)
-    finally:
-        os.close(lock)
 
 
 def _info(path: str, facts: os.stat_result) -> FileInfo:

@@ -26,7 +26,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
-from hoodie.storage.lease import ensure_held, held_lease
+from hoodie.storage.lease import ensure_held, held_lease, without_own_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
 from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole, until_whole
 
@@ -137,6 +137,7 @@ class ObjectStorage:
             self._whole(lambda: obstore.put(self._store, path, data, use_multipart=False))
 
     def delete(self, path: str) -> bool:
+        self._ensure_held(path, to_delete=True)
         try:
             self.head(path)
             with self._calling("delete", path):
@@ -149,7 +150,7 @@ class ObjectStorage:
         removed = 0
         page: list[str] = []
         for info in self.list(path):
-            page.append(info.path)
+            page += without_own_lease(self, (info.path,))
             if len(page) == _PAGE:
                 removed += self._delete_all(page)
                 page = []
@@ -195,10 +196,10 @@ class ObjectStorage:
         except Missing as error:
             raise Conflict(f"{self.absolute(path)} was removed meanwhile", path=self.absolute(path)) from error
 
-    def _ensure_held(self, path: str) -> None:
-        """Nothing, unless this process has lost the lease under which it makes a small file: an instant, say."""
+    def _ensure_held(self, path: str, *, to_delete: bool = False) -> None:
+        """Nothing, unless this process has lost the lease under which it deletes, or makes a small file: an instant."""
         if not path.startswith(_LOCKS):
-            ensure_held(self)
+            ensure_held(self, to_delete=to_delete)
 
     def _create_once(self, path: str, data: bytes, token: str) -> None:
         try:
@@ -255,6 +256,7 @@ class ObjectStorage:
             last = max([last or "", *(meta["path"] for meta in page)])
 
     def _delete_all(self, paths: Sequence[str]) -> int:
+        self._ensure_held("", to_delete=True)
         with self._calling("delete", ""):
             try:
                 self._whole(lambda: obstore.delete(self._store, paths))

@@ -15,7 +15,15 @@ from __future__ import annotations
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
 from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
-from hoodie.spec.keys import CHECKSUM, HOODIE_DIR, OVERWRITE_SUFFIX, PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TEMP_DIR
+from hoodie.spec.keys import (
+    CHECKSUM,
+    HOODIE_DIR,
+    LOCKS_DIR,
+    OVERWRITE_SUFFIX,
+    PROPERTIES_BACKUP_FILE,
+    PROPERTIES_FILE,
+    TEMP_DIR,
+)
 from hoodie.spec.properties import MAX_BYTES
 from hoodie.storage import Storage
 
@@ -121,15 +129,18 @@ def _without_checksum(config: TableConfig) -> dict[str, str]:
 
 
 def _ensure_initialised(storage: Storage) -> None:
+    """Nothing, if there is something of a table: more than the lock of somebody who found none.
+
+    Raises:
+        Invalid: there is not.
+    """
     inside = storage.list_dir(HOODIE_DIR)
-    if inside.files or inside.dirs:
+    if inside.files or set(inside.dirs) - {LOCKS_DIR}:
         return
     base = storage.list_dir("")
-    if HOODIE_DIR in base.dirs:
-        return
-    if base.files or base.dirs:
+    if base.files or set(base.dirs) - {HOODIE_DIR}:
         raise Invalid(
-            f"{storage.uri} is not a Hudi table: it has no folder {HOODIE_DIR}",
+            f"{storage.uri} is not a Hudi table: it has no folder {HOODIE_DIR}, or an empty one",
             remedy="Give the table's base path, the folder that holds the folder .hoodie",
             path=storage.uri,
         )

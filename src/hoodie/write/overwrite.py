@@ -43,7 +43,6 @@ from hoodie.timeline import complete, create_requested, store_table_config, to_i
 from hoodie.write.commit import Outcome, ensure_partition, remove_losers
 
 _SYNC_FILE = f"{keys.HOODIE_DIR}/.switching"
-_LOCKS_DIR = f"{keys.HOODIE_DIR}/.locks"
 _DELETING_THREADS = 16
 
 
@@ -215,7 +214,7 @@ def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
             if file.path not in kept and _is_of_a_table(file.path)
         )
         for folder in found.dirs:
-            if folder == _LOCKS_DIR:
+            if folder == keys.LOCKS_DIR:
                 continue
             own = [_is_of_a_table(file.path) for file in storage.list(folder)]
             if folder in needed or not all(own):

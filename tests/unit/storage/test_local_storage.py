@@ -6,9 +6,12 @@ import os
 import re
 import resource
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -166,7 +169,8 @@ def test_a_writer_removes_what_dead_ones_left_where_nobody_lists(storage) -> Non
     with storage.exclusive("a plan", "of_work"):
         assert len(names_on_disk(storage)) == 4
     with storage.exclusive("a write"):
-        assert names_on_disk(storage) == [".hoodie/.index_defs/index.json"]
+        pass
+    assert names_on_disk(storage) == [".hoodie/.index_defs/index.json"]
 
 
 def test_a_lost_race_and_a_failed_write_leave_no_temporary_file(storage, monkeypatch) -> None:
@@ -611,8 +615,94 @@ def test_another_process_excludes_and_its_death_frees(storage) -> None:
         holder.kill()
         holder.wait()
     with storage.exclusive("a write"):
-        assert names_on_disk(storage) == []
-    assert os.listdir(storage.base) == [".hoodie"]
+        assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
+    assert names_on_disk(storage) == []
+
+
+FORKING = """
+import os, sys, time
+from hoodie.storage import LocalStorage
+with LocalStorage(sys.argv[1]).exclusive("a write"):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+    print(child, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_child_does_not_keep_the_lock_of_a_parent_that_was_killed(storage) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING, storage.base], stdout=subprocess.PIPE, text=True, env=_env()
+    ) as holder:
+        assert holder.stdout is not None
+        child = int(holder.stdout.readline())
+        try:
+            holder.kill()
+            holder.wait()
+            with storage.exclusive("the next write"):
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage) -> None:
+    lock = storage.exclusive("a write")
+    lock.__enter__()
+    child = os.fork()
+    if child == 0:
+        lock.__exit__(None, None, None)
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(Conflict), LocalStorage(storage.base).exclusive("another"):
+        pass
+    lock.__exit__(None, None, None)
+    with storage.exclusive("the next write"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"), [(0o755, 0o600), (0o775, 0o660), (0o750, 0o600), (0o777, 0o666), (0o700, 0o600)]
+)
+def test_only_who_may_write_can_open_the_lock(storage, folder, expected) -> None:
+    storage.put(".hoodie/.locks/other", b"")
+    os.chmod(storage.base + "/.hoodie/.locks", folder)
+    with storage.exclusive("a write"):
+        assert stat.S_IMODE(os.stat(storage.base + "/.hoodie/.locks/writer.flock").st_mode) == expected
+
+
+READER = """
+import fcntl, os, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+for name in ("", "/.hoodie", "/.hoodie/.locks", "/.hoodie/.locks/writer.flock"):
+    try:
+        fcntl.flock(os.open(sys.argv[1] + name, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except PermissionError:
+        print("no", name, flush=True)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+def test_who_may_only_read_stops_no_writer(storage) -> None:
+    storage.put(".hoodie/.locks/writer.flock", b"")
+    os.remove(storage.base + "/.hoodie/.locks/writer.flock")
+    holding = storage.exclusive("a write that is killed")
+    holding.__enter__()
+    for folder in (storage.base, *(str(one) for one in Path(storage.base).parents if "pytest" in str(one))):
+        os.chmod(folder, 0o755)
+    command = [sys.executable, "-c", READER, storage.base]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_env()) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "no /.hoodie/.locks/writer.flock\n"
+        assert reader.stdout.readline() == "locked\n"
+        holding.__exit__(None, None, None)
+        with storage.exclusive("the next write"):
+            pass
+        reader.kill()
 
 
 def test_a_forked_child_does_not_keep_the_lock(storage) -> None:
@@ -629,16 +719,16 @@ def test_a_forked_child_does_not_keep_the_lock(storage) -> None:
         os.waitpid(child, 0)
 
 
-def test_the_lock_is_on_the_folder_that_is_there(storage, monkeypatch) -> None:
+def test_the_lock_is_on_the_file_that_is_there(storage, monkeypatch) -> None:
     real = fcntl.flock
-    folder = storage.base + "/.hoodie"
+    full = storage.base + "/.hoodie/.locks/writer.flock"
     turns = []
 
     def flock(file: int, how: int) -> None:
-        if not turns:  # the table is dropped and made anew between open and lock
+        if not turns:  # its holder gives it back, and another one makes it anew, between open and lock
             turns.append(1)
-            os.rmdir(folder)
-            os.mkdir(folder)
+            os.remove(full)
+            Path(full).touch()
         real(file, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
@@ -646,7 +736,55 @@ def test_the_lock_is_on_the_folder_that_is_there(storage, monkeypatch) -> None:
         pass
 
 
-def test_where_folders_cannot_be_locked_a_file_is(storage, monkeypatch) -> None:
+def test_folders_that_are_empty_when_a_lock_is_given_back_go(storage, tmp_path) -> None:
+    none = LocalStorage(str(tmp_path / "none"))
+    with none.exclusive("a write"):
+        assert is_held(none)
+    assert not os.path.lexists(none.base)
+    os.mkdir(none.base)
+    with none.exclusive("a write"):
+        pass
+    assert os.listdir(none.base) == []
+    storage.put(".hoodie/hoodie.properties", b"")
+    storage.put("p/x", b"")
+    with storage.exclusive("drop"):
+        storage.delete_dir("p")
+        assert storage.delete_dir("") == 1
+        assert is_held(storage)
+    assert not os.path.lexists(storage.base)
+
+
+def is_held(storage: LocalStorage) -> bool:
+    try:
+        with LocalStorage(storage.base).exclusive("a look"):
+            return False
+    except Conflict:
+        return True
+
+
+def test_threads_that_take_and_give_back_a_lock_of_an_empty_folder_exclude_each_other(tmp_path) -> None:
+    inside, most, done = [], [], []
+
+    def work() -> None:
+        storage = LocalStorage(str(tmp_path / "t"))
+        for _ in range(150):
+            with suppress(Conflict), storage.exclusive("a write"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+                done.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert done
+    assert set(most) == {1}
+    assert not os.path.lexists(tmp_path / "t")
+
+
+def test_where_folders_cannot_be_locked_the_file_stays(storage, monkeypatch) -> None:
     real = fcntl.flock
 
     def flock(file: int, how: int) -> None:

@@ -528,6 +528,25 @@ def test_a_lease_whose_extension_got_no_answer_is_still_ours(storage, puts, env)
     assert lease_of(storage).expired
 
 
+def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage, monkeypatch) -> None:
+    with storage.exclusive("a write"):
+        lock = storage.exclusive("of the child", "plan")
+        lock.__enter__()
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        lock.__exit__(None, None, None)
+        monkeypatch.undo()
+    assert [info.path for info in storage.list("")] == [".hoodie/.locks/plan.json", LEASE_PATH]
+
+
+def test_a_table_that_is_deleted_under_its_lease_keeps_it_until_it_is_given_back(storage) -> None:
+    with storage.exclusive("drop"):
+        storage.put("p/x", b"")
+        assert storage.delete_dir("") == 1
+        with pytest.raises(Conflict), storage.exclusive("another"):
+            pass
+    assert list(storage.list("")) == []
+
+
 @pytest.mark.parametrize("how", ["taken", "passed"])
 def test_a_holder_that_has_lost_its_lease_makes_no_instant(storage, env, caplog, how) -> None:
     with held_lease(storage, "a write", env, renew_seconds=0.02 if how == "taken" else 30):

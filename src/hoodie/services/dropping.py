@@ -1,0 +1,33 @@
+"""Deleting a table with all its files.
+
+Data goes first and the properties last: who dies in between leaves a table that can be dropped again. The lock is held
+to the end, and goes with it: nobody makes a new table meanwhile, whose files would go as well.
+"""
+
+from __future__ import annotations
+
+from hoodie.engine import LocalEngine
+from hoodie.services.deletion import DELETING_THREADS, delete_files
+from hoodie.spec import keys
+from hoodie.storage import Storage
+from hoodie.storage.lease import ensure_held
+
+_PROPERTIES = (keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE)
+
+
+def drop_table(storage: Storage) -> None:
+    """Nothing; the table and its folder are gone.
+
+    Raises:
+        Conflict: a writer is at work.
+    """
+    with storage.exclusive("drop"):
+        own = storage.list_dir(keys.HOODIE_DIR)
+        for folder in (*storage.list_dir("").dirs, *own.dirs):
+            if folder not in (keys.HOODIE_DIR, keys.LOCKS_DIR):
+                ensure_held(storage)
+                storage.delete_dir(folder)
+        instants = [file.path for file in own.files if file.path not in _PROPERTIES]
+        ensure_held(storage)
+        delete_files(storage, LocalEngine(DELETING_THREADS), instants, "drop")
+        storage.delete_dir("")
