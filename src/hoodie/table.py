@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
-from hoodie.errors import Invalid
+from hoodie.errors import Conflict, Invalid
 from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.keywords import read_keywords
@@ -104,8 +104,19 @@ class Table(TableServices):
         given = option_texts(options)
         storage = open_storage(uri, storage_options(given))
         world = env or SystemEnv()
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise Invalid(
+                f"A schema is one of Arrow's, not a {type(schema).__name__}",
+                remedy="Pass pyarrow.schema([...]), or the schema of an Arrow table",
+            )
         data_schema = None if schema is None else storable(without_meta(schema))
-        create_table(storage, resolve_given(given), data_schema, world, keep_schema=True)
+        try:
+            create_table(storage, resolve_given(given), data_schema, world, keep_schema=True)
+        except Conflict as error:
+            if str(error.facts.get("path")).endswith("hoodie.properties"):
+                remedy = "Open it with Table.open, or choose another path"
+                raise Conflict(f"There is a table at {uri} already", remedy=remedy, **error.facts) from error
+            raise
         return cls(load_handle(storage, world), given, engine or _engine_of(spark))
 
     @property
@@ -360,7 +371,7 @@ def as_source(data: Any) -> Source:
     module = type(data).__module__
     if module.startswith("pyspark."):
         return importlib.import_module("hoodie.spark").FrameSource(data)  # type: ignore[no-any-return]
-    if module.startswith("pandas."):
+    if module.startswith("pandas.") and hasattr(data, "columns"):
         return ArrowSource(_of_pandas(data))
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowSource(pa.table(data))

@@ -310,14 +310,20 @@ class TableServices:
         """The HTML page about the table's health; also stored in the local file `path` when given.
 
         Raises:
-            Unavailable: matplotlib is not installed.
+            Unavailable: matplotlib is not installed. Invalid: the file cannot be written.
         """
         from hoodie.services.report import html_report  # noqa: PLC0415
 
         page = html_report(self.doctor(**options), self._handle.config.timezone)
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(page)
+            try:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(page)
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise Invalid(
+                    f"Cannot write {path}: {reason}", remedy="Name a file in a folder that is there"
+                ) from error
         return page
 
     def _config(self, options: Mapping[str, object]) -> Config:
@@ -345,7 +351,11 @@ def _index_of_column(
     from hoodie.metadata_writer import expression_index, secondary_index  # noqa: PLC0415
 
     if len(columns) != 1:
-        raise Invalid(f"The index {name} needs one column", remedy="Pass the column after the name", columns=columns)
+        raise Invalid(
+            f"The index {name} needs one column",
+            remedy="Name it: --column, in Python the argument after the name",
+            columns=columns,
+        )
     if function is None:
         return secondary_index(name, columns[0])
     own = {key: str(value) for key, value in options.items() if not key.startswith("hoodie.")}
@@ -359,5 +369,14 @@ def _text_of(service: str, target: Any) -> str:
 
 
 def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as the text they are stored and parsed as; those of value None are left out."""
+    """Options as the text they are stored and parsed as; those of value None are left out.
+
+    Raises:
+        Invalid: this is no mapping.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise Invalid(
+            f"Options are a mapping of keys to values, not a {type(options).__name__}",
+            remedy="Pass options={'hoodie.…': value}",
+        )
     return {key: text_of(value) for key, value in (options or {}).items() if value is not None}

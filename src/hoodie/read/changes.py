@@ -62,7 +62,7 @@ def ensure_changes_are_kept(config: TableConfig) -> None:
     if not config.cdc_enabled:
         raise Invalid(
             f"Table {config.name} keeps no change data",
-            remedy="Write it with hoodie.table.cdc.enabled=true, or use query='incremental'",
+            remedy="Only a table that was made with hoodie.table.cdc.enabled=true does; use query='incremental'",
         )
 
 

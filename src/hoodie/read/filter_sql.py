@@ -158,7 +158,7 @@ def _resolve(node: exp.Column, scope: _Scope) -> tuple[str, ...]:
         if not found:
             raise Invalid(
                 f"The filter {shown(scope.sql)} names {'.'.join(asked)!r}, which is not a column of the table",
-                remedy=f"Columns are: {', '.join(scope.schema.names)}",
+                remedy=f"Columns are: {', '.join(scope.schema.names)}. Texts stand in single quotes",
                 column=".".join(asked),
             )
         path.append(found[0].name)

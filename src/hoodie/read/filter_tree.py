@@ -82,6 +82,15 @@ KNOWN_ARGS: Final[Mapping[type[Any], frozenset[str]]] = {
 """What may be set on each node that is accepted, which is what is read of it."""
 
 
+def _place(error: SqlglotError) -> str:
+    """Where the parser stopped, in words of ours; nothing if it does not say."""
+    known = getattr(error, "errors", None)
+    if not known or not known[0].get("col"):
+        return ""
+    near = known[0].get("highlight")
+    return f": it stops making sense at character {known[0]['col']}" + (f", near {shown(near)}" if near else "")
+
+
 def parse_condition(sql: str) -> Node:
     """The tree of a condition in Spark's SQL.
 
@@ -94,7 +103,7 @@ def parse_condition(sql: str) -> Node:
         tree = tree.transform(_one_way)
     except SqlglotError as error:
         raise Invalid(
-            f"Cannot parse the filter {shown(sql)}: {shown(str(error).splitlines()[0])}",
+            f"Cannot parse the filter {shown(sql)}{_place(error)}",
             remedy="Write a condition as it would stand behind WHERE",
         ) from error
     except RecursionError as error:

@@ -23,7 +23,7 @@ from typing import Any
 
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Invalid, Unavailable
+from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
@@ -103,7 +103,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -
         Unsupported: another version than 6, 8 and 9. Unavailable: a restore is pending.
         Conflict: a compaction is being carried out elsewhere.
     """
-    target = profile_for(version)
+    target = _target(version)
     before = handle.config.table_version
     if before == version:
         handle = _give_names_back(handle, engine)
@@ -148,9 +148,18 @@ def upgrade_if_asked(handle: TableHandle, config: Config, engine: Engine) -> Tab
     return load_handle(handle.storage, handle.env)
 
 
+def _target(version: int) -> FormatProfile:
+    try:
+        return profile_for(version)
+    except Unsupported as error:
+        raise Unsupported(
+            f"No table can be taken to version {version}", remedy="Ask for 6, 8 or 9", table_version=version
+        ) from error
+
+
 def preview_upgrade(handle: TableHandle, config: Config, version: int) -> ServicePreview:
     """What `upgrade` would do, and what stands in its way. Writes nothing."""
-    target = profile_for(version)
+    target = _target(version)
     if handle.config.table_version == version:
         return ServicePreview("upgrade", (), (f"the table has version {version}",))
     timeline = timeline_of(handle)
