@@ -54,7 +54,10 @@ def parse_index_definitions(data: bytes, path: str) -> dict[str, IndexDefinition
         return {name: _definition(name, one) for name, one in definitions.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(
-            f"{path} is damaged: {error}", remedy="Restore the file from a copy, or drop the indexes", path=path
+            f"{path} is damaged: {error}",
+            remedy="Restore the file from a copy, or drop the indexes",
+            path=path,
+            written_in_place=True,
         ) from error
 
 

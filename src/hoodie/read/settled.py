@@ -4,7 +4,7 @@
    between two of them leaves a plan that cannot be made, or one that mixes two states. A plan counts when no completed
    write it was made with has left the timeline since; else, and on errors, it is made anew from a fresh look.
 2. An error that comes again while the table stays as it is, is the table's own. What the caller did wrong is said at
-   once.
+   once. A file that Hudi writes in place may be seen half written, so one that is damaged is looked at for longer.
 3. Rows: a file that is gone when it is opened was taken after it was planned. While no row was given the read is
    planned anew; after that it ends in `Unavailable`. A file that a fresh plan names again, and that is gone again, is
    lost: `Corrupt`.
@@ -30,6 +30,7 @@ from hoodie.timeline import Timeline
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.05
+IN_PLACE_PAUSE_SECONDS = 0.3
 
 T = TypeVar("T")
 Look = Callable[[], TableHandle]
@@ -54,11 +55,12 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
             found = plan(handle, timeline)
         except HudiError as error:
             is_same = seen is not None and seen == _look_again(look)
-            is_said = isinstance(error, Invalid | Unsupported) or str(error) == failed
+            in_place = bool(error.facts.get("written_in_place"))
+            is_said = isinstance(error, Invalid | Unsupported) or (str(error) == failed and not in_place)
             if attempt == ATTEMPTS or (is_same and is_said):
                 raise
             failed = str(error) if is_same else None
-            sleep(PAUSE_SECONDS * attempt)
+            sleep((IN_PLACE_PAUSE_SECONDS if in_place else PAUSE_SECONDS) * attempt)
             continue
         if attempt == ATTEMPTS or _holds(look, handle, timeline):
             return found

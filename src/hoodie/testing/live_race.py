@@ -22,7 +22,7 @@ from hoodie.errors import Conflict
 from hoodie.table import Table, as_source, write
 from hoodie.testing.lake import row, table_of
 from hoodie.testing.race_journal import Account, State, account_of
-from hoodie.testing.race_worker import LEASE_SECONDS, Racer, state_of
+from hoodie.testing.race_worker import LEASE_SECONDS, Racer, state_of, turn
 
 _PATIENCE_SECONDS: Final = 60.0
 _BASE_OPTIONS: Final = {
@@ -55,6 +55,7 @@ class Race:
     seconds: float
     seed: int
     access: Mapping[str, str]
+    turns: str = ""
 
     @property
     def options(self) -> dict[str, str]:
@@ -81,7 +82,7 @@ class Race:
         return self._judged(racers, counts)
 
     def _racer(self, name: str, *, reads_only: bool) -> Racer:
-        return Racer(name, reads_only, self.uri, self.options, str(self.folder), self.seed)
+        return Racer(name, reads_only, self.uri, self.options, str(self.folder), self.seed, self.turns)
 
     def _disturb(self, racers: list[Racer], running: dict[str, subprocess.Popen[bytes]], counts: Counter[str]) -> None:
         """Stop or kill a process every now and then; a killed one is started again."""
@@ -107,7 +108,8 @@ class Race:
                 running[racer.name] = _started(racer)
 
     def _judged(self, racers: list[Racer], counts: Counter[str]) -> RaceResult:
-        table = self._healed()
+        with turn(self.turns):
+            table = self._healed()
         found = state_of(table)
         faults = [f"validate: {finding}" for finding in table.validate() if finding.kind != "pending"]
         if counts["ended by itself"]:

@@ -6,13 +6,15 @@ what it did and saw in its journal (`race_journal`); who stops and kills it is `
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import logging
 import os
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -50,6 +52,8 @@ class Racer:
     options: Mapping[str, str]
     folder: str
     seed: int
+    turns: str = ""
+    """A file that is locked around each change, for writers beside one that sees no lock of ours."""
 
     @property
     def journal(self) -> Journal:
@@ -85,10 +89,21 @@ def write_until_over(racer: Racer) -> None:
             look(racer, table)
             looks = False
         elif chance.random() < 0.15:
-            serve(racer, table, chance.choice(list(_SERVICES)))
+            with turn(racer.turns):
+                serve(racer, table, chance.choice(list(_SERVICES)))
         else:
             text = None if chance.random() < 0.2 else f"{next(turns)}-{os.getpid()}"
-            looks = change(racer, table, chance.randrange(GROUPS), text)
+            with turn(racer.turns):
+                looks = change(racer, table, chance.randrange(GROUPS), text)
+
+
+@contextmanager
+def turn(path: str) -> Iterator[None]:
+    """Nobody else has a turn by this file inside the block; one that is killed has none any more. No path, no turns."""
+    with open(path, "a") if path else nullcontext() as file:
+        if file is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def change(racer: Racer, table: Table, group: int, text: str | None) -> bool:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.errors import HudiError, Unavailable
+from hoodie.errors import Corrupt, HudiError, Unavailable
 from hoodie.handle import TableHandle, load_handle
+from hoodie.metadata.index_definitions import DEFAULT_PATH
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
@@ -118,3 +119,28 @@ def test_a_read_beside_a_change_sees_one_state_or_says_why_not(
 def opened(storage: CountingStorage, lake: Lake) -> Table:
     handle = load_handle(lake.storage, Awake())
     return Table(TableHandle(storage, handle.config, handle.profile, Awake()), lake.options, LocalEngine(1))
+
+
+def test_a_read_waits_for_index_definitions_that_hudi_is_writing() -> None:
+    lake = world(9)
+    expected = lake.rows()
+    whole = lake.storage.read(DEFAULT_PATH)
+    lake.storage.put(DEFAULT_PATH, b"")
+
+    class Writing(Awake):
+        naps = 0
+
+        def sleep(self, seconds: float) -> None:
+            self.naps += 1
+            if self.naps == 3:
+                lake.storage.put(DEFAULT_PATH, whole)
+
+    found = Table.open(lake.uri, options=lake.options, env=Writing()).scan(columns=list(COLUMNS))
+    assert rows_of(found) == expected
+
+
+def test_index_definitions_that_stay_damaged_are_corrupt() -> None:
+    lake = world(9)
+    lake.storage.put(DEFAULT_PATH, b"{")
+    with pytest.raises(Corrupt, match="index.json is damaged"):
+        lake.rows()
