@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
-EXAMPLES = int(os.environ.get("HOODIE_MODEL_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("HOODIE_MODEL_EXAMPLES", "4"))
 KEYS = [f"k{n}" for n in range(6)]
 PARTITIONS = ["p", "q"]
 DELETED = ROWS.append(pa.field("_hoodie_is_deleted", pa.bool_()))
