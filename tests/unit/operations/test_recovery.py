@@ -70,7 +70,7 @@ def act(lake: Lake, storage: Storage, name: str) -> None:
 
 def calls_of(version: int, name: str, **options: Any) -> list[int]:
     """Numbers of the storage calls of an operation; of the many small writes to one file only the first. All of them
-    for one case, of the others every `EVERY`-th, beginning elsewhere in each: the crash matrix tries all of them in full.
+    for one case, of the others every `EVERY`-th, beginning elsewhere: the crash matrix can try all.
     """
     lake = lake_of(version, **options)
     counted = CountingStorage(lake.storage)
