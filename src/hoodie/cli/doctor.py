@@ -37,7 +37,7 @@ def run(said: Namespace) -> int:
             table.rebuild_metadata(*filter(None, (said.fix,)))
         health = table.doctor()
     if said.json:
-        print_json(health.as_json())
+        print_json(health.as_json() | ({} if said.fix is None else {"removed": list(removed)}))
         return 0 if health.is_healthy else FOUND
     for path in removed:
         console().print(f"removed {path}, which was never committed")

@@ -41,7 +41,7 @@ def take_lock(full: str) -> int:
         OSError: another holds it (EWOULDBLOCK, EACCES), or it cannot be opened.
     """
     while True:
-        make_folder(os.path.dirname(full))
+        _make_folder(os.path.dirname(full))
         with _guard, suppress(FileNotFoundError):  # its folder may go, too, when it is given back
             lock = _opened(full)
             try:
@@ -96,6 +96,16 @@ def locks_folders(folder: str) -> bool:
     finally:
         os.close(opened)
     return True
+
+
+def _make_folder(folder: str) -> None:
+    """Make the folder of lock files unless it is there: for those who may write to the folder above it."""
+    if not os.path.isdir(folder):
+        make_folder(folder)
+        with suppress(OSError):
+            above = os.stat(os.path.dirname(folder))
+            os.chown(folder, -1, above.st_gid)
+            os.chmod(folder, stat.S_IMODE(above.st_mode))
 
 
 def _opened(full: str) -> int:

@@ -172,6 +172,23 @@ def test_the_doctor_makes_a_damaged_metadata_table_anew(
     assert said(capsys, "validate", table.uri) == []
 
 
+def test_the_doctor_names_and_removes_files_that_were_never_committed(
+    tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = made(tmp_path, 2, **{"hoodie.write.table.version": str(version)})
+    base = table.files()[0].base
+    assert base is not None
+    instant = int(table.timeline().instants[0].requested) + 1
+    late = Path(table.uri, base.path).with_name(base.path.rpartition("/")[2].rpartition("_")[0] + f"_{instant}.parquet")
+    shutil.copy(Path(table.uri, base.path), late)
+    before = {path for path in listing(table) if path.endswith(".parquet")}
+    assert main(["doctor", table.uri]) == 1
+    assert "orphan" in capsys.readouterr().out
+    assert said(capsys, "doctor", table.uri, "--fix")["removed"] == [str(late.relative_to(table.uri))]
+    assert before - listing(table) == {str(late)}
+    assert said(capsys, "doctor", table.uri)["healthy"] is True
+
+
 def test_the_doctor_makes_one_index_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true"})
     said(capsys, "index", table.uri, "--create", "record_index")

@@ -665,9 +665,10 @@ def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage)
     ("folder", "expected"), [(0o755, 0o600), (0o775, 0o660), (0o750, 0o600), (0o777, 0o666), (0o700, 0o600)]
 )
 def test_only_who_may_write_can_open_the_lock(storage, folder, expected) -> None:
-    storage.put(".hoodie/.locks/other", b"")
-    os.chmod(storage.base + "/.hoodie/.locks", folder)
+    storage.put(".hoodie/x", b"")
+    os.chmod(storage.base + "/.hoodie", folder)
     with storage.exclusive("a write"):
+        assert stat.S_IMODE(os.stat(storage.base + "/.hoodie/.locks").st_mode) == folder
         assert stat.S_IMODE(os.stat(storage.base + "/.hoodie/.locks/writer.flock").st_mode) == expected
 
 
