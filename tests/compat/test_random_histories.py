@@ -21,6 +21,10 @@ from hoodie.testing.table_model import Kept, arrow_rows
 
 SEQUENCES = int(os.environ.get("HOODIE_MACHINE_HUDI", "3"))
 SEED = int(os.environ.get("HOODIE_MACHINE_SEED", "20261123"))
+# A table that remembers the record index needs its metadata table with it (test_metadata_indexes.py: and a server).
+WITH_RECORDS = dict.fromkeys(
+    ("hoodie.metadata.enable", "hoodie.metadata.record.index.enable", "hoodie.embed.timeline.server"), "true"
+)
 
 
 class HudiReadMachine(TableMachine):
@@ -43,7 +47,7 @@ class HudiReadMachine(TableMachine):
         if self.changes and not self.cleaned:
             laws.ensure_change_data(read, table, begin, self.states, may_refuse=False)
         added = {"k77": Kept("p2", "Hudi's", 2_000_000)}
-        self.hudi.write(path, "upsert", arrow_rows(added))
+        self.hudi.write(path, "upsert", arrow_rows(added), WITH_RECORDS if self.index.startswith("record") else {})
         laws.ensure_snapshot(laws.local_reader(Table.open(str(path))), {**self.rows, **added})
 
 
