@@ -94,10 +94,11 @@ _Part = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 def _open_file(file: Path, types: pa.Schema | None) -> _Part:
     reader = _format_of(_READERS, file)
+    remedy = "Write one JSON object a line, no list around them" if reader is _open_json else "Check the file"
     try:
         return _open_csv(str(file), types) if reader is _open_csv else reader(str(file))
     except (pa.ArrowException, OSError) as error:
-        raise Invalid(f"{file} cannot be read: {error}", remedy="Check the file", path=str(file)) from error
+        raise Invalid(f"{file} cannot be read: {error}", remedy=remedy, path=str(file)) from error
 
 
 def _open_parquet(path: str) -> _Part:

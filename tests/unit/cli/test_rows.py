@@ -68,6 +68,9 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(Invalid, match=r"bad\.parquet cannot be read"):
         open_rows([str(tmp_path / "bad.parquet")])
+    (tmp_path / "list.json").write_text('[{"id": 1}]')
+    with pytest.raises(Invalid, match="one JSON object a line"):
+        open_rows([str(tmp_path / "list.json")])
 
 
 def test_a_query_that_fails_leaves_no_file_and_the_old_one_in_place(tmp_path: Path) -> None:
