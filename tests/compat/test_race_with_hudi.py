@@ -31,6 +31,9 @@ from hoodie.testing.race_worker import GROUPS, state_of, turn
 
 SECONDS = float(os.environ.get("HOODIE_RACE_SECONDS", "15"))
 SEED = int(os.environ.get("HOODIE_RACE_SEED", "20261123"))
+PAUSE_SECONDS = 3.0
+"""Turns of Hudi take seconds, so that writers who wait for theirs must live for longer than in other races."""
+
 WITH_METADATA = {"hoodie.metadata.enable": "true"}
 
 
@@ -42,7 +45,8 @@ def test_what_hudi_and_we_acknowledged_in_turns_is_there(
     hudi_12.write(
         tmp_path / "warm", "insert", table_of([row("k")]), first | {"hoodie.write.auto.upgrade": "false"}, "overwrite"
     )  # takes its time
-    race = Race(str(tmp_path / "table"), tmp_path, version, table_type, 2, SECONDS, SEED, {}, str(tmp_path / "turns"))
+    turns = str(tmp_path / "turns")
+    race = Race(str(tmp_path / "table"), tmp_path, version, table_type, 2, SECONDS, SEED, {}, turns, PAUSE_SECONDS)
     with ThreadPoolExecutor(1) as pool:
         theirs = pool.submit(write_until_over, hudi_12, race)
         result = race.run()
@@ -101,7 +105,7 @@ def write_until_over(hudi: Peer, race: Race) -> Journal:
             else:
                 numbers["writes"] += 1
                 change(hudi, race, journal, chance.randrange(GROUPS), chance.random() < 0.2, numbers["writes"])
-        time.sleep(chance.uniform(0, 0.3))
+        time.sleep(chance.uniform(0, 1))
 
 
 def change(hudi: Peer, race: Race, journal: Journal, group: int, deletes: bool, number: int) -> None:

@@ -56,6 +56,8 @@ class Race:
     seed: int
     access: Mapping[str, str]
     turns: str = ""
+    longest_pause: float = 0.6
+    """Most seconds between two stops or kills."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -90,7 +92,7 @@ class Race:
         longest = LEASE_SECONDS + 2 if "://" in self.uri else 1.0
         end = time.monotonic() + self.seconds
         while time.monotonic() < end:
-            time.sleep(chance.uniform(0.05, 0.6))
+            time.sleep(chance.uniform(0.05, self.longest_pause))
             racer = chance.choice(racers)
             process = running[racer.name]
             if process.poll() is not None:
