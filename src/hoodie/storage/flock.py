@@ -41,8 +41,9 @@ def take_lock(full: str) -> int:
         OSError: another holds it (EWOULDBLOCK, EACCES), or it cannot be opened.
     """
     while True:
-        _make_folder(os.path.dirname(full))
-        with _guard, suppress(FileNotFoundError):  # its folder may go, too, when it is given back
+        with suppress(FileNotFoundError):  # folders may go, too, when another gives it back
+            _make_folder(os.path.dirname(full))
+        with _guard, suppress(FileNotFoundError):
             lock = _opened(full)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from contextlib import suppress
 from typing import Any
 
@@ -138,7 +139,14 @@ def make_folder(folder: str) -> None:
         make_folder(folder)
         return
     except FileExistsError:
-        if not os.path.isdir(folder):
+        try:
+            is_folder = stat.S_ISDIR(os.stat(folder).st_mode)
+        except FileNotFoundError:
+            is_folder = False
+            if not os.path.islink(folder):  # it went meanwhile
+                make_folder(folder)
+                return
+        if not is_folder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
     sync_folder(os.path.dirname(folder))
 

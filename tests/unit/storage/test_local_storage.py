@@ -9,8 +9,8 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -775,11 +775,9 @@ def test_threads_that_take_and_give_back_a_lock_of_an_empty_folder_exclude_each_
                 inside.pop()
                 done.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor(6) as pool:
+        for one in [pool.submit(work) for _ in range(6)]:
+            one.result()
     assert done
     assert set(most) == {1}
     assert not os.path.lexists(tmp_path / "t")
