@@ -78,7 +78,7 @@ def test_the_attempt_that_lost_leaves_neither_rows_nor_files(cluster: str, tmp_p
         [sys.executable, PROGRAM, cluster, str(tmp_path / "table"), traces],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-4000:]

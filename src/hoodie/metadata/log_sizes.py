@@ -51,4 +51,4 @@ def _with_size(_: TaskId, task: _SizeTask) -> LogFile:
         ) from error
     if size < task.log.size_bytes and task.log.size_bytes != PLACEHOLDER_BYTES:
         raise cut_off(task.log.path, size, task.log.size_bytes)
-    return replace(task.log, size_bytes=size, committed_bytes=task.log.size_bytes)
+    return replace(task.log, size_bytes=size)

@@ -2,7 +2,9 @@
 
 1. Everything here may be left out: the rows are the same without it. A metadata table that should be there and is
    damaged is an error all the same, since what it lists may be wrong.
-2. Slices that were listed by it get the real sizes of their log files, and only those that are left to read.
+2. Slices that were listed by it get the real sizes of their log files, and only those that are left to read. In version
+   6 it lists what dead writers left behind or in a log file with its size as well, so what was committed is asked of
+   the commits.
 3. Skipping asks about single columns by name: not where files have columns by id (`ColumnIds`).
 """
 
@@ -52,7 +54,9 @@ def load_plan_with_metadata(
     if metadata is not None:
         plan = without_ruled_out(plan, metadata, options)
     if is_listed:
-        return with_real_log_sizes(plan, storage)
+        plan = with_real_log_sizes(plan, storage, are_committed=timeline.profile.slicing == "completion")
+        if timeline.profile.slicing == "completion":
+            return plan
     return replace(plan, files=with_whole_logs(storage, timeline, plan.files, engine))
 
 
@@ -104,8 +108,9 @@ def _says_nothing(part: Conjunct) -> bool:
     return isinstance(part.condition, AllOf) and not part.condition.parts
 
 
-def with_real_log_sizes(plan: ReadPlan, storage: Storage) -> ReadPlan:
+def with_real_log_sizes(plan: ReadPlan, storage: Storage, *, are_committed: bool) -> ReadPlan:
     """`plan` with the log files of its slices as large as they are on storage: one call for each of them.
+    `are_committed`: all bytes that the metadata table knows of were committed.
 
     Raises:
         Corrupt: one of them is gone, or shorter than the metadata table says.
@@ -114,4 +119,6 @@ def with_real_log_sizes(plan: ReadPlan, storage: Storage) -> ReadPlan:
     if not logs:
         return plan
     sized = with_log_sizes(storage, list(logs.values()))
+    if are_committed:
+        sized = {path: replace(one, committed_bytes=logs[path].size_bytes) for path, one in sized.items()}
     return replace(plan, files=tuple(with_log_files(file, sized) for file in plan.files))

@@ -3,9 +3,9 @@
 1. Log files of version 8 and later are written once, by the delta commit in their name. In version 6 several commits
    may append to one, and a writer that died may have appended behind them: the file has at least the bytes of its
    largest committed write, and may be longer.
-2. What a commit says is asked only where no metadata table listed the files, which knows the sizes too
-   (`hoodie.metadata.with_log_sizes`). It costs one read for each delta commit that wrote log files of the plan, in
-   version 6 for each since the oldest of their slices.
+2. What a commit says is not asked where a metadata table of version 8 or later listed the files, which knows the sizes
+   too; in version 6 it knows those of files of writers that died as well. It costs one read for each delta commit that
+   wrote log files of the plan, in version 6 for each since the oldest of their slices.
 3. Of archived delta commits nothing is known. Damage inside a file shows when it is read (`merged_rows`).
 """
 

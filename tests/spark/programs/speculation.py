@@ -29,8 +29,11 @@ OPTIONS = {
 
 
 def lingering(step: str) -> object:
-    """Work on batches: the first attempt of partition 1 waits after its rows until it is killed."""
-    traces = TRACES
+    """Work on batches: the first attempt of partition 1 lingers after its rows until a copy of it has won.
+
+    Each waits for the other to have had its rows: on a busy machine a copy may end before the first attempt has begun.
+    """
+    traces, lingers = TRACES, LINGERS
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -39,8 +42,12 @@ def lingering(step: str) -> object:
         yield from batches
         if context.partitionId() == 1:
             Path(traces, f"{step}-{attempt}").touch()
+            other = Path(traces, f"{step}-{1 - attempt}")
+            waits_until = time.monotonic() + 120
+            while not other.exists() and time.monotonic() < waits_until:
+                time.sleep(0.1)
             if attempt == 0:
-                time.sleep(LINGERS)
+                time.sleep(lingers)
                 Path(traces, f"{step}-{attempt}-woke").touch()
 
     return work

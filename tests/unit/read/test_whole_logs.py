@@ -5,8 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hoodie.config import resolve
+from hoodie.engine import ArrowSource, LocalEngine
+from hoodie.env import SystemEnv
 from hoodie.errors import Corrupt
-from hoodie.testing.lake import ROWS, Lake, logged_lake, row
+from hoodie.services import Request, write_table
+from hoodie.storage import Storage
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import ROWS, Lake, logged_lake, row, table_of
 
 VERSIONS = (6, 8, 9)
 METADATA = ("true", "false")
@@ -84,6 +90,38 @@ def test_bytes_behind_what_was_committed_are_passed_by(version):
     lake.storage.put(path, lake.storage.read(path) + b"#HUDI#\x00\x00\x00\x00\x00\x00\x10\x00torn")
     assert lake.values() == before
     assert lake.table.validate(deep=True) == []
+
+
+@pytest.mark.parametrize("left", [b"", b"#HU", b"#HUDI#" + bytes(7), b"#HUDI#" + bytes(900)])
+@pytest.mark.parametrize("metadata", METADATA)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_dead_writer_left_of_its_log_file_is_passed_by(version, metadata, left):
+    lake, _ = logged(version, metadata)
+    before, files = lake.values(), lake.files()
+    counting = CountingStorage(lake.storage)
+    update(lake, counting)
+    for path in set(lake.files()) - set(files):
+        lake.storage.delete(path)
+    for path, data in files.items():
+        lake.storage.put(path, data)
+    (end,) = [call.n for call in counting.calls if call.op == "close" and call.path.startswith("p/.")]
+    with pytest.raises(Crash):
+        update(lake, CountingStorage(lake.storage, crash_at=end, torn=True))
+    (dead,) = [path for path in set(lake.files()) - set(files) if path.startswith("p/.")]
+    lake.storage.put(dead, left)
+    lake.upsert(row("new"))  # rolls it back; version 6 leaves the file and lists it
+    assert lake.values() == {**before, "new": "a"}
+    assert lake.table.validate(deep=True) == []
+    if metadata == "true":
+        lake.table.rebuild_metadata()
+        assert lake.values() == {**before, "new": "a"}
+    lake.table.compact()
+    assert lake.values() == {**before, "new": "a"}
+
+
+def update(lake: Lake, storage: Storage) -> None:
+    source = ArrowSource(table_of([row(f"k{n}", "undone", ts=3) for n in range(9)], SCHEMA))
+    write_table(storage, Request("upsert", source, resolve(lake.options), LocalEngine(1)), SystemEnv())
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "uncompressed"])
