@@ -87,6 +87,7 @@ LEFT_BY_THE_DEAD: Final = ("orphan", "uncommitted", "properties", "timeline", "p
 """Findings until the next action. Never among them: rows that are lost or wrong, indexes that say what is not so."""
 
 KEYS: Final = st.sets(st.integers(0, 14), max_size=6)
+SOME_KEYS: Final = st.sets(st.integers(0, 14), min_size=2, max_size=6)
 
 
 def faults(calls: int) -> st.SearchStrategy[Fault]:
@@ -153,8 +154,7 @@ class TableMachine(RuleBasedStateMachine):
         indexes: set[str],
         on_disk: bool,
     ) -> None:
-        if index == "rings" and not logs:
-            index = "buckets"
+        logs = logs or index == "rings"
         if index == "record of partitions" and version < 9:
             index = "record"
         self.index, self.logs, self.by_event_time, self.changes = index, logs, by_event_time, changes
@@ -184,9 +184,16 @@ class TableMachine(RuleBasedStateMachine):
         for name in sorted(indexes, key=METADATA_INDEXES.index) if self.metadata else ():
             self.make_index(name, None)
 
-    @rule(keys=KEYS, shift=st.one_of(st.none(), st.integers(0, 2)), fault=FAULTS)
-    def upsert(self, keys: set[int], shift: int | None, fault: Fault) -> None:
-        given = self._given(keys, shift if self.index in MOVING else None)
+    @rule(keys=KEYS, fault=FAULTS)
+    def upsert(self, keys: set[int], fault: Fault) -> None:
+        given = self._given(keys)
+        self._write(lambda table: table.upsert(arrow_rows(given)), self._with(given), fault)
+
+    @precondition(lambda self: self.index in MOVING)
+    @rule(keys=SOME_KEYS, shift=st.sampled_from([1, 2, 0]), fault=FAULTS)
+    def move(self, keys: set[int], shift: int, fault: Fault) -> None:
+        """Rows come with another partition than they have, beside new ones."""
+        given = self._given(keys, shift)
         moved = sum(key in self.rows and self.rows[key].part != row.part for key, row in given.items())
         if self._write(lambda table: table.upsert(arrow_rows(given)), self._with(given), fault):
             COUNTS["moved rows"] += moved
