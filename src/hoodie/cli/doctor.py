@@ -20,7 +20,7 @@ def define(parser: ArgumentParser) -> None:
         const="",
         metavar="PARTITION",
         help="make this partition of the metadata table anew from the table's files (default: all of them; files that "
-        "were never committed are removed)",
+        "were never committed are removed, if there was one to confirm that)",
     )
     add_json(parser)
 
@@ -51,8 +51,11 @@ def run(said: Namespace) -> int:
 
 
 def _remove_orphans(table: hoodie.Table) -> tuple[str, ...]:
-    """What was removed. Nothing where a damaged metadata table cannot say what it lists: the next run does it."""
+    """What was removed. Nothing where a damaged metadata table cannot say what it lists: the next run does it.
+
+    Nor where there is none: only the history says then that a write was never committed, and it may have holes.
+    """
     try:
-        return table.remove_orphans()
+        return table.remove_orphans() if "files" in table.indexes() else ()
     except Corrupt:
         return ()

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle, timeline_of
+from hoodie.metadata import FILES
 from hoodie.notebook import html_table, size_text
 from hoodie.read import Finding
 from hoodie.services.validate import validate
@@ -35,6 +36,8 @@ _TROUBLE = {
     "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; "
     "hoodie clean {uri} reclaims what is left",
     "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
+    "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
+    "committed: if its rows are no loss, Table.remove_orphans() removes it",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 
@@ -131,7 +134,7 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
     partitions = tuple(_partition_sizes(view, slices, small))
     debts = tuple(sorted((_debt(one) for one in slices if one.logs), key=lambda one: -one.log_bytes))
     concerns = (
-        *_findings(validate(handle, engine), handle.storage.uri),
+        *_findings(handle, validate(handle, engine)),
         *_stuck(handle, timeline),
         *_log_debt(handle, config, timeline, debts),
         *_small_files(partitions, small),
@@ -181,10 +184,12 @@ def _debt(one: FileSlice) -> LogDebt:
     return LogDebt(one.partition, one.file_id, base, len(one.logs), sum(log.size_bytes for log in one.logs))
 
 
-def _findings(findings: Sequence[Finding], uri: str) -> Iterator[Concern]:
+def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Concern]:
+    uri, is_listed = handle.storage.uri, FILES in handle.config.metadata_partitions
     for one in findings:
         severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted"} else "error"
-        remedy = _TROUBLE.get(one.kind, "restore the file, or restore to an earlier savepoint or instant")
+        kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind
+        remedy = _TROUBLE.get(kind, "restore the file, or restore to an earlier savepoint or instant")
         yield Concern(
             severity, one.kind, one.path, one.message, remedy.format(uri=uri, instant=one.path.partition(".")[0])
         )

@@ -172,10 +172,11 @@ def test_the_doctor_makes_a_damaged_metadata_table_anew(
     assert said(capsys, "validate", table.uri) == []
 
 
-def test_the_doctor_names_and_removes_files_that_were_never_committed(
-    tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_the_doctor_names_and_where_it_is_sure_removes_files_that_were_never_committed(
+    tmp_path: Path, version: int, metadata: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = made(tmp_path, 2, **{"hoodie.write.table.version": str(version)})
+    table = made(tmp_path, 2, **{"hoodie.write.table.version": str(version), "hoodie.metadata.enable": metadata})
     base = table.files()[0].base
     assert base is not None
     instant = int(table.timeline().instants[0].requested) + 1
@@ -184,6 +185,13 @@ def test_the_doctor_names_and_removes_files_that_were_never_committed(
     before = {path for path in listing(table) if path.endswith(".parquet")}
     assert main(["doctor", table.uri]) == 1
     assert "orphan" in capsys.readouterr().out
+    if metadata == "false":
+        assert main(["doctor", table.uri, "--fix"]) == 1
+        assert "--fix" not in capsys.readouterr().out
+        assert late.exists()
+        assert table.remove_orphans() == (str(late.relative_to(table.uri)),)
+        assert said(capsys, "doctor", table.uri)["healthy"] is True
+        return
     assert said(capsys, "doctor", table.uri, "--fix")["removed"] == [str(late.relative_to(table.uri))]
     assert before - listing(table) == {str(late)}
     assert said(capsys, "doctor", table.uri)["healthy"] is True
