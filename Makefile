@@ -10,6 +10,7 @@ RACE_SECONDS ?= 600
 VENV := .venv
 COMPAT := .venv-compat
 BENCH := .venv-bench
+OLDEST := build/pyspark-oldest
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 
@@ -24,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-oldest test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -58,6 +59,11 @@ $(COMPAT)/.delta: $(COMPAT)/.ready scripts/peer_jars.py
 	$(COMPAT)/bin/python scripts/peer_jars.py $(DELTA)
 	@touch $@
 
+$(OLDEST)/.ready: $(VENV)/.uv requirements/oldest.lock
+	rm -rf $(OLDEST)
+	$(INSTALL) --python $(BIN)/python --target $(OLDEST) --require-hashes -r requirements/oldest.lock
+	@touch $@
+
 $(BENCH)/.ready: $(VENV)/.uv requirements/bench.lock
 	test -x $(BENCH)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(BENCH)
 	$(INSTALL) --python $(BENCH)/bin/python --require-hashes -r requirements/bench.lock
@@ -71,6 +77,9 @@ test-unit: setup  ## the tests without Spark, two at a time
 test-spark: setup  ## the tests on this environment's own Spark, one after the other
 	$(PYTEST) -m "spark and not compat"
 
+test-oldest: setup $(OLDEST)/.ready  ## the first steps, frames and SQL on the oldest PySpark that may be installed
+	PYTHONPATH=$(OLDEST) HOODIE_PYSPARK=$$(sed -n 's/^pyspark==//p' requirements/oldest.in) $(PYTEST) tests/spark/test_oldest_pyspark.py tests/spark/test_quickstart.py tests/spark/test_readme_example.py tests/spark/test_spark_surface.py tests/spark/test_spark_sql.py
+
 test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.15.0, hudi-rs and an S3 server
 	$(PYTEST) -m compat
 
@@ -81,7 +90,7 @@ golden: setup  ## every golden query on the local engine and in every way of Spa
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py
 
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
-	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py
+	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
 	HOODIE_S3_FAULT_EVERY=3 $(PYTEST) -n 2 -rP tests/state/test_s3_faults.py
 	HOODIE_SPARK_KILLS=8 $(PYTEST) -rP tests/spark/test_spark_kills.py
@@ -118,6 +127,7 @@ lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	$(COMPILE) pyproject.toml --extra spark --extra plot requirements/dev.in --output-file requirements/dev.lock
 	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
 	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
+	$(COMPILE) requirements/oldest.in --output-file requirements/oldest.lock
 
 clean:  ## all that was built or cached; the environments too
 	rm -rf $(VENV) $(COMPAT) $(BENCH) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
