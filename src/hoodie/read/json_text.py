@@ -186,7 +186,8 @@ def _byte_lists(values: pa.Array) -> pa.Array:
     """Decimals as `[0, 3, -24]`: the bytes of the fixed field that holds them, as Java prints them."""
     size = _fixed_bytes(values.type.precision)
     flat = values.cast(pa.decimal128(values.type.precision, values.type.scale))
-    raw = np.frombuffer(flat.buffers()[1], dtype=np.int8).reshape(-1, 16)[flat.offset : flat.offset + len(flat)]
+    # A buffer may end after a part of a value: Arrow's kernels reserve more than they fill.
+    raw = np.frombuffer(flat.buffers()[1], dtype=np.int8, count=16 * len(flat), offset=16 * flat.offset).reshape(-1, 16)
     digits = pa.array(np.arange(-128, 128)).cast(pa.string())
     # Arrow stores the lowest byte first; the fixed field has the highest first.
     columns = [digits.take(pa.array(raw[:, at].astype(np.int64) + 128)) for at in reversed(range(size))]

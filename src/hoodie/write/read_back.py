@@ -4,7 +4,8 @@
    it whether or not the table encodes, and cut what stands before `=`. So `a=b` reads as `b`, `%20` as a blank, and the
    empty text as NULL, unless the table writes paths url-encoded or in Hive style.
 2. The named form of a record key escapes nothing: two rows share one key where a value holds what begins the next
-   field. Where no value does, the parts can be told apart: names hold no comma, so nothing else overlaps.
+   field, or is the text that stands for NULL or for "". Where no value does, the parts can be told apart: names hold no
+   comma, so nothing else overlaps.
 3. What the table holds already (Hudi writes all of it) stays writable: a partition that is there is not refused.
 
 It does not know the operation; automatic keys and times in paths, which are read from the files, are no concern here.
@@ -22,7 +23,9 @@ from hoodie.records import DEFAULT_PARTITION, KeyOptions
 from hoodie.records.columns import column
 from hoodie.records.partition_paths import URL_ENCODE_KEY
 from hoodie.records.partition_values import unescaped
+from hoodie.records.record_keys import EMPTY_PART, NULL_PART
 
+_STAND_INS = {NULL_PART: "NULL", EMPTY_PART: "the empty text"}
 _HIVE_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
 
 
@@ -59,8 +62,11 @@ def ensure_distinct_keys(rows: pa.RecordBatch, options: KeyOptions) -> None:
     Raises:
         Invalid: names the column and a value.
     """
-    if not options.keys_have_names:
+    if not options.keys_have_names or len(options.record_fields) == 1:
         return
+    for name in options.record_fields:
+        if _is_text(rows, name):
+            _ensure_no_stand_in(rows, name)
     for name, following in zip(options.record_fields, options.record_fields[1:], strict=False):
         if not _is_text(rows, name):
             continue
@@ -75,6 +81,19 @@ def ensure_distinct_keys(rows: pa.RecordBatch, options: KeyOptions) -> None:
                 "table",
                 column=name,
                 value=value,
+            )
+
+
+def _ensure_no_stand_in(rows: pa.RecordBatch, name: str) -> None:
+    values = column(rows, name, "record key column")
+    for text, meaning in _STAND_INS.items():
+        if pc.any(pc.equal(values, text)).as_py():
+            raise Invalid(
+                f"Record key column {name!r}: the value {text!r} is how a key of several fields says {meaning}, so its "
+                "key would be that of another row",
+                remedy=f"Change the value, or write {meaning} where that is meant",
+                column=name,
+                value=text,
             )
 
 

@@ -101,3 +101,11 @@ def test_values_without_json_of_their_own():
 def test_no_columns_and_no_rows():
     assert json_rows(pa.table({"a": pa.array([], pa.string())}), ROW).to_pylist() == []
     assert json_structs(pa.chunked_array([pa.array([{}], pa.struct([]))]), AVRO).to_pylist() == ["{}"]
+
+
+def test_decimals_in_lists_are_bytes_whatever_room_their_buffer_has() -> None:
+    room = pa.py_buffer((150).to_bytes(16, "little") + (-150).to_bytes(16, "little", signed=True) + b"\0" * 8)
+    decimals = pa.Array.from_buffers(pa.decimal128(10, 2), 2, [None, room])
+    plain_ones = pa.array([Decimal("1.50"), Decimal("-1.50")], pa.decimal128(10, 2))
+    texts = [json_rows(pa.table({"m": one}), AVRO).to_pylist() for one in (decimals, plain_ones)]
+    assert texts[0] == texts[1]

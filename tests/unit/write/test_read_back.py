@@ -70,10 +70,14 @@ def test_what_is_not_refused_is_what_the_path_gives_back(hive: bool, encode: boo
     assert found == {name: written[name] for name in found}
 
 
-@given(one=st.tuples(TEXTS, TEXTS, TEXTS), other=st.tuples(TEXTS, TEXTS, TEXTS))
+PARTS = st.none() | TEXTS | st.sampled_from(["", "__null__", "__empty__"])
+
+
+@given(one=st.tuples(PARTS, PARTS, PARTS), other=st.tuples(PARTS, PARTS, PARTS))
 def test_two_rows_that_are_not_refused_share_no_key(one: Any, other: Any) -> None:
     options = key_options(record_fields="a,b,c")
-    rows = pa.record_batch({name: pair for name, *pair in zip("abc", one, other, strict=True)})
+    pairs = {name: pa.array(pair, pa.string()) for name, *pair in zip("abc", one, other, strict=True)}
+    rows = pa.record_batch(pairs)
     try:
         ensure_distinct_keys(rows, options)
         keys = KeyGenerator(options).record_keys(rows).to_pylist()
@@ -88,3 +92,15 @@ def test_values_that_hold_the_beginning_of_the_next_key_field_are_refused() -> N
     with pytest.raises(Invalid, match=r"'a': the value '1,b:2' holds ',b:'.*name 'a' last"):
         ensure_distinct_keys(pa.record_batch({"a": ["1", "1,b:2"], "b": ["2,b:3", "3"]}), options)
     ensure_distinct_keys(pa.record_batch({"a": ["1,b:2"]}), key_options(record_fields="a"))
+
+
+@pytest.mark.parametrize(("text", "meaning"), [("__null__", "NULL"), ("__empty__", "the empty text")])
+@pytest.mark.parametrize("field", ["a", "b"])
+def test_a_text_that_stands_for_null_or_empty_in_a_key_of_several_fields_is_refused(
+    text: str, meaning: str, field: str
+) -> None:
+    rows = pa.record_batch({"a": ["1", "2"], "b": ["1", "2"], **{field: ["3", text]}})
+    with pytest.raises(Invalid, match=f"'{field}': the value '{text}' is how a key of several fields says {meaning}"):
+        ensure_distinct_keys(rows, key_options(record_fields="a,b"))
+    if field == "a":
+        ensure_distinct_keys(rows, key_options(record_fields="a"))
