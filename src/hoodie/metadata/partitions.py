@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.records import java_hashes, url_encoded
+from hoodie.records.partition_values import unescaped
 
 ROOT_PARTITION: Final = "."
 FILES: Final = "files"
@@ -56,18 +57,20 @@ def group_of_keys(keys: pa.StringArray, groups: int) -> npt.NDArray[np.int64]:
 
 
 def escaped_partition(data_partition: str) -> str:
-    """A partition path of the data table as it stands in file ids, where `_` ends the id; nothing for a table that is
-    not partitioned.
+    """A partition path of the data table as it stands in file ids; nothing for a table that is not partitioned.
+
+    `_` ends a file id, `-` its parts: Hudi escapes both, and takes an id apart at `-`. It leaves `.`, by which it
+    cannot read back the names of its log files.
     """
-    return url_encoded(data_partition).replace("_", "%5F")
+    return url_encoded(data_partition).replace("_", "%5F").replace("-", "%2D").replace(".", "%2E")
 
 
 def data_partition_groups(file_ids: Iterable[str]) -> dict[str, list[str]]:
-    """File ids of a record index by the (escaped) data partition they are for, each in order; `""` for those of a
-    global index, and of a table that is not partitioned.
+    """File ids of a record index by the data partition they are for, each in order, however it is escaped in them; `""`
+    for those of a global index, and of a table that is not partitioned.
     """
     found: dict[str, list[str]] = {}
     for file_id in sorted(file_ids):
         match = _GROUP.fullmatch(file_id.removeprefix(_RECORD_INDEX_FILES))
-        found.setdefault(match[1] if match else "", []).append(file_id)
+        found.setdefault(unescaped(match[1]) if match else "", []).append(file_id)
     return found

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from hoodie.errors import Corrupt
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.merge import merge_newest
-from hoodie.metadata.partitions import RECORD_INDEX, data_partition_groups, escaped_partition, group_of_keys
+from hoodie.metadata.partitions import RECORD_INDEX, data_partition_groups, group_of_keys
 from hoodie.metadata.records import KEY, Wanted
 from hoodie.metadata.store import MetadataStore
 from hoodie.spec import TimeZone, format_instant_millis, keys
@@ -52,8 +52,7 @@ def locate(
     names = names.cast(pa.string()).drop_null().unique()
     groups = data_partition_groups(group.file_id for group in store.groups(RECORD_INDEX))
     if partitions is not None and "" not in groups:
-        escaped = {escaped_partition(partition) for partition in partitions}
-        groups = {partition: found for partition, found in groups.items() if partition in escaped}
+        groups = {partition: found for partition, found in groups.items() if partition in partitions}
     wanted: dict[str, Wanted] = {}
     for file_ids in groups.values():
         numbers = group_of_keys(names, len(file_ids))

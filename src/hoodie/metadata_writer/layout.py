@@ -69,7 +69,7 @@ def places(
         Invalid: a partitioned record index has no groups for the partition.
     """
     if definition is not None and definition.is_partitioned:
-        own = data_partition_groups(file_ids).get(escaped_partition(data_partition), [])
+        own = data_partition_groups(file_ids).get(data_partition, [])
         if not own:
             raise Invalid(f"The record index has no file groups for the partition {data_partition!r}")
         return group_of_keys(keys, len(own)) + list(file_ids).index(own[0])

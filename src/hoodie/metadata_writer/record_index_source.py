@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from hoodie.logs import BlockKind, read_block_rows, read_blocks, read_deletes
 from hoodie.metadata import RECORD_INDEX, IndexDefinition
+from hoodie.metadata.partitions import data_partition_groups
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
@@ -147,11 +148,11 @@ class RecordIndexSource:
         table = context.metadata_table()
         if not is_partitioned(context) or table is None or not table.has(RECORD_INDEX):
             return ()
-        known = {group.file_id for group in table.store.groups(RECORD_INDEX)}
+        known = data_partition_groups(group.file_id for group in table.store.groups(RECORD_INDEX))
         partitions = sorted({stat.partition_path for stat in update.stats if stat.path is not None})
         count = context.options.config.integer(PARTITIONED_INDEX[0])
-        made = (group_file_ids(RECORD_INDEX, count, name) for name in partitions)
-        return tuple(file_id for ids in made if ids[0] not in known for file_id in ids)
+        unknown = (name for name in partitions if name not in known)
+        return tuple(file_id for name in unknown for file_id in group_file_ids(RECORD_INDEX, count, name))
 
 
 def is_partitioned(context: SourceContext) -> bool:

@@ -74,6 +74,8 @@ def test_least_hash_of_java_has_a_group():
 def test_file_ids_of_a_record_index_tell_the_partition_they_are_for():
     ids = ["record-index-p1-0001-0", "record-index-p1-0000-0", "record-index-0-0000-0", "record-index-a-b-0000-0"]
     assert data_partition_groups(ids) == {"p1": sorted(ids[:2]), "0": [ids[2]], "a-b": [ids[3]]}
+    escaped = "record-index-2024%2D01%2D01%2Fa%5Fb%2Ec-0000-0"
+    assert data_partition_groups([escaped]) == {"2024-01-01/a_b.c": [escaped]}
     assert data_partition_groups(["record-index-0001-0", "record-index-0000-0"]) == {
         "": ["record-index-0000-0", "record-index-0001-0"]
     }

@@ -146,3 +146,25 @@ def test_bloom_filters_of_the_metadata_table_leave_files_unopened(version, index
     assert len([path for path in opened_files if path.endswith(".parquet")]) == 1
     assert lake.values()["a2"] == "b"
     assert len(lake.values()) == 10
+
+
+@pytest.mark.parametrize("part", ["2024-01-01", "1.50", "-0001", "a_b-c.d/e=1"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_partitions_whose_paths_have_signs_of_file_names_keep_their_keys(version: int, part: str) -> None:
+    lake = Lake(
+        version,
+        {
+            "hoodie.index.type": "RECORD_LEVEL_INDEX",
+            "hoodie.metadata.record.level.index.enable": "true",
+            "hoodie.datasource.write.partitionpath.urlencode": "true",
+        },
+    )
+    lake.upsert(row("k1", part=part), row("k1", part="q"))
+    lake.write("insert", [row("k2", part=part), row("k1", part="r.s-t")])
+    lake.upsert(row("k1", v="b", part=part), row("k2", v="b", part=part))
+    found = lake.table.lookup(["k1", "k2"], columns=["id", "part", "v"]).read_all().to_pylist()
+    expected = {("k1", part, "b"), ("k2", part, "b"), ("k1", "q", "a"), ("k1", "r.s-t", "a")}
+    assert {tuple(one.values()) for one in found} == expected == set(lake.rows(("id", "part", "v")))
+    names = [path for path in lake.files() if path.startswith(".hoodie/metadata/record_index/.record-index-")]
+    assert {path.rpartition("/")[2].partition("_")[0].count("-") for path in names} == {4}
+    lake.ensure_sound()
