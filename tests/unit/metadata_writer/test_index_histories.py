@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.engine import LocalEngine
+from hoodie.metadata_writer import build_index, expression_index
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, logged_lake, row
 
+ENGINE = LocalEngine(1)
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
 LOG_COMPACTION = {
     "hoodie.log.compaction.enable": "true",
@@ -89,6 +92,41 @@ def test_a_partitioned_record_index_goes_with_a_downgrade_to_version_6() -> None
     lake.table.upgrade(6)
     assert "record_index" not in lake.handle().config.metadata_partitions
     assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["global", "partitioned"])
+@pytest.mark.parametrize(("before", "after"), [(9, 6), (8, 6), (9, 8), (6, 9), (8, 9)])
+def test_indexes_that_a_change_of_version_keeps_are_those_its_preview_names(
+    before: int, after: int, partitioned: bool
+) -> None:
+    if before == 6 and partitioned:
+        pytest.skip("version 6 has global indexes only")
+    kind = "record" if partitioned else "global.record"
+    index = "RECORD_LEVEL_INDEX" if partitioned else "RECORD_INDEX"
+    lake = Lake(
+        before,
+        {
+            "hoodie.metadata.enable": "true",
+            f"hoodie.metadata.{kind}.level.index.enable": "true",
+            "hoodie.index.type": index,
+        },
+    )
+    lake.upsert(row("a"), row("b", part="q"))
+    if before > 6:
+        build_index(lake.handle(), expression_index("up", "v", "upper"), ENGINE)
+    had = set(lake.handle().config.metadata_partitions)
+    shown = [step.reason.partition(": ") for step in lake.table.preview("upgrade", after).steps]
+    said = {words: set(names.split(", ")) for words, _, names in shown if words.startswith("the metadata table")}
+    lake.table.upgrade(after)
+    kept = set(lake.handle().config.metadata_partitions)
+    lost = {} if kept == had else {f"the metadata table loses what version {after} does not have": had - kept}
+    assert said == {"the metadata table is made anew": kept, **lost}
+    assert ("record_index" in kept) is not (partitioned and after == 6)
+    assert lake.table.validate() == []
+    plain = Lake(after, {"hoodie.metadata.enable": "true"}, lake.uri)  # nobody says again what the index is
+    plain.upsert(row("a", "x", 2), row("b", "x", 2, part="q"))
+    assert plain.values() == {"a": "x", "b": "x"}
+    assert plain.table.validate() == []
 
 
 @pytest.mark.parametrize("version", [8, 9])

@@ -171,8 +171,7 @@ def preview_upgrade(handle: TableHandle, config: Config, version: int) -> Servic
     if handle.config.table_type == "MERGE_ON_READ":
         steps.extend(preview_compaction(handle, _compact_config(config), when_due=False).steps)
     if handle.config.has_metadata_table:
-        names = ", ".join(handle.config.metadata_partitions)
-        steps.append(PreviewStep("rewrite", "", None, (), 0, f"the metadata table is made anew: {names}"))
+        steps.extend(_metadata_steps(handle, version))
     new = plan_properties(handle.config, target, config)
     if profile_of(new).layout_version != handle.profile.layout_version:
         steps.extend(_timeline_steps(handle, profile_of(new)))
@@ -324,6 +323,15 @@ def _sweep_other_timeline(handle: TableHandle) -> None:
     old = profile_for(6)
     for one in list_instants(handle.storage, old, handle.config.timezone):
         handle.storage.delete(instant_path(old, one))
+
+
+def _metadata_steps(handle: TableHandle, version: int) -> Iterable[PreviewStep]:
+    kept = _kept_by(handle, version)
+    yield PreviewStep("rewrite", "", None, (), 0, f"the metadata table is made anew: {', '.join(kept)}")
+    lost = [name for name in handle.config.metadata_partitions if name not in kept]
+    if lost:
+        why = f"the metadata table loses what version {version} does not have: {', '.join(lost)}"
+        yield PreviewStep("delete", "", None, (), 0, why)
 
 
 def _timeline_steps(handle: TableHandle, target: FormatProfile) -> Iterable[PreviewStep]:
