@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from peers import (
     WRITE,
@@ -58,20 +60,20 @@ def test_turns_leave_every_key_once(
         for_peer = {key: value for key, value in options.items() if key != "hoodie.write.table.version"}
     else:
         for_peer = options | SERVER
-    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
-    start = slim_rows(range(40))
+    table, model = tmp_path / "table", Model(_rows(range(0)).schema)
+    start = _rows(range(40))
     if first == "ours":
         write_rows(table, "upsert", start, options)
     else:
         peer.write(table, "upsert", start, for_peer, mode="overwrite")
     model.upsert(start)
     for turn in (1, 2):
-        theirs, gone = _changes(2 * turn), slim_rows([turn + 7], 2 * turn + 1)
+        theirs, gone = _changes(2 * turn), _rows([turn + 7], 2 * turn + 1)
         peer.write(table, "upsert", theirs, for_peer)
         peer.write(table, "delete", gone, for_peer)
         model.upsert(theirs)
         model.delete(gone)
-        ours, gone = _changes(2 * turn + 1), slim_rows([turn + 20], 2 * turn + 2)
+        ours, gone = _changes(2 * turn + 1), _rows([turn + 20], 2 * turn + 2)
         write_rows(table, "upsert", ours, options)
         write_rows(table, "delete", gone, options)
         model.upsert(ours)
@@ -97,4 +99,12 @@ def ensure_index_is_whole(table: Path, rows: pa.Table) -> None:
 
 def _changes(turn: int) -> pa.Table:
     """Updates of known rows and some new ones."""
-    return slim_rows([*range(turn, 40, 5), *range(100 * turn, 100 * turn + 4)], turn)
+    return _rows([*range(turn, 40, 5), *range(100 * turn, 100 * turn + 4)], turn)
+
+
+def _rows(numbers: Iterable[int], turn: int = 0) -> pa.Table:
+    """Rows whose partitions have a sign at which file ids are taken apart."""
+    rows = slim_rows(numbers, turn)
+    at = rows.schema.get_field_index("region")
+    days = pc.binary_join_element_wise("2024-01", rows.column(at), "-")
+    return rows.set_column(at, rows.schema.field(at), days)
