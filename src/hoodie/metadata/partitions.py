@@ -21,8 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.errors import Corrupt
+from hoodie.metadata.damage import REBUILD
 from hoodie.records import java_hashes, url_encoded
 from hoodie.records.partition_values import unescaped
+from hoodie.spec import keys
 
 ROOT_PARTITION: Final = "."
 FILES: Final = "files"
@@ -63,6 +66,23 @@ def escaped_partition(data_partition: str) -> str:
     cannot read back the names of its log files.
     """
     return url_encoded(data_partition).replace("_", "%5F").replace("-", "%2D").replace(".", "%2E")
+
+
+def ensure_numbered(partition: str, file_ids: Iterable[str]) -> None:
+    """Nothing, when the file groups of a partition are numbered from 0 on: with one less every key would belong to
+    another group. That the last one is missing cannot be seen.
+
+    Raises:
+        Corrupt: there is a gap.
+    """
+    for found in data_partition_groups(file_ids).values():
+        for number, file_id in enumerate(found):
+            match = _GROUP.fullmatch(file_id)
+            if match is not None and int(match[2]) != number:
+                path = f"{keys.METADATA_TABLE_DIR}/{partition}"
+                raise Corrupt(
+                    f"{path} has no files of the group before {file_id}: they are gone", remedy=REBUILD, path=path
+                )
 
 
 def data_partition_groups(file_ids: Iterable[str]) -> dict[str, list[str]]:

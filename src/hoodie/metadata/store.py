@@ -13,21 +13,21 @@ Paths are those of the table around. What records mean is known one level up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.errors import Corrupt, Invalid, Missing
+from hoodie.errors import Corrupt, Invalid, Missing, Unsupported
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions
-from hoodie.metadata.partitions import FILES
+from hoodie.metadata.partitions import FILES, ensure_numbered
 from hoodie.metadata.records import EVERYTHING, Part, Wanted, read_group
-from hoodie.metadata.valid_instants import is_later, valid_instants
+from hoodie.metadata.valid_instants import is_later, unfinished_though_settled, valid_instants
 from hoodie.metadata.whole_groups import SeenGroup, Written, ensure_whole
 from hoodie.spec import InstantTime, TableConfig, keys, profile_of
 from hoodie.storage import NestedStorage, Storage
-from hoodie.timeline import Timeline, load_table_config, load_timeline
-from hoodie.view import FileSlice, GroupId, list_files, load_pending_compactions, view_of
+from hoodie.timeline import Timeline, instant_path, load_table_config, load_timeline
+from hoodie.view import BaseFile, FileSlice, GroupId, LogFile, list_files, load_pending_compactions, view_of
 
 READING_THREADS = 16
 
@@ -118,13 +118,44 @@ class MetadataStore:
             for part in view_of(self.timeline, files, {}, self._compactions).slices_at()
         }
         file_ids = sorted({one.name.file_id for found in files for one in found.everything})
-        known = self.definitions.get(partition)
-        if not file_ids and not (known is not None and known.is_partitioned):
+        if not file_ids and not self._may_be_empty(partition):
             path = f"{keys.METADATA_TABLE_DIR}/{partition}"
             raise Corrupt(
                 f"{path} has no files, though the table says the partition is ready", remedy=REBUILD, path=path
             )
+        ensure_numbered(partition, newest)
+        self._ensure_begun(one for found in files for one in found.everything if one.name.file_id not in newest)
         return tuple(Group(file_id, newest.get(file_id)) for file_id in file_ids)
+
+    def _may_be_empty(self, partition: str) -> bool:
+        """Whether a partition may be without file groups: a record index of partitions, while the table has none."""
+        known = self.definitions.get(partition)
+        if known is None or not known.is_partitioned:
+            return False
+        if not self.table_timeline.completed_writes():
+            return True
+        try:
+            self.own.head(f"{partition}/{keys.PARTITION_METAFILE_PREFIX}")
+        except Missing:
+            return False
+        return True
+
+    def _ensure_begun(self, unseen: Iterable[BaseFile | LogFile]) -> None:
+        """Nothing, when groups that no slice is seen of are those that a pending write of the table is making.
+
+        Raises:
+            Corrupt: their initialisation is said to be under way, and the partition to be ready.
+        """
+        making = {one.requested for one in self.table_timeline.pending()}
+        began = {one.requested for one in self.timeline.pending()} - making
+        for one in unseen:
+            if one.name.instant in began and not is_later(one.name.instant, self.table_timeline):
+                path = f"{keys.METADATA_TABLE_DIR}/{one.path}"
+                raise Corrupt(
+                    f"{path} does not count: the completed instant of {one.name.instant} is gone",
+                    remedy=REBUILD,
+                    path=path,
+                )
 
 
 def open_metadata_store(
@@ -143,10 +174,12 @@ def open_metadata_store(
     with naming_metadata_table():
         try:
             own_config = load_table_config(own)
-        except Invalid as error:
+            profile = profile_of(own_config)
+        except (Invalid, Unsupported) as error:
             raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
-        own_timeline = load_timeline(own, profile_of(own_config), own_config.timezone)
+        own_timeline = load_timeline(own, profile, own_config.timezone)
         compactions = load_pending_compactions(own, own_timeline)
+    ensure_finished(timeline, own_timeline)
     return MetadataStore(
         storage=storage,
         config=config,
@@ -159,6 +192,24 @@ def open_metadata_store(
         engine=engine or LocalEngine(READING_THREADS),
         _compactions=compactions,
     )
+
+
+def ensure_finished(table: Timeline, own: Timeline) -> None:
+    """Nothing, when the metadata table's timeline `own` has completed what is completed on that of the table.
+
+    Raises:
+        Corrupt: it says of a write that it is under way, so nothing of it would count, or has nothing: it is gone, or
+            looked for where the damaged properties say.
+    """
+    if not own.completed():
+        path = f"{keys.METADATA_TABLE_DIR}/{own.profile.timeline_dir}"
+        raise Corrupt(
+            f"{path} has no completed instants, though the metadata table is ready", remedy=REBUILD, path=path
+        )
+    lost = unfinished_though_settled(table, own)
+    if lost is not None:
+        path = f"{keys.METADATA_TABLE_DIR}/{instant_path(own.profile, lost)}"
+        raise Corrupt(f"{path} has no completed instant beside it: it is gone", remedy=REBUILD, path=path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ Pure. Base files need no such rule: a compaction of the metadata table takes in 
 
 from __future__ import annotations
 
-from hoodie.spec import INIT_INSTANT, RESTORE, ROLLBACK, InstantTime
+from hoodie.spec import DELTA_COMMIT, INIT_INSTANT, RESTORE, ROLLBACK, Instant, InstantTime
 from hoodie.spec.instant_time import INSTANT_DIGITS
 from hoodie.timeline import Timeline
 
@@ -32,6 +32,15 @@ def valid_instants(table: Timeline, metadata: Timeline) -> frozenset[InstantTime
         or instant.requested.startswith(INIT_INSTANT)
     }
     return frozenset(settled | own)
+
+
+def unfinished_though_settled(table: Timeline, metadata: Timeline) -> Instant | None:
+    """A pending delta commit of the metadata table whose write is completed on the table's timeline: its completed
+    instant was lost, as every write completes there first.
+    """
+    settled = {instant.requested for instant in table.completed()}
+    pending = (one for one in metadata.pending() if one.action == DELTA_COMMIT)
+    return next((one for one in pending if one.requested in settled), None)
 
 
 def is_later(instant: InstantTime, table: Timeline) -> bool:

@@ -1,12 +1,13 @@
-"""Whether file groups of the metadata table hold what its delta commits wrote to them.
+"""Whether file groups of the metadata table hold what its delta commits and compactions wrote to them.
 
 1. A log file that was emptied, cut off or overwritten looks like one that a dying writer left: nothing in it counts,
-   and what it said would be missed in silence. What was committed stands in the delta commits.
-2. They are read where there is reason: all since the slice's base file when a log file has a damaged block or none. In
-   version 6, where several append to one file, also those without a block in the group (of the partition `files` none,
-   as a rule). Initialisations write base files.
-3. Of archived delta commits nothing is known, and files that are gone are not missed: an index that was made again has
-   none of those that delta commits wrote before. A file of version 6 may have more than its commits say, by writers
+   and what it said would be missed in silence; so would be what a file said that is gone. What was committed stands in
+   the delta commits and compactions.
+2. They are read where there is reason: all since the slice's base file when a log file has a damaged block or none,
+   else those without a log file (in version 6, where several append to one file, without a block) in the group; of the
+   partition `files` these are none, as a rule. Initialisations are read for groups without a base file.
+3. Of what was archived nothing is known, and an index that was made again has no file that was written before: what its
+   groups lack is told from their initialisation on. A file of version 6 may have more than its commits say, by writers
    that died.
 """
 
@@ -19,15 +20,16 @@ from hoodie.engine import Engine, TaskId
 from hoodie.errors import Corrupt
 from hoodie.metadata.damage import REBUILD
 from hoodie.spec import (
+    COMMIT,
     DELTA_COMMIT,
     INIT_INSTANT,
     BlockKind,
     Instant,
     InstantTime,
     LogBlock,
-    LogFileName,
     parse_log_file_name,
 )
+from hoodie.spec.instant_time import INSTANT_DIGITS
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import FileSlice
@@ -56,16 +58,17 @@ class SeenGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenLog:
-    """What a delta commit says of a log file: with its write the file has at least `size_bytes`."""
+class WrittenFile:
+    """What a commit says of a file: with its write the file has at least `size_bytes`."""
 
     partition: str
-    name: LogFileName
+    file_id: str
+    name: str
     size_bytes: int
 
 
-Written = dict[InstantTime, tuple[WrittenLog, ...]]
-"""Log files of delta commits that were looked up."""
+Written = dict[InstantTime, tuple[WrittenFile, ...]]
+"""Files of commits that were looked up."""
 
 
 def seen_group(part: FileSlice, blocks: Mapping[str, Iterable[LogBlock]]) -> SeenGroup:
@@ -90,17 +93,19 @@ def ensure_whole(  # noqa: PLR0917
     commits = [
         one
         for one in timeline.completed()
-        if one.action == DELTA_COMMIT and not one.requested.startswith(INIT_INSTANT) and counts(one.requested)
+        if one.action == COMMIT or (one.action == DELTA_COMMIT and (_is_first(one.requested) or counts(one.requested)))
     ]
     asked = [(group, _reasons(group, commits, timeline)) for group in groups]
     wanted = {one.requested: one for _, reasons in asked for one in reasons if one.requested not in written}
     tasks = [_StatsTask(own, timeline, one) for one in wanted.values()]
-    written.update(engine.run(_log_stats, tasks, "read commits of the metadata table") if tasks else ())
+    written.update(engine.run(_files_of, tasks, "read commits of the metadata table") if tasks else ())
     for group, reasons in asked:
         for commit in reasons:
-            for log in written[commit.requested]:
-                if (log.partition, log.name.file_id) == group.part.group_id:
-                    _ensure_there(group, commit.requested, log)
+            for file in written[commit.requested]:
+                if (file.partition, file.file_id) == group.part.group_id:
+                    _ensure_there(
+                        group, commit.requested, file, is_known=_is_of_slice(group.part, commit, file, timeline)
+                    )
 
 
 def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
@@ -110,35 +115,63 @@ def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
 
 
 def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -> list[Instant]:
-    """The delta commits to look into."""
+    """The commits to look into."""
     part = group.part
-    by_completion = timeline.profile.slicing == "completion"
-    since = [
-        one
-        for one in commits
-        if ((one.completed or "") if by_completion else one.requested) > part.base_instant
-        or (part.base is None and one.requested == part.base_instant)
-    ]
-    if any(log.is_suspect for log in group.logs.values()):
-        return since
-    if by_completion:
-        return []
-    there = frozenset[InstantTime]().union(*(log.instants for log in group.logs.values()))
-    return [one for one in since if one.requested not in there]
+    if timeline.profile.slicing == "completion":
+        began = _began(part, timeline) or part.base_instant
+        later = [one for one in commits if (one.completed or "") > began and not _is_first(one.requested)]
+        bases = [one for one in commits if _is_first(one.requested) and one.requested >= part.base_instant]
+        there = frozenset(log.name.instant for log in part.logs)
+    else:
+        later = [one for one in commits if one.requested > part.base_instant]
+        bases = []
+        there = frozenset[InstantTime]().union(*(log.instants for log in group.logs.values()))
+    if not any(log.is_suspect for log in group.logs.values()):
+        later = [one for one in later if one.requested not in there]
+    found = {one.requested: one for one in later if one.requested != part.base_instant}
+    if part.base is None:
+        first = [one for one in commits if one.requested == part.base_instant]
+        found |= {one.requested: one for one in (*bases, *first)}
+    return list(found.values())
 
 
-def _ensure_there(group: SeenGroup, instant: InstantTime, log: WrittenLog) -> None:
-    seen = group.logs.get(log.name.text)
-    if seen is None:  # dropped with its partition, which was made again since
-        return
-    if seen.size_bytes < log.size_bytes:
-        what = f"has {seen.size_bytes} bytes of the {log.size_bytes} that were committed"
-    elif seen.sound_bytes < log.size_bytes or (log.size_bytes and instant not in seen.instants):
+def _is_first(instant: InstantTime) -> bool:
+    return instant.startswith(INIT_INSTANT)
+
+
+def _began(part: FileSlice, timeline: Timeline) -> InstantTime | None:
+    """Since when what is committed to the group lies in its slice; None where its initialisation is archived."""
+    if not _is_first(part.base_instant):
+        return part.base_instant
+    return next((one.completed for one in timeline.completed() if one.requested == part.base_instant), None)
+
+
+def _is_of_slice(part: FileSlice, commit: Instant, file: WrittenFile, timeline: Timeline) -> bool:
+    """Whether a file that is not there must have been in the slice. Else it may be of the same group before its index
+    was dropped and made again; in version 6 commits of version 8 and later, from before a downgrade, come first.
+    """
+    if timeline.profile.slicing == "completion":
+        return _began(part, timeline) is not None
+    log = parse_log_file_name(file.name)
+    if log is not None:
+        return log.instant == part.base_instant
+    return commit.requested == part.base_instant or len(commit.requested) > INSTANT_DIGITS
+
+
+def _ensure_there(group: SeenGroup, instant: InstantTime, file: WrittenFile, *, is_known: bool) -> None:
+    seen = group.logs.get(file.name)
+    if seen is None:
+        if not is_known:  # it may have been dropped with its index, which was made again since
+            return
+        what = f"is gone, though {instant} committed it"
+    elif seen.size_bytes < file.size_bytes:
+        what = f"has {seen.size_bytes} bytes of the {file.size_bytes} that were committed"
+    elif seen.sound_bytes < file.size_bytes or (file.size_bytes and instant not in seen.instants):
         what = f"is damaged: it lacks what the commit {instant} wrote"
     else:
         return
-    path = f"{log.partition}/{log.name.text}"
-    raise Corrupt(f"Log file {path} {what}", remedy=REBUILD, path=path)
+    path = f"{file.partition}/{file.name}"
+    raise Corrupt(f"File {path} {what}", remedy=REBUILD, path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +181,10 @@ class _StatsTask:
     instant: Instant
 
 
-def _log_stats(_: TaskId, task: _StatsTask) -> tuple[InstantTime, tuple[WrittenLog, ...]]:
+def _files_of(_: TaskId, task: _StatsTask) -> tuple[InstantTime, tuple[WrittenFile, ...]]:
     metadata = load_commit_metadata(task.own, task.timeline.profile, task.instant)
-    named = (
-        (partition, parse_log_file_name(stat.path.rpartition("/")[2]), stat.file_size_bytes)
-        for partition, stat in metadata.write_stats()
-        if stat.is_log and stat.path
-    )
     return task.instant.requested, tuple(
-        WrittenLog(partition, name, size) for partition, name, size in named if name is not None
+        WrittenFile(partition, stat.file_id or "", stat.path.rpartition("/")[2], stat.file_size_bytes)
+        for partition, stat in metadata.write_stats()
+        if stat.path
     )

@@ -46,7 +46,7 @@ from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
 from hoodie.metadata_writer.secondary_index_source import ensure_indexable
 from hoodie.metadata_writer.source import Records, RecordSource, SourceContext
-from hoodie.metadata_writer.sources import ensure_record_index, source_of
+from hoodie.metadata_writer.sources import ensure_record_index, ordered, source_of
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.metadata_writer.undo import last_compaction, settle
 from hoodie.metadata_writer.update import TableUpdate
@@ -146,18 +146,22 @@ def build_index(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """By partition, the file groups that were made and the instant of their first records."""
+
+    groups: Mapping[str, tuple[str, ...]]
+    instants: Mapping[str, InstantTime]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """A build that was begun: the context from when it was, the instants it uses, the file groups it made. `must_hold`:
-    its records are made while the table is held.
-    """
+    """A build that was begun, with the context from then. `must_hold`: its records are made while the table is held."""
 
     context: SourceContext
     inflight: Instant
     names: tuple[str, ...]
-    groups: Mapping[str, tuple[str, ...]]
-    groups_at: InstantTime
-    instants: Mapping[str, InstantTime]
+    begun: _Begun
     upto: InstantTime
     compacted: InstantTime | None
     must_hold: bool
@@ -178,7 +182,8 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), known)
     _ensure_possible(context, definition)
     if FILES not in handle.config.metadata_partitions:
-        handle = initialise(context, (FILES,))
+        again = frozenset(kept_partitions(handle)) - {definition.name}  # those of a metadata table that was dropped
+        handle = initialise(replace(context, rebuilt=again), ordered({FILES, *again}))
     names = tuple(
         name for name in (*_needed(definition), definition.name) if name not in handle.config.metadata_partitions
     )
@@ -194,17 +199,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     context = SourceContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
     own = open_own(handle)
     own_timeline = settle(own, timeline_of(own))
-    groups_at = next_init_instant(own, timeline)
-    groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
-    instants: dict[str, InstantTime] = {}
-    made: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        # Not the instant of the groups: a delta commit that is taken back takes all files of its instant along, and
-        # writers need settled groups from the announcement on.
-        instants[name] = next_init_instant(own, timeline, (groups_at, *instants.values()))
-        own.storage.delete_dir(name)
-        made[name] = _make_groups(own, context, _source(name, context), groups_at)
-    finish(own, groups, (), BULK_INSERT)
+    begun = _begin(own, context, names)
     handle = announce_inflight(handle, names)
     context = replace(context, handle=handle)
     requested_at = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
@@ -214,16 +209,32 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
     inflight = to_inflight(handle.storage, handle.profile, requested)
     must_hold = handle.profile.layout_version == 1
-    return _Plan(context, inflight, names, made, groups_at, instants, upto, last_compaction(own_timeline), must_hold)
+    return _Plan(context, inflight, names, begun, upto, last_compaction(own_timeline), must_hold)
+
+
+def _begin(own: TableHandle, context: SourceContext, names: Sequence[str]) -> _Begun:
+    """The partitions, begun: their groups are settled and empty."""
+    groups_at = next_init_instant(own, context.timeline)
+    groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
+    instants: dict[str, InstantTime] = {}
+    made: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        # Not the instant of the groups: a delta commit that is taken back takes all files of its instant along, and
+        # writers need settled groups from the announcement on.
+        instants[name] = next_init_instant(own, context.timeline, (groups_at, *instants.values()))
+        own.storage.delete_dir(name)
+        made[name] = _make_groups(own, context, _source(name, context), groups_at)
+    finish(own, groups, (), BULK_INSERT)
+    return _Begun(made, instants)
 
 
 def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
     source, own = _source(name, context), open_own(context.handle)
     # A key goes to a group by their number: those made here count even where a listing does not show them yet.
-    file_ids = {name: tuple(sorted({*plan.groups[name], *_listed_groups(own, name)}))}
+    file_ids = {name: tuple(sorted({*plan.begun.groups[name], *_listed_groups(own, name)}))}
     records: Sequence[Records] = tuple(source.initial(context))
-    stats = write_bases(own, plan.instants[name], records, file_ids, context.definitions, context.engine)
+    stats = write_bases(own, plan.begun.instants[name], records, file_ids, context.definitions, context.engine)
     ensure_counted(own, name, stats, context.options.config)
     return _Staged(name, stats)
 
@@ -243,13 +254,13 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
         context = replace(plan.context, timeline=now, memo={}, _views={}, _tables={})
         if not may_catch_up:
             handle = withdraw(handle, plan.names)
-            made = {name: _make_groups(own, context, _source(name, context), plan.groups_at) for name in plan.names}
-            plan = replace(plan, groups=made)
+            # New instants: what was committed to the groups before would be missed in those of now.
+            plan = replace(plan, begun=_begin(own, context, plan.names))
             handle = announce_inflight(handle, plan.names)
         staged = tuple(_stage(plan, context, name) for name in plan.names)
         later = []
     for one in staged:
-        requested = create_requested(own.storage, own.profile, plan.instants[one.name], DELTA_COMMIT)
+        requested = create_requested(own.storage, own.profile, plan.begun.instants[one.name], DELTA_COMMIT)
         finish(own, to_inflight(own.storage, own.profile, requested), one.stats, BULK_INSERT)
     before = plan.context.timeline
     for instant in later:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -53,12 +53,12 @@ def compact_if_due(
     handle: TableHandle, own: TableHandle, engine: Engine, compact_after: int, partitions: Sequence[str]
 ) -> Instant | None:
     """The completed compaction of the metadata table `own` of `handle`, if one was due. `partitions` are those that are
-    kept.
+    kept. One that died is finished before: the slices it began have no base files yet.
     """
-    timeline = timeline_of(own)
+    table = timeline_of(handle)
+    timeline = finish_compactions(own, table, timeline_of(own), engine)
     if not has_enough(own, timeline, compact_after):
         return None
-    table = timeline_of(handle)
     instant = plan_instant(own, table, timeline)
     if instant is None:
         return None
@@ -137,14 +137,22 @@ def _run(  # noqa: PLR0917
         for number, part in enumerate(parts)
     ]
     is_small = sum(part.size_bytes for part in parts) < 16 * 1024 * 1024
-    done = (LocalEngine(1) if is_small else engine).run(_merge, tasks, "compact metadata table")
     with naming_metadata_table():
-        ensure_whole(own.storage, timeline, counting.__contains__, [seen for _, _, seen in done], {}, _LISTING)
+        done = (LocalEngine(1) if is_small else engine).run(_merge, tasks, "compact metadata table")
+        merged = _until(timeline, inflight.requested)
+        ensure_whole(own.storage, merged, counting.__contains__, [seen for _, _, seen in done], {}, _LISTING)
     stats = tuple(
         base_stat(part.partition, part.file_id, task.path.rpartition("/")[2], size, rows)
         for part, task, (size, rows, _) in zip(parts, tasks, done, strict=True)
     )
     return finish(own, inflight, stats, COMPACT)
+
+
+def _until(timeline: Timeline, compaction: InstantTime) -> Timeline:
+    """The timeline without what is committed to the slices that a compaction begins."""
+    by_completion = timeline.profile.slicing == "completion"
+    times = ((one, (one.completed if by_completion else None) or one.requested) for one in timeline.instants)
+    return replace(timeline, instants=tuple(one for one, time in times if time < compaction))
 
 
 def _plan(parts: Sequence[FileSlice]) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hoodie.errors import Corrupt, Invalid
+from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.handle import TableHandle
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, profile_for, profile_of
@@ -37,9 +37,10 @@ def open_own(handle: TableHandle) -> TableHandle:
     with naming_metadata_table():
         try:
             config = load_table_config(storage, handle.env)
-        except Invalid as error:
+            profile = profile_of(config)
+        except (Invalid, Unsupported) as error:
             raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
-    return TableHandle(storage, _in_zone(config, handle), profile_of(config), handle.env)
+    return TableHandle(storage, _in_zone(config, handle), profile, handle.env)
 
 
 def create_own(handle: TableHandle) -> TableHandle:

@@ -2,7 +2,8 @@
 
 1. Properties are what readers go by: a partition is announced after it is complete, and withdrawn before its folder
    goes.
-2. Without `files` there is no metadata table: withdrawing it withdraws all.
+2. Without `files` there is no metadata table: withdrawing it withdraws all. What is being built then is what the next
+   metadata table will have.
 """
 
 from __future__ import annotations
@@ -54,6 +55,25 @@ def withdraw(handle: TableHandle, names: Collection[str]) -> TableHandle:
     for name in sorted(names):
         handle.storage.delete_dir(f"{keys.METADATA_TABLE_DIR}/{name}")
     return handle
+
+
+def set_aside(handle: TableHandle) -> TableHandle:
+    """The handle of a table whose metadata table is gone, and whose properties remember what it had."""
+    handle = _stored(handle, (), _remembered(handle, kept_partitions(handle)))
+    handle.storage.delete_dir(keys.METADATA_TABLE_DIR)
+    return handle
+
+
+def remember(handle: TableHandle, names: Collection[str]) -> TableHandle:
+    """The handle of a table that says of partitions which are gone that they are being built: who makes a metadata
+    table again knows them.
+    """
+    return announce_inflight(handle, _remembered(handle, names))
+
+
+def _remembered(handle: TableHandle, names: Collection[str]) -> Collection[str]:
+    """None in version 6: Hudi 0.15 writes to partitions that are being built, and fails where they have no groups."""
+    return () if handle.profile.layout_version == 1 else names
 
 
 def without_partitions(handle: TableHandle, names: Collection[str]) -> TableHandle:

@@ -23,6 +23,7 @@ from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
+from hoodie.metadata.store import ensure_finished
 from hoodie.metadata_writer.asked_indexes import asked_indexes, dropped_by_name
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
 from hoodie.metadata_writer.definitions import store_index_definitions
@@ -32,7 +33,13 @@ from hoodie.metadata_writer.initialise import add_groups, initialise, may_initia
 from hoodie.metadata_writer.kept_definitions import definitions_after
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
-from hoodie.metadata_writer.partition_state import kept_partitions, withdraw, without_partitions
+from hoodie.metadata_writer.partition_state import (
+    kept_partitions,
+    remember,
+    set_aside,
+    withdraw,
+    without_partitions,
+)
 from hoodie.metadata_writer.record_index_source import RecordIndexSource
 from hoodie.metadata_writer.source import Records, SourceContext
 from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_partitions, wanted_partitions
@@ -55,10 +62,9 @@ def record_update(
 
     Nothing happens when the table has no metadata table, or (rollbacks since version 8) there is nothing to say.
     `timeline`: the table's, from before the action or with it pending; loaded when it is not given. A damaged metadata
-    table is dropped, with a warning: the next write makes it again.
+    table is dropped, with a warning: the next write makes it again, with all it had.
     """
-    partitions = kept_partitions(handle)
-    if not partitions or _says_nothing(update):
+    if FILES not in handle.config.metadata_partitions or _says_nothing(update):
         return
     try:
         _record(handle, update, engine, options or MetadataOptions(), timeline)
@@ -74,7 +80,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
     and the next write makes it again.
     """
     del engine
-    if not kept_partitions(handle):
+    if FILES not in handle.config.metadata_partitions:
         return handle
     try:
         own = open_own(handle)
@@ -93,7 +99,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
             handle.config.name,
             target.requested,
         )
-        return withdraw(handle, (FILES,))
+        return set_aside(handle)
     take_back(own, found, rollback)
     return handle
 
@@ -134,7 +140,9 @@ def ensure_metadata(
     if had:
         try:
             own = _open_complete(handle)
-            finish_compactions(own, timeline, settle(own, timeline_of(own)), engine)
+            own_timeline = timeline_of(own)
+            ensure_finished(timeline, own_timeline)
+            finish_compactions(own, timeline, settle(own, own_timeline), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
@@ -151,9 +159,9 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
     """
     had = kept_partitions(handle)
     wanted = set(names or had)
-    if FILES in wanted:
+    if FILES in wanted or FILES not in handle.config.metadata_partitions:
         wanted |= set(had)
-    handle = withdraw(handle, tuple(wanted))
+    handle = set_aside(handle) if FILES in wanted else withdraw(handle, tuple(wanted))
     context = replace(_context(handle, timeline_of(handle), engine, MetadataOptions()), rebuilt=frozenset(wanted))
     return _initialised(context, wanted)
 
@@ -165,11 +173,10 @@ def drop_partitions(handle: TableHandle, names: tuple[str, ...]) -> TableHandle:
 
 def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptions | None = None) -> Instant | None:
     """The completed compaction of the metadata table, if one was due. Nothing of the table may be half done."""
-    partitions = kept_partitions(handle)
-    if not partitions:
+    if FILES not in handle.config.metadata_partitions:
         return None
     chosen = options or MetadataOptions()
-    return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, partitions)
+    return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, kept_partitions(handle))
 
 
 def _record(
@@ -177,12 +184,14 @@ def _record(
 ) -> None:
     partitions = kept_partitions(handle)
     own = open_own(handle)
-    own_timeline = settle(own, timeline_of(own))
+    table = timeline_of(handle) if timeline is None else timeline
+    own_timeline = timeline_of(own)
+    ensure_finished(table, own_timeline)
+    own_timeline = settle(own, own_timeline)
     before = own_timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
         take_back(own, before, None)
         own_timeline = timeline_of(own)
-    table = timeline_of(handle) if timeline is None else timeline
     context = SourceContext(handle, table, engine, options, _definitions(handle, partitions), update.schema)
     unkept = _unkept(context, partitions)
     if unkept:
@@ -220,13 +229,13 @@ def _initialised(
     context: SourceContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     handle = context.handle
-    had = kept_partitions(handle)
+    had = kept_partitions(handle) if FILES in handle.config.metadata_partitions else ()
     missing = [name for name in ordered(wanted) if name not in had]
     if not missing:
         return handle
     if not may_initialise(handle, context.timeline):
         log.info("the metadata table of %s is not made now: an instant is pending", handle.config.name)
-        return handle
+        return remember(handle, context.rebuilt)
     return initialise(context, missing, asked)
 
 
@@ -261,12 +270,12 @@ def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[st
 def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
     """The handle of a table that has no metadata table any more."""
     fresh = load_handle(handle.storage, handle.env)
-    if not kept_partitions(fresh):
+    if FILES not in fresh.config.metadata_partitions:
         return fresh
     log.warning(
         "the metadata table of %s is damaged and dropped; the next write makes it again: %s", handle.config.name, damage
     )
-    return withdraw(fresh, (FILES,))
+    return set_aside(fresh)
 
 
 def _open_complete(handle: TableHandle) -> TableHandle:

@@ -17,6 +17,7 @@ from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle
 from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.damage import REBUILD
+from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
 from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
 from hoodie.timeline import Timeline
@@ -57,6 +58,9 @@ def load_slots(
         if not slots[name] and name != RECORD_INDEX:  # one that is cut by partitions begins without groups
             path = f"{keys.METADATA_TABLE_DIR}/{name}"
             raise Corrupt(f"{path} has no files, though the partition is ready", remedy=REBUILD, path=path)
+        file_ids = [slot.file_id for slot in slots[name]]
+        if name != RECORD_INDEX or "" in data_partition_groups(file_ids):  # a dead writer may have begun other groups
+            ensure_numbered(name, file_ids)
     return slots
 
 

@@ -162,7 +162,7 @@ def test_a_rollback_of_what_is_compacted_drops_the_metadata_table_and_the_next_w
     assert last is not None
     with caplog.at_level(logging.WARNING):
         after = undo_update(handle, last, None, ENGINE)
-    assert not after.config.has_metadata_table
+    assert not after.config.metadata_partitions
     assert "dropped" in caplog.text
     lake.upsert(row("b", "y", 3))
     ensure_equal(lake)
