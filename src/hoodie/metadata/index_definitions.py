@@ -55,7 +55,8 @@ def parse_index_definitions(data: bytes, path: str) -> dict[str, IndexDefinition
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(
             f"{path} is damaged: {error}",
-            remedy="Restore the file from a copy, or drop the indexes",
+            remedy="Restore the file from a copy; without one, hoodie doctor PATH --fix makes the metadata table anew, "
+            "but for secondary and expression indexes, which only this file knows",
             path=path,
             written_in_place=True,
         ) from error

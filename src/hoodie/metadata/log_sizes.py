@@ -46,7 +46,7 @@ def _with_size(_: TaskId, task: _SizeTask) -> LogFile:
     except Missing as error:
         raise Corrupt(
             f"{task.log.path} is gone, but the metadata table lists it",
-            remedy="It may have been cleaned while the table was read: read again; else drop the metadata table",
+            remedy="It may have been cleaned while the table was read: read again; else restore it from a copy",
             path=task.log.path,
         ) from error
     if size < task.log.size_bytes and task.log.size_bytes != PLACEHOLDER_BYTES:

@@ -31,6 +31,7 @@ from hoodie.metadata_writer.delta_commit import write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
 from hoodie.metadata_writer.kept_definitions import definitions_after
+from hoodie.metadata_writer.lost_definitions import with_readable_definitions
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.partition_state import (
@@ -155,8 +156,9 @@ def ensure_metadata(
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
     """The handle after partitions of the metadata table (all it has when none is named, or `files` is) were made anew
-    from storage, as their definitions say.
+    from storage, as their definitions say. Where these are damaged, without the indexes that only they know.
     """
+    handle = with_readable_definitions(handle)
     had = kept_partitions(handle)
     wanted = set(names or had)
     if FILES in wanted or FILES not in handle.config.metadata_partitions:

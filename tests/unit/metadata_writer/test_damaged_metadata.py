@@ -8,7 +8,13 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, HudiError
-from hoodie.metadata_writer import MetadataOptions, bloom_filters_index, build_index, compact_metadata
+from hoodie.metadata_writer import (
+    MetadataOptions,
+    bloom_filters_index,
+    build_index,
+    compact_metadata,
+    secondary_index,
+)
 from hoodie.testing.lake import Lake, row
 
 LOCAL = LocalEngine(2)
@@ -180,3 +186,28 @@ def test_a_damaged_metadata_table_that_a_service_drops_comes_back_with_all_its_i
     assert plain.handle().config.metadata_partitions_inflight == ()
     assert plain.values() == {"a": "x", "b": "a", "d": "a"}
     assert plain.table.validate() == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"{}"])
+@pytest.mark.parametrize("partitioned", [False, True], ids=["global", "partitioned"])
+def test_damaged_definitions_of_indexes_lose_what_only_they_know_and_nothing_else(
+    damage: bytes, partitioned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = "record.level" if partitioned else "global.record.level"
+    lake = Lake(9, {"hoodie.metadata.enable": "true", f"hoodie.metadata.{kind}.index.enable": "true"})
+    lake.upsert(row("a"), row("b", part="q"))
+    if not partitioned:
+        build_index(lake.handle(), secondary_index("by_v", "v"), LOCAL)
+    lake.storage.put(".hoodie/.index_defs/index.json", damage)
+    with pytest.raises(Corrupt, match="doctor PATH --fix"):
+        lake.upsert(row("c"))
+    plain = Lake(9, {"hoodie.metadata.enable": "true"}, lake.uri)  # nobody says again what there was
+    plain.table.rebuild_metadata()
+    assert ("secondary_index_by_v" in caplog.text) is not partitioned
+    assert "secondary_index_by_v" not in plain.table.indexes()
+    definition = plain.table.indexes()["record_index"]
+    assert definition is not None
+    assert definition.is_partitioned is partitioned
+    lake.upsert(row("a", "x", 2), row("b", "x", 2, part="q"), row("c"))
+    assert lake.values() == {"a": "x", "b": "x", "c": "a"}
+    assert lake.table.validate() == []

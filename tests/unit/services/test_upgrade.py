@@ -159,9 +159,31 @@ def test_archived_writes_are_carried_over(before: int, after: int) -> None:
     change(lake, after)
     lake = reopened(lake, after)
     profile = lake.table.timeline().profile
-    assert [(one.requested, one.action) for one in load_history(lake.storage, profile)] == old
+    assert [(one.requested, one.action) for one in load_history(lake.storage, profile) if one.action == COMMIT] == old
     assert lake.values() == {"a": "a5"}
     assert len(lake.table.scan(query="incremental", begin="000", columns=["v"]).read_all()) == 1
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_states_of_the_past_that_archived_cleans_took_are_still_refused(before: int, after: int) -> None:
+    few = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
+    by_hand = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    lake = Lake(before, {"hoodie.metadata.enable": "false", **few, **by_hand})
+    lake.upsert(row("a"), row("b", part="q"))
+    (first,) = lake.table.timeline().completed_writes()
+    by_versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}
+    for turn in range(2, 9):
+        lake.upsert(row("a", f"a{turn}", turn))
+        lake.table.clean(**by_versions)
+    cleans = [one.requested for one in lake.table.timeline().instants if one.action == CLEAN]
+    lake.table.archive(**{"hoodie.clean.commits.retained": 1})
+    assert cleans[0] not in [one.requested for one in lake.table.timeline().instants]
+    for version in (before, after):
+        change(lake, version)
+        lake = reopened(lake, version)
+        with pytest.raises(Invalid, match="was cleaned up"):
+            lake.rows(as_of=first.requested)
+        assert lake.values() == {"a": "a8", "b": "a"}
 
 
 @pytest.mark.parametrize("kind", TYPES)

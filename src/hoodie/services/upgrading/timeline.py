@@ -8,8 +8,8 @@
 3. Going back to version 6, completed files get their completion time as time of change, where the storage has such a
    thing: Hudi 1.x places log files by it. They are written in order of completion, so the order is right everywhere.
 4. The schema history has completion times in its names, too, and is treated alike.
-5. The history is carried over as far as it says what writes did. Archived cleans and rollbacks serve no query; they
-   stay behind.
+5. The history is carried over as far as it says what writes did, and what cleans took: time travel asks for both.
+   Archived rollbacks and the like serve no query; they stay behind.
 
 Bytes: `docs/format/timeline.md`, `docs/format/history.md`.
 """
@@ -38,6 +38,7 @@ from hoodie.spec import (
     WriteStat,
     archived_schema,
     encode_archived_state,
+    encode_clean_metadata,
     encode_savepoint_metadata,
     next_instant_time,
     parse_commit,
@@ -54,6 +55,7 @@ from hoodie.timeline import (
     instant_path,
     is_clustering,
     list_instants,
+    load_archived_cleans,
     load_archived_metadata,
     load_history,
 )
@@ -170,17 +172,24 @@ def renamed(metadata: CommitMetadata, renames: Renames) -> CommitMetadata:
 
 
 def write_history(handle: TableHandle, target: FormatProfile) -> int:
-    """The number of archived writes that were carried over into the history of `target`, which is empty before."""
-    archived = [one for one in load_history(handle.storage, handle.profile) if one.action in COMPLETED_WRITE_ACTIONS]
+    """The number of archived writes and cleans that were carried over into the history of `target`, which is empty
+    before.
+    """
+    history = load_history(handle.storage, handle.profile)
+    writes = [one for one in history if one.action in COMPLETED_WRITE_ACTIONS]
+    metadata = load_archived_metadata(handle.storage, writes)
+    contents = {one.instant.logical: target.commit_codec.encode(metadata[one.requested], one.action) for one in writes}
+    for done in load_archived_cleans(handle.storage, handle.profile):
+        contents[done.start_time, CLEAN] = encode_clean_metadata(done, target.dialect)
+    archived = [one for one in history if one.instant.logical in contents]
     if not archived:
         return 0
-    metadata = load_archived_metadata(handle.storage, archived)
     completions = plan_completions([replace(one.instant, legacy_name=False) for one in archived])
     instants = sorted(
         replace(one.instant, completed=completions[one.instant.logical, one.action], legacy_name=False)
         for one in archived
     )
-    rows = [(one, target.commit_codec.encode(metadata[one.requested], one.action)) for one in instants]
+    rows = [(one, contents[one.logical]) for one in instants]
     if target.history_form == "parquet_files":
         portions = iter([[HistoryRow(one, data) for one, data in rows]])
         append_history(handle.storage, target.history_dir, instants[0].requested, instants[-1].requested, portions)
