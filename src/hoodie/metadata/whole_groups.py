@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Corrupt
+from hoodie.errors import Corrupt, Missing
 from hoodie.metadata.damage import REBUILD
 from hoodie.spec import (
     COMMIT,
@@ -103,9 +103,9 @@ def ensure_whole(  # noqa: PLR0917
         for commit in reasons:
             for file in written[commit.requested]:
                 if (file.partition, file.file_id) == group.part.group_id:
-                    _ensure_there(
-                        group, commit.requested, file, is_known=_is_of_slice(group.part, commit, file, timeline)
-                    )
+                    is_known = _is_of_slice(group.part, commit, file, timeline)
+                    if file.name in group.logs or (is_known and not _is_elsewhere(own, file)):
+                        _ensure_there(group, commit.requested, file)
 
 
 def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
@@ -119,7 +119,7 @@ def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -
     part = group.part
     if timeline.profile.slicing == "completion":
         began = _began(part, timeline) or part.base_instant
-        later = [one for one in commits if (one.completed or "") > began and not _is_first(one.requested)]
+        later = [one for one in commits if _placed_at(one, began) > began and not _is_first(one.requested)]
         bases = [one for one in commits if _is_first(one.requested) and one.requested >= part.base_instant]
         there = frozenset(log.name.instant for log in part.logs)
     else:
@@ -133,6 +133,11 @@ def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -
         first = [one for one in commits if one.requested == part.base_instant]
         found |= {one.requested: one for one in (*bases, *first)}
     return list(found.values())
+
+
+def _placed_at(commit: Instant, began: InstantTime) -> InstantTime:
+    """The time by which log files of a commit are placed in a slice that began then: as `view.slicing` does it."""
+    return commit.completed if commit.completed and len(commit.completed) == len(began) else commit.requested
 
 
 def _is_first(instant: InstantTime) -> bool:
@@ -158,11 +163,18 @@ def _is_of_slice(part: FileSlice, commit: Instant, file: WrittenFile, timeline: 
     return commit.requested == part.base_instant or len(commit.requested) > INSTANT_DIGITS
 
 
-def _ensure_there(group: SeenGroup, instant: InstantTime, file: WrittenFile, *, is_known: bool) -> None:
+def _is_elsewhere(own: Storage, file: WrittenFile) -> bool:
+    """Whether a file that the slice lacks is there: then it belongs to the one before."""
+    try:
+        own.head(f"{file.partition}/{file.name}")
+    except Missing:
+        return False
+    return True
+
+
+def _ensure_there(group: SeenGroup, instant: InstantTime, file: WrittenFile) -> None:
     seen = group.logs.get(file.name)
     if seen is None:
-        if not is_known:  # it may have been dropped with its index, which was made again since
-            return
         what = f"is gone, though {instant} committed it"
     elif seen.size_bytes < file.size_bytes:
         what = f"has {seen.size_bytes} bytes of the {file.size_bytes} that were committed"
