@@ -56,6 +56,6 @@ def _remove_orphans(table: hoodie.Table) -> tuple[str, ...]:
     Nor where there is none: only the history says then that a write was never committed, and it may have holes.
     """
     try:
-        return table.remove_orphans() if "files" in table.indexes() else ()
+        return table.remove_orphans() if "files" in table.config.metadata_partitions else ()
     except Corrupt:
         return ()

@@ -32,7 +32,7 @@ from hoodie.spec import (
 from hoodie.spec.instant_time import INSTANT_DIGITS
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
-from hoodie.view import FileSlice
+from hoodie.view import FileSlice, placed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,11 @@ def ensure_whole(  # noqa: PLR0917
         for commit in reasons:
             for file in written[commit.requested]:
                 if (file.partition, file.file_id) == group.part.group_id:
-                    is_known = _is_of_slice(group.part, commit, file, timeline)
-                    if file.name in group.logs or (is_known and not _is_elsewhere(own, file)):
-                        _ensure_there(group, commit.requested, file)
+                    seen = group.logs.get(file.name)
+                    if seen is not None:
+                        _ensure_held(seen, commit.requested, file)
+                    elif _is_of_slice(group.part, commit, file, timeline) and not _is_elsewhere(own, file):
+                        raise _damaged(file, f"is gone, though {commit.requested} committed it")
 
 
 def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
@@ -119,7 +121,11 @@ def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -
     part = group.part
     if timeline.profile.slicing == "completion":
         began = _began(part, timeline) or part.base_instant
-        later = [one for one in commits if _placed_at(one, began) > began and not _is_first(one.requested)]
+        later = [
+            one
+            for one in commits
+            if placed_at(one.requested, one.completed, began) > began and not _is_first(one.requested)
+        ]
         bases = [one for one in commits if _is_first(one.requested) and one.requested >= part.base_instant]
         there = frozenset(log.name.instant for log in part.logs)
     else:
@@ -133,11 +139,6 @@ def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -
         first = [one for one in commits if one.requested == part.base_instant]
         found |= {one.requested: one for one in (*bases, *first)}
     return list(found.values())
-
-
-def _placed_at(commit: Instant, began: InstantTime) -> InstantTime:
-    """The time by which log files of a commit are placed in a slice that began then: as `view.slicing` does it."""
-    return commit.completed if commit.completed and len(commit.completed) == len(began) else commit.requested
 
 
 def _is_first(instant: InstantTime) -> bool:
@@ -172,18 +173,16 @@ def _is_elsewhere(own: Storage, file: WrittenFile) -> bool:
     return True
 
 
-def _ensure_there(group: SeenGroup, instant: InstantTime, file: WrittenFile) -> None:
-    seen = group.logs.get(file.name)
-    if seen is None:
-        what = f"is gone, though {instant} committed it"
-    elif seen.size_bytes < file.size_bytes:
-        what = f"has {seen.size_bytes} bytes of the {file.size_bytes} that were committed"
-    elif seen.sound_bytes < file.size_bytes or (file.size_bytes and instant not in seen.instants):
-        what = f"is damaged: it lacks what the commit {instant} wrote"
-    else:
-        return
+def _ensure_held(seen: SeenLog, instant: InstantTime, file: WrittenFile) -> None:
+    if seen.size_bytes < file.size_bytes:
+        raise _damaged(file, f"has {seen.size_bytes} bytes of the {file.size_bytes} that were committed")
+    if seen.sound_bytes < file.size_bytes or (file.size_bytes and instant not in seen.instants):
+        raise _damaged(file, f"is damaged: it lacks what the commit {instant} wrote")
+
+
+def _damaged(file: WrittenFile, what: str) -> Corrupt:
     path = f"{file.partition}/{file.name}"
-    raise Corrupt(f"File {path} {what}", remedy=REBUILD, path=path)
+    return Corrupt(f"File {path} {what}", remedy=REBUILD, path=path)
 
 
 @dataclass(frozen=True, slots=True)

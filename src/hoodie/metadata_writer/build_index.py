@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -45,6 +45,7 @@ from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
 from hoodie.metadata_writer.secondary_index_source import ensure_indexable
+from hoodie.metadata_writer.slots import listed_file_ids
 from hoodie.metadata_writer.source import Records, RecordSource, SourceContext
 from hoodie.metadata_writer.sources import ensure_record_index, ordered, source_of
 from hoodie.metadata_writer.table_columns import columns_before
@@ -75,7 +76,6 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
-from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,7 @@ def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
     source, own = _source(name, context), open_own(context.handle)
     # A key goes to a group by their number: those made here count even where a listing does not show them yet.
-    file_ids = {name: tuple(sorted({*plan.begun.groups[name], *_listed_groups(own, name)}))}
+    file_ids = {name: tuple(sorted({*plan.begun.groups[name], *listed_file_ids(own.storage, name)}))}
     records: Sequence[Records] = tuple(source.initial(context))
     stats = write_bases(own, plan.begun.instants[name], records, file_ids, context.definitions, context.engine)
     ensure_counted(own, name, stats, context.options.config)
@@ -369,8 +369,3 @@ def _make_groups(
     file_ids = source.file_ids(context)
     add_groups(own, source.partition, file_ids, instant)
     return file_ids
-
-
-def _listed_groups(own: TableHandle, partition: str) -> Iterator[str]:
-    """File ids of the groups that are there, also those that writers have added."""
-    return (one.name.file_id for found in list_files(own.storage, [partition]) for one in found.everything)

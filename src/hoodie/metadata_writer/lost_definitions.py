@@ -16,9 +16,9 @@ from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX, data
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
 from hoodie.metadata_writer.record_index_source import record_index_definition
+from hoodie.metadata_writer.slots import listed_file_ids
 from hoodie.spec import keys
 from hoodie.storage import NestedStorage
-from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,5 @@ def with_readable_definitions(handle: TableHandle) -> TableHandle:
 
 
 def _is_cut_by_partitions(handle: TableHandle) -> bool:
-    own = NestedStorage(handle.storage, keys.METADATA_TABLE_DIR)
-    file_ids = [one.name.file_id for found in list_files(own, [RECORD_INDEX]) for one in found.everything]
+    file_ids = listed_file_ids(NestedStorage(handle.storage, keys.METADATA_TABLE_DIR), RECORD_INDEX)
     return bool(file_ids) and "" not in data_partition_groups(file_ids)

@@ -20,6 +20,7 @@ from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
 from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
+from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, list_files, load_pending_compactions, view_of
 
@@ -140,6 +141,11 @@ def _named_by_base(own: TableHandle, timeline: Timeline, files: PartitionFiles) 
             )
         )
     return tuple(slots)
+
+
+def listed_file_ids(own: Storage, partition: str) -> list[str]:
+    """File ids of the groups that lie in a partition of the metadata table, also those that writers have added."""
+    return [file_id for files in list_files(own, [partition]) for file_id in _file_ids(files)]
 
 
 def _file_ids(files: PartitionFiles) -> list[str]:

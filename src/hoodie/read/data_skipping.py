@@ -54,7 +54,7 @@ def load_plan_with_metadata(
     if metadata is not None:
         plan = without_ruled_out(plan, metadata, options)
     if is_listed:
-        plan = with_real_log_sizes(plan, storage, are_committed=timeline.profile.slicing == "completion")
+        plan = with_real_log_sizes(plan, storage)
         if timeline.profile.slicing == "completion":
             return plan
     return replace(plan, files=with_whole_logs(storage, timeline, plan.files, engine))
@@ -108,9 +108,9 @@ def _says_nothing(part: Conjunct) -> bool:
     return isinstance(part.condition, AllOf) and not part.condition.parts
 
 
-def with_real_log_sizes(plan: ReadPlan, storage: Storage, *, are_committed: bool) -> ReadPlan:
-    """`plan` with the log files of its slices as large as they are on storage: one call for each of them.
-    `are_committed`: all bytes that the metadata table knows of were committed.
+def with_real_log_sizes(plan: ReadPlan, storage: Storage) -> ReadPlan:
+    """`plan` with the log files of its slices as large as they are on storage, and what the metadata table lists as
+    what was committed: one call for each of them.
 
     Raises:
         Corrupt: one of them is gone, or shorter than the metadata table says.
@@ -118,7 +118,8 @@ def with_real_log_sizes(plan: ReadPlan, storage: Storage, *, are_committed: bool
     logs = logs_of(plan.files)
     if not logs:
         return plan
-    sized = with_log_sizes(storage, list(logs.values()))
-    if are_committed:
-        sized = {path: replace(one, committed_bytes=logs[path].size_bytes) for path, one in sized.items()}
+    sized = {
+        path: replace(one, committed_bytes=logs[path].size_bytes)
+        for path, one in with_log_sizes(storage, list(logs.values())).items()
+    }
     return replace(plan, files=tuple(with_log_files(file, sized) for file in plan.files))

@@ -32,9 +32,9 @@ from typing import Protocol
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
 
-LEASE_PATH = ".hoodie/.locks/table_lock.json"
-_LOCKS_DIR = ".hoodie/.locks"
-_SCOPED_PATH = ".hoodie/.locks/{}.json"
+LOCKS_FOLDER = ".hoodie/.locks/"
+LEASE_PATH = f"{LOCKS_FOLDER}table_lock.json"
+_SCOPED_PATH = LOCKS_FOLDER + "{}.json"
 VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 CLOCK_DIFFERENCE_MS = 500
@@ -155,7 +155,7 @@ def deleting_own(storage: _Named) -> Iterator[None]:
 
 
 def _holders(storage: _Named) -> list[tuple[str, _Holder]]:
-    folder = storage.absolute(_LOCKS_DIR) + "/"
+    folder = storage.absolute(LOCKS_FOLDER.rstrip("/")) + "/"
     return [(path, holder) for path, holder in list(_holding.items()) if path.startswith(folder)]
 
 

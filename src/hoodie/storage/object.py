@@ -26,7 +26,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
-from hoodie.storage.lease import ensure_held, held_lease, without_own_lease
+from hoodie.storage.lease import LOCKS_FOLDER, ensure_held, held_lease, without_own_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
 from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole, until_whole
 
@@ -34,7 +34,6 @@ T = TypeVar("T")
 _PAGE = 1000
 _TOKEN = "hoodiecreator"  # Azure wants metadata names that are identifiers
 _CREATE_ATTEMPTS = 4
-_LOCKS = ".hoodie/.locks/"
 # Answers that say for sure that nothing was done: not 408, 409, 412, 429.
 _REFUSED = re.compile(r"status code: 4(?!08|09|12|29)\d\d|builder error")
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
@@ -198,7 +197,7 @@ class ObjectStorage:
 
     def _ensure_held(self, path: str, *, to_delete: bool = False) -> None:
         """Nothing, unless this process has lost the lease under which it deletes, or makes a small file: an instant."""
-        if not path.startswith(_LOCKS):
+        if not path.startswith(LOCKS_FOLDER):
             ensure_held(self, to_delete=to_delete)
 
     def _create_once(self, path: str, data: bytes, token: str) -> None:

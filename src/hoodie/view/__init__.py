@@ -5,7 +5,7 @@ from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogF
 from hoodie.view.listing import PartitionFiles, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
 from hoodie.view.replaced import Replaced, replaced_groups
-from hoodie.view.slicing import SLICING_RULES
+from hoodie.view.slicing import SLICING_RULES, placed_at
 from hoodie.view.view import View, load_pending_compactions, load_replaced, load_view, view_of
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "load_pending_compactions",
     "load_replaced",
     "load_view",
+    "placed_at",
     "replaced_groups",
     "view_of",
     "with_archived_completions",

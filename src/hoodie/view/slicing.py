@@ -79,12 +79,8 @@ def slices_by_completion(
         if not commits.is_committed(written):
             continue
         group = slots[log.name.file_id]
-        # Instants of another length (initialising commits) have no comparable completion time; neither have archived
-        # ones whose completion nobody looked up. Both count as completed when they were requested.
-        completed = commits.completion_of(written) or written
-        if group and len(completed) != len(next(iter(group))):
-            completed = written
-        group[_base_at(group, completed, written)].logs.append(log)
+        time = placed_at(written, commits.completion_of(written), next(iter(group), written))
+        group[_base_at(group, time, written)].logs.append(log)
     return _groups(files.partition, slots, commits, compactions)
 
 
@@ -93,6 +89,15 @@ SLICING_RULES: Mapping[str, SlicingRule] = {
     "completion": slices_by_completion,
 }
 """Rules by the name a format profile has for them (`FormatProfile.slicing`)."""
+
+
+def placed_at(requested: InstantTime, completed: InstantTime | None, base_instant: InstantTime) -> InstantTime:
+    """The time by which log files of a delta commit are placed among slices with such base instants.
+
+    Instants of another length (initialising commits) have no comparable completion time; neither have archived ones
+    whose completion nobody looked up. Both count as completed when they were requested.
+    """
+    return completed if completed and len(completed) == len(base_instant) else requested
 
 
 @dataclass(slots=True)

@@ -25,14 +25,10 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.metadata_writer import (
     MetadataOptions,
-    bloom_filters_index,
     build_index,
-    column_stats_index,
     compact_metadata,
-    expression_index,
-    record_index,
-    secondary_index,
 )
+from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
 ALL = os.environ.get("HOODIE_DAMAGE") == "all"
@@ -92,14 +88,7 @@ def world(version: int, partitioned: bool, compacted: bool) -> World:
     }
     lake = Lake(version, options)
     lake.upsert(row("a"), row("b", None), row("c", "c", part="q"))
-    indexes = [bloom_filters_index(), record_index(partitioned=partitioned)]
-    if version == 6:
-        indexes.append(column_stats_index())
-    else:
-        indexes += [expression_index("up", "v", "upper"), expression_index("len", "v", "length", using="bloom_filters")]
-        if not partitioned:
-            indexes.append(secondary_index("v", "v"))
-    for one in indexes:
+    for one in every_index(version, partitioned=partitioned):
         build_index(lake.handle(), one, LOCAL)
     lake = Lake(version, {**lake.options, "hoodie.index.type": index}, lake.uri)
     lake.upsert(row("a", "m", 2), row("d", "0"), row("e", "e", part="q"))

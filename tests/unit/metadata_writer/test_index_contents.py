@@ -10,21 +10,17 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.metadata_writer import (
-    bloom_filters_index,
     bloom_filters_source,
     build_index,
-    column_stats_index,
     column_stats_source,
-    expression_index,
     expression_index_source,
     partition_stats_source,
-    record_index,
-    secondary_index,
 )
 from hoodie.metadata_writer.record_index_source import RecordIndexSource
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
 from hoodie.records import BloomOptions
 from hoodie.records.bloom import SIMPLE
+from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
 ENGINE = LocalEngine(1)
@@ -35,14 +31,7 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
     """A table with every index its version can have, and rows written before and after they were made."""
     lake = Lake(version, {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": kind})
     lake.upsert(row("a"), row("b", None), row("c", "c", part="q"))
-    indexes = [bloom_filters_index(), record_index(partitioned=partitioned)]
-    if version == 6:
-        indexes.append(column_stats_index())
-    else:
-        indexes += [expression_index("up", "v", "upper"), expression_index("len", "v", "length", using="bloom_filters")]
-        if not partitioned:
-            indexes.append(secondary_index("v", "v"))
-    for index in indexes:
+    for index in every_index(version, partitioned=partitioned):
         build_index(lake.handle(), index, ENGINE)
     lake.upsert(row("a", "z", 2), row("d", "0"), row("e", "e", part="q"))
     return lake

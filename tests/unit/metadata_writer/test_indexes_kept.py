@@ -20,15 +20,11 @@ from hoodie.metadata_writer import (
     MetadataRecords,
     RecordTask,
     SourceContext,
-    bloom_filters_index,
     build_index,
-    column_stats_index,
-    expression_index,
-    record_index,
-    secondary_index,
 )
 from hoodie.metadata_writer.sources import source_of
 from hoodie.records import RowBytes, decode_rows
+from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
 ENGINE = LocalEngine(1)
@@ -40,14 +36,7 @@ VARYING = ("instantTime", "timestamp")
 def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
     lake = Lake(version, {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": kind})
     lake.upsert(row("a"), row("b", None), row("c", "c", part="q"))
-    indexes = [bloom_filters_index(), record_index(partitioned=partitioned)]
-    if version == 6:
-        indexes.append(column_stats_index())
-    else:
-        indexes += [expression_index("up", "v", "upper"), expression_index("len", "v", "length", using="bloom_filters")]
-        if not partitioned:
-            indexes.append(secondary_index("v", "v"))
-    for index in indexes:
+    for index in every_index(version, partitioned=partitioned):
         build_index(lake.handle(), index, ENGINE, resolve(lake.options))
     return lake
 
