@@ -151,7 +151,8 @@ class LocalStorage:
         """`flock` on the file `.hoodie/.locks/writer.flock`, or `<scope>.flock`; ends with the process. See `flock`.
 
         The file is removed at the end, with those of scopes that dead holders left, and so are the folders that are
-        empty then: what is no table does not look like one.
+        empty then: what is no table does not look like one. The base itself stays where it was there before, and may
+        stay, empty, where two did this at the same time.
         """
         folder = os.path.join(self.base, ".hoodie")
         self._own(".hoodie/.locks/any")
