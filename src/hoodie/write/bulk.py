@@ -2,7 +2,7 @@
 
 1. A task holds one open file per partition path it meets and closes it when it reaches the size limit.
 2. Rows wait in memory until a partition has enough of them for an efficient write; past `HELD_BYTES` in one task the
-   partition with most waiting rows is written out, and past `OPEN_FILES` the file unused for longest is closed.
+   partitions with most waiting rows are written out, and past `OPEN_FILES` the file unused for longest is closed.
    Unsorted input over many partitions therefore makes more files, never more memory.
 3. File ids of a task share one UUID and count up, as Hudi's row writer names them.
 """
@@ -97,14 +97,16 @@ class _Writers:
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._waiting: dict[str, list[pa.Table]] = {}
         self._sizes: dict[str, int] = {}
+        self._held = 0
 
     def add(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
         self._waiting.setdefault(partition, []).append(rows)
         self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
+        self._held += rows.nbytes
         if self._sizes[partition] >= self._flush_bytes:
             yield from self._flush(partition)
-        elif sum(self._sizes.values()) > HELD_BYTES:
-            yield from self._flush(max(self._sizes, key=lambda name: self._sizes[name]))
+        elif self._held > HELD_BYTES:
+            yield from self._flush_largest()
 
     def close(self) -> Iterator[WriteStat]:
         for partition in list(self._waiting):
@@ -116,10 +118,19 @@ class _Writers:
         for file in self._open.values():
             file.abort()
 
+    def _flush_largest(self) -> Iterator[WriteStat]:
+        """Write out half of what waits, largest partitions first: one at a time would sort all of them for each."""
+        for partition in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
+            yield from self._flush(partition)
+            if self._held <= HELD_BYTES // 2:
+                return
+
     def _flush(self, partition: str) -> Iterator[WriteStat]:
         """Write the waiting rows in steps, so that a file ends near its limit however many rows come at once."""
         waiting = pa.concat_tables(self._waiting.pop(partition))
-        step = max(1, waiting.num_rows * self._flush_bytes // max(1, self._sizes.pop(partition)))
+        size = self._sizes.pop(partition)
+        self._held -= size
+        step = max(1, waiting.num_rows * self._flush_bytes // max(1, size))
         for first in range(0, waiting.num_rows, step):
             yield from self._write(partition, waiting.slice(first, step))
 

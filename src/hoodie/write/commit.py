@@ -28,14 +28,12 @@ from hoodie.spec import (
     NULL_COMMIT,
     CommitMetadata,
     Instant,
-    PartitionMetafile,
     WriteStat,
-    encode_partition_metafile,
     keys,
     marker_dir,
-    path_in,
 )
 from hoodie.timeline import Timeline, complete, load_markers
+from hoodie.write.partition_metafiles import create_partition_metafiles
 
 log = logging.getLogger(__name__)
 
@@ -147,8 +145,8 @@ def finish(  # noqa: PLR0917
     """
     remove_losers(handle, inflight.requested, outcome.stats)
     ensure_alone(handle, known, inflight, outcome.stats)
-    for partition in {stat.partition_path for stat in outcome.stats} - set(known_partitions):
-        ensure_partition(handle, partition, inflight.requested)
+    written = {stat.partition_path for stat in outcome.stats}
+    create_partition_metafiles(handle, written.difference(known_partitions), inflight.requested)
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
     try:
         if handle.config.has_metadata_table:
@@ -228,14 +226,6 @@ def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats:
                 instant=inflight.requested,
                 other=one.requested,
             )
-
-
-def ensure_partition(handle: TableHandle, partition: str, instant: str) -> None:
-    """Make the partition metafile of `partition` unless it is there: it is what makes a folder a partition."""
-    depth = len(partition.split("/")) if partition else 0
-    path = path_in(partition, keys.PARTITION_METAFILE_PREFIX)
-    with contextlib.suppress(Conflict):
-        handle.storage.create(path, encode_partition_metafile(PartitionMetafile(instant, depth), handle.env.now()))
 
 
 def drop_leftovers(handle: TableHandle, instant: str) -> None:

@@ -40,7 +40,8 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage, checked_path
 from hoodie.timeline import complete, create_requested, store_table_config, to_inflight
-from hoodie.write.commit import Outcome, ensure_partition, remove_losers
+from hoodie.write.commit import Outcome, remove_losers
+from hoodie.write.partition_metafiles import create_partition_metafiles
 
 _SYNC_FILE = f"{keys.HOODIE_DIR}/.switching"
 _DELETING_THREADS = 16
@@ -121,9 +122,8 @@ def run_switch(storage: Storage, switch: Switch, env: Env) -> Instant:
     _delete_all_but(storage, {*switch.files, switch.path})
     config = switch.config
     handle = TableHandle(storage, config, profile_of(config), env)
-    for partition in switch.partitions:
-        ensure_partition(handle, partition, switch.instant)
     instant = Instant(switch.instant, config.write_action, State.INFLIGHT)
+    create_partition_metafiles(handle, switch.partitions, switch.instant)
     with suppress(Conflict):
         create_requested(storage, handle.profile, switch.instant, instant.action)
     with suppress(Conflict):

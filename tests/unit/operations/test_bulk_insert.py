@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from hoodie.errors import Invalid
+from hoodie.spec import WriteStat
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.write import bulk
 
@@ -84,6 +87,24 @@ def test_memory_is_bounded_by_closing_files_and_writing_early(monkeypatch: pytes
     assert lake.table.scan(columns=["id"]).read_all().num_rows == 2_000
     assert len(done.partitions) == 50
     lake.ensure_sound()
+
+
+def test_many_partitions_that_wait_are_written_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest of all that wait are looked for once for half of them, not for each."""
+    monkeypatch.setattr(bulk, "HELD_BYTES", 20_000)
+    looks = 0
+    flush = bulk._Writers._flush_largest
+
+    def counted(writers: bulk._Writers) -> Iterator[WriteStat]:
+        nonlocal looks
+        looks += 1
+        return flush(writers)
+
+    monkeypatch.setattr(bulk._Writers, "_flush_largest", counted)
+    lake = Lake()
+    done = lake.write("bulk_insert", shuffled(3_000, partitions=500))
+    assert lake.table.scan(columns=["id"]).read_all().num_rows == 3_000
+    assert 0 < looks < done.files / 10
 
 
 def test_sequence_numbers_of_one_task_do_not_repeat_over_its_files() -> None:
