@@ -13,7 +13,7 @@ The plan is made when `load` is called: a DataFrame shows the table of that mome
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeGuard, cast
@@ -23,8 +23,8 @@ import pyarrow as pa
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
 from hoodie.read import FileRead, ReadPlan, SliceRead, narrowed, parse_read_options
-from hoodie.records import read_footer
-from hoodie.spark.arrow_types import is_natively_readable, spark_schema
+from hoodie.spark.arrow_types import spark_schema
+from hoodie.spark.differing_types import load_differing_types
 from hoodie.spark.engine import is_classic
 from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, Skip, is_native_possible, native_scan
 from hoodie.spark.pruning import pruner
@@ -155,34 +155,15 @@ _Kind = tuple[tuple[str, ...], tuple[tuple[str, pa.DataType], ...]]
 
 def _by_kind(storage: Storage, plan: ReadPlan) -> dict[_Kind, list[SliceRead]]:
     """Files by what they need to be read: names of the columns their path gives, and columns of another type."""
-    schemas = _Schemas(storage, plan)
+    files = cast(tuple[SliceRead, ...], plan.files)
+    differing = load_differing_types(storage, files, plan.table_schema)
     kinds: dict[_Kind, list[SliceRead]] = {}
-    for file in cast(tuple[SliceRead, ...], plan.files):
+    for file in files:
         names = {name for name, _ in file.partition_values}
         given = tuple(name for name in plan.table_schema.names if name in names)
-        kinds.setdefault((given, schemas.differing(file, given)), []).append(file)
+        stored = tuple((name, kind) for name, kind in differing[file.instant] if name not in names)
+        kinds.setdefault((given, stored), []).append(file)
     return kinds
-
-
-class _Schemas:
-    """Physical schemas of base files. All files of one commit have the same, so one footer of each is read."""
-
-    def __init__(self, storage: Storage, plan: ReadPlan) -> None:
-        self._storage = storage
-        self._wanted = plan.table_schema
-        self._found: dict[str, tuple[tuple[str, pa.DataType], ...]] = {}
-
-    def differing(self, file: SliceRead, given: Collection[str]) -> tuple[tuple[str, pa.DataType], ...]:
-        """Columns (name, stored type) that Spark cannot read as the table has them."""
-        if file.instant not in self._found:
-            schema = read_footer(self._storage, file.path).schema
-            self._found[file.instant] = tuple(
-                (field.name, schema.field(field.name).type)
-                for field in self._wanted
-                if schema.get_field_index(field.name) >= 0
-                and not is_natively_readable(schema.field(field.name).type, field.type)
-            )
-        return tuple(one for one in self._found[file.instant] if one[0] not in given)
 
 
 def _as_stored(field: pa.Field, stored: Iterable[tuple[str, pa.DataType]]) -> pa.Field:
