@@ -57,6 +57,9 @@ class Table(TableServices):
 
     `Table.open(path)` opens one, `Table.create(path, ...)` makes one. Options given here are defaults of every call and
     use Hudi's keys; keys without the `hoodie.` prefix go to the storage (credentials, endpoints).
+
+    Threads may share one: every call looks at the table anew. Reads run side by side, also beside a write; a write or
+    service that meets another one, of whatever thread or process, raises `Conflict`.
     """
 
     def __init__(self, handle: TableHandle, options: Mapping[str, str], engine: Engine) -> None:

@@ -330,8 +330,9 @@ class TableServices:
         return resolve_given(call_options(options), self._options)
 
     def _fresh(self) -> TableHandle:
-        self._handle = load_handle(self._handle.storage, self._handle.env)
-        return self._handle
+        handle = load_handle(self._handle.storage, self._handle.env)
+        self._handle = handle
+        return handle
 
     @contextmanager
     def _held(self, what: str) -> Iterator[TableHandle]:
@@ -341,8 +342,9 @@ class TableServices:
             Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
         """
         resolve_given(self._options)
-        with held_table(self._handle.storage, what, self._handle.env) as self._handle:
-            yield self._handle
+        with held_table(self._handle.storage, what, self._handle.env) as handle:
+            self._handle = handle
+            yield handle  # not `self._handle`, which other threads set too
 
 
 def _index_of_column(
