@@ -51,26 +51,26 @@ def make_metadata(path: str) -> None:
 
 
 def compact(path: str) -> None:
-    opened(path).compact()
+    opened(path).services.compact()
 
 
 def clean(path: str) -> None:
-    opened(path).clean(**{"hoodie.clean.commits.retained": "1"})
+    opened(path).services.clean(**{"hoodie.clean.commits.retained": "1"})
 
 
 def archive(path: str) -> None:
     clean(path)
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
-    opened(path).archive(**limits)
+    opened(path).services.archive(**limits)
 
 
 def roll_back_newest(path: str) -> None:
     table = opened(path)
-    table.rollback(table.timeline().completed_writes()[-1].requested)
+    table.services.rollback(table.timeline().completed_writes()[-1].requested)
 
 
 def upgrade(version: int, path: str) -> None:
-    opened(path).upgrade(version)
+    opened(path).services.upgrade(version)
 
 
 @dataclass(frozen=True)

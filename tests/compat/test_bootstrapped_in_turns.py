@@ -106,7 +106,7 @@ def test_hudi_goes_on_where_we_wrote_over_its_skeletons(
     _ensure(hudi, table, model)
 
     if table_type == "MERGE_ON_READ":
-        Table.open(str(table)).compact()
+        Table.open(str(table)).services.compact()
         _ensure(hudi, table, model)
     more = slim_rows([*range(0, 36, 4), 102], turn=3)
     continue_table(table, "upsert", more, NO_SERVICES)
@@ -129,7 +129,7 @@ def test_hudi_carries_out_our_plan_of_compacting_skeletons(
     ours = slim_rows(range(18), turn=1)
     continue_table(table, "upsert", ours, NO_SERVICES)
     model.upsert(ours)
-    assert Table.open(str(table)).schedule_compaction() is not None
+    assert Table.open(str(table)).services.schedule_compaction() is not None
     given = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.metadata.enable": "false"}
     if version != 6:
         given |= {"hoodie.write.auto.upgrade": "false", "hoodie.write.table.version": str(version)}

@@ -153,7 +153,7 @@ def test_buckets_that_we_split_and_merge_are_found_by_hudi(
         theirs = _changes(2 * turn + 1)
         peer.write(table, "upsert", theirs, _for_peer(index, peer))
         model.upsert(theirs)
-        done = Table.open(str(table), options={"hoodie.metadata.enable": "false"}).resize_buckets(**{**index, **sizes})
+        done = Table.open(str(table), options={"hoodie.metadata.enable": "false"}).services.resize(**{**index, **sizes})
         assert done is not None
         assert done.merges if turn else done.splits
         ensure_same_rows(read_rows(table), peer.read(table), called=("ours", peer.name))

@@ -52,5 +52,5 @@ def test_hudi_merges_the_first_copy_with_logs_of_version_6_and_all_copies_with_l
     assert _held(read_rows(table)) == OURS
     for hudi in (readers.hudi_12, readers.hudi_015)[: 2 if version == 6 else 1]:
         assert _held(hudi.read(table)) == (FIRST_ONLY if version == 6 else OURS), hudi.name
-    Table.open(str(table)).compact()
+    Table.open(str(table)).services.compact()
     assert _held(readers.hudi_12.read(table)) == OURS

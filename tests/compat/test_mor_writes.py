@@ -151,7 +151,7 @@ def test_every_type_survives_our_hfile_blocks_which_no_hudi_on_spark_reads(versi
         model.upsert(rows)
     assert {block.kind.name for block in _blocks(table)} == {"HFILE_DATA"}
     ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("logs", "model"))
-    assert Table.open(str(table)).compact() is not None
+    assert Table.open(str(table)).services.compact() is not None
     assert _blocks(table) == []
     ensure_same_rows(without_meta(read_rows(table)), model.rows, called=("compacted", "model"))
 

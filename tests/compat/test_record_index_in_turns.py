@@ -87,7 +87,7 @@ def test_turns_leave_every_key_once(
 def ensure_index_is_whole(table: Path, rows: pa.Table) -> None:
     """The record index is still there and knows every row's key at its place, and no other."""
     storage = Table.open(str(table)).storage
-    handle = load_handle(storage, Table.open(str(table))._handle.env)
+    handle = load_handle(storage, Table.open(str(table))._opened.handle.env)
     metadata = open_metadata_table(storage, handle.config, timeline_of(handle))
     assert metadata is not None
     assert metadata.has("record_index")

@@ -141,16 +141,16 @@ def test_peers_go_on_after_our_rollback_and_restore(world: World) -> None:
     world.ours(range(30), 0)
     saved = world.ours(range(10), 1)
     at_savepoint = world.keep()
-    world.opened.savepoint(saved, user="us", comments="before")
+    world.opened.savepoints.create(saved, user="us", comments="before")
     world.theirs(range(5, 15), 2)
     before = world.keep()
     last = world.ours(range(8, 40), 3)
-    world.opened.rollback(last)
+    world.opened.services.rollback(last)
     world.model = before
     world.ensure("after our rollback")
     world.theirs(range(12, 33), 4)
     world.ensure("continued by the peer")
-    assert world.opened.restore(saved).to == saved
+    assert world.opened.services.restore(saved).to == saved
     world.model = at_savepoint
     world.ensure("after our restore")
     world.theirs(range(3, 35), 5)
@@ -167,7 +167,7 @@ def test_we_go_on_after_the_rollback_and_restore_of_a_peer(world: World) -> None
     saved = world.theirs(range(10), 1)
     at_savepoint = world.keep()
     world.call(f"CALL create_savepoint(table => '{{t}}', commit_time => '{saved}', user => 'u', comments => 'c')")
-    (savepoint,) = world.opened.savepoints()
+    (savepoint,) = world.opened.savepoints
     assert (savepoint.instant, savepoint.user, savepoint.comments) == (saved, "u", "c")
     world.ours(range(5, 15), 2)
     before = world.keep()
@@ -189,7 +189,7 @@ def test_savepoints_are_each_other_s(world: World) -> None:
     world.ours(range(30), 0)
     ours = world.ours(range(10), 1)
     at_ours = world.keep()
-    world.opened.savepoint(ours)
+    world.opened.savepoints.create(ours)
     world.theirs(range(5, 15), 2)
     world.call(f"CALL rollback_to_savepoint(table => '{{t}}', instant_time => '{ours}')")
     world.model = at_ours
@@ -198,12 +198,12 @@ def test_savepoints_are_each_other_s(world: World) -> None:
     at_theirs = world.keep()
     world.call(f"CALL create_savepoint(table => '{{t}}', commit_time => '{theirs}')")
     world.ours(range(20), 4)
-    world.opened.restore(theirs)
+    world.opened.services.restore(theirs)
     world.model = at_theirs
     world.ensure("we restored to the peer's savepoint")
     world.call(f"CALL delete_savepoint(table => '{{t}}', instant_time => '{ours}')")
-    world.opened.delete_savepoint(theirs)
-    assert world.opened.savepoints() == ()
+    world.opened.savepoints.delete(theirs)
+    assert world.opened.savepoints == ()
 
 
 def test_peer_rolls_our_killed_write_back(world: World, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_peers_go_on_with_a_table_we_brought_to_another_version(
         model.upsert(theirs)
     first = Table.open(str(table)).timeline().completed_writes()[1].requested
     then = Table.open(str(table)).scan(as_of=first).read_all()
-    done = Table.open(str(table)).upgrade(after)
+    done = Table.open(str(table)).services.upgrade(after)
     assert done is not None
     _ensure(readers, table, after, model, "in the new version")
     ensure_same_rows(Table.open(str(table)).scan(as_of=first).read_all(), then, called=("time travel", "before"))
@@ -100,7 +100,7 @@ def test_we_go_on_with_a_table_hudi_brought_to_another_version(
     ours = slim_rows(range(5, 40), turn=2)
     continue_table(table, "upsert", ours)
     model.upsert(ours)
-    back = Table.open(str(table)).upgrade(before)
+    back = Table.open(str(table)).services.upgrade(before)
     assert back is not None
     _ensure(readers, table, before, model, "brought back by us")
 
@@ -111,6 +111,6 @@ def test_golden_tables_read_the_same_in_the_other_version(release: str, readers:
     before = Table.open(str(table)).config.table_version
     rows = readers.hudi_12.read(table)
     after = 9 if before == 6 else 6
-    Table.open(str(table)).upgrade(after)
+    Table.open(str(table)).services.upgrade(after)
     found = readers.ensure_agree(table, after)
     ensure_same_rows(found, rows, ["_hoodie_file_name"], called=("in the new version", "before"))

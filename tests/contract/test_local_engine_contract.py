@@ -41,8 +41,12 @@ def test_no_task_outlives_a_run_that_is_interrupted_again_and_again() -> None:
         time.sleep(0.1)
         ended.append(n)
 
-    with pytest.raises(KeyboardInterrupt):
-        LocalEngine(2).run(work, [0, 1], "interrupted")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever an earlier test has left there
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            LocalEngine(2).run(work, [0, 1], "interrupted")
+    finally:
+        signal.signal(signal.SIGINT, before)
     found = sorted(ended)
     time.sleep(0.3)
     assert found == sorted(ended) == [0, 1]

@@ -32,7 +32,7 @@ def _with_skeletons(golden: GoldenTable, tmp_path: Path) -> Table:
     """The golden table as it was before its first upsert."""
     table = Table.open(str(golden.unpack(tmp_path)))
     while not any(is_skeleton(one, table.config) for one in table.files()):
-        table.rollback(table.timeline().completed_writes()[-1].requested)
+        table.services.rollback(table.timeline().completed_writes()[-1].requested)
     return table
 
 

@@ -94,7 +94,7 @@ def test_records_made_anew_are_those_of_hudi(table: GoldenTable, unpacked: Unpac
 def test_indexes_know_the_values_of_bootstrap_sources(opened: Opened, tmp_path: Path) -> None:
     table = next(one for one in TABLES if one.name.endswith("1.2.0/cow_bootstrap_metadata_only"))
     path = table.unpack(tmp_path)
-    Table.open(str(path)).rollback(timeline_of(opened(path)).completed()[-1].requested)
+    Table.open(str(path)).services.rollback(timeline_of(opened(path)).completed()[-1].requested)
     handle = opened(path)
     rows = Table.open(str(path)).scan(columns=["_hoodie_record_key", "ts"]).read_all()
     context = SourceContext(handle, timeline_of(handle), LocalEngine(1), MetadataOptions(config=resolve(SETTINGS)), {})

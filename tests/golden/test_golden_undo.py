@@ -71,7 +71,7 @@ def test_newest_write_can_be_rolled_back(table: GoldenTable, tmp_path: Path) -> 
     *_, before, last = writes_of(opened)
     expected = states_of(opened, [before])
     try:
-        opened.rollback(last)
+        opened.services.rollback(last)
     except Invalid as refused:
         assert "came after" in str(refused)  # a pending plan rests on it
         return
@@ -87,7 +87,7 @@ def test_every_commit_can_be_restored(table: GoldenTable, tmp_path: Path) -> Non
         opened = Table.open(str(table.unpack(tmp_path / str(number))))
         try:
             expected = rows_of(opened, to)
-            opened.restore(to)
+            opened.services.restore(to)
         except Invalid as refused:
             assert "older than" in str(refused) or "cleaned" in str(refused), to
             continue
@@ -103,7 +103,7 @@ def test_rows_are_the_same_in_every_version(table: GoldenTable, version: int, tm
         pytest.skip("it has that version")
     writes = writes_of(opened)
     expected = states_of(opened, [*writes, None])
-    opened.upgrade(version)
+    opened.services.upgrade(version)
     assert opened.config.table_version == version
     assert states_of(opened, [*writes, None]) == expected
     assert opened.validate() == []

@@ -168,9 +168,9 @@ def _ensure_healed(base: str, operation: str) -> None:
     expected = {**found, **{n: f"next {n}" for n in range(5)}}
     assert rows_of(base) == expected
     assert table.validate() == []
-    while table.config.is_merge_on_read and table.compact() is not None:
+    while table.config.is_merge_on_read and table.services.compact() is not None:
         pass
-    table.clean(**NEWEST_ONLY)
+    table.services.clean(**NEWEST_ONLY)
     assert rows_of(base) == expected
     assert orphans(base) == []
 

@@ -170,10 +170,10 @@ def upsert(table: Table) -> object:
 
 
 def clean(table: Table) -> object:
-    return table.clean(**{"hoodie.clean.commits.retained": "1"})
+    return table.services.clean(**{"hoodie.clean.commits.retained": "1"})
 
 
-ACTIONS: dict[str, Callable[[Table], object]] = {"upsert": upsert, "compact": Table.compact, "clean": clean}
+ACTIONS: dict[str, Callable[[Table], object]] = {"upsert": upsert, "compact": Table.services.compact, "clean": clean}
 CASES = [("upsert", COW[2]), ("upsert", MOR[2]), ("compact", MOR[2]), ("clean", COW[2]), ("clean", MOR[2])]
 OLDER = [("upsert", MOR[0]), ("compact", MOR[1]), ("clean", COW[0])]
 
@@ -190,7 +190,7 @@ def prepared(action: str, kind: Kind) -> World:
         opened(storage, kind).upsert(rows)
     opened(storage, kind).delete(table_of([row("k5", "", 99, "p1")]))
     if action == "clean" and kind in MOR:
-        opened(storage, kind).compact()
+        opened(storage, kind).services.compact()
     world = {info.path: storage.read(info.path) for info in storage.list("")}
     storage.forget()
     return world

@@ -71,7 +71,7 @@ def test_a_range_of_a_snapshot_query_is_refused(lake):
         (lambda table: table.upsert(None, primaryKey="id"), "Did you mean hoodie.datasource.write.recordkey.field"),
         (lambda table: table.upsert(None, options="x"), "options is no mapping"),
         (lambda table: table.upsert(None, options={"hoodie.index.typ": "SIMPLE"}), "Did you mean hoodie.index.type"),
-        (lambda table: table.clean(retain=1), "Unknown keyword retain"),
+        (lambda table: table.services.clean(retain=1), "Unknown keyword retain"),
     ],
 )
 def test_keywords_nobody_knows_are_refused_with_the_nearest(call, reason):

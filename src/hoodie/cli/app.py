@@ -20,12 +20,14 @@ import hoodie
 from hoodie.cli.plain import visible_text
 from hoodie.cli.printing import VisibleFormatter
 from hoodie.errors import HudiError
+from hoodie.services.registry import REGISTERED, load_service
 
 FAILED = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
-# In the order of `hoodie --help`. Each command is a module of its name with `define(parser)` and `run(arguments)`.
+# In the order of `hoodie --help`. Each command is a module of its name with `define(parser)` and `run(arguments)`; a
+# service without one has what `hoodie.cli.service` makes of it.
 _COMMANDS = {
     "query": "show, print or save the rows of a query",
     "write": "write rows of files to a table",
@@ -34,18 +36,13 @@ _COMMANDS = {
     "validate": "check a table's files and timeline",
     "doctor": "how a table is, with the remedy for each concern",
     "report": "a table's health as an HTML page with pictures",
-    "compact": "merge log files into base files",
-    "clean": "remove file versions that nothing retains",
-    "archive": "move old instants to the history",
-    "rollback": "undo one instant",
-    "restore": "take a table back to a commit or savepoint",
+    **{one.command: one.summary for one in REGISTERED.values()},
     "savepoint": "list, make or delete savepoints",
     "index": "list, make or drop indexes",
-    "ttl": "delete partitions past their time to live",
-    "resize": "split large and merge small buckets of a hash index",
-    "upgrade": "take a table to another version, or back",
     "config": "explain configuration keys",
 }
+_SERVICES = {one.command: one for one in REGISTERED.values()}
+_OWN_MODULE = ("compact",)
 _WITHOUT_ARROW = ("timeline", "config")
 
 
@@ -85,12 +82,17 @@ def failure_text(error: Exception) -> str:
 
 
 def _run(command: str, rest: Sequence[str]) -> int:
-    module = importlib.import_module(f"hoodie.cli.{command}")
-    parser = argparse.ArgumentParser(f"hoodie {command}", description=(module.__doc__ or "").partition(": ")[2].strip())
+    registered = None if command in _OWN_MODULE else _SERVICES.get(command)
+    module = importlib.import_module(f"hoodie.cli.{command if registered is None else 'service'}")
+    told = (module.__doc__ or "").partition(": ")[2].strip() if registered is None else registered.described()
+    parser = argparse.ArgumentParser(f"hoodie {command}", description=told)
     parser.add_argument("--debug", action="store_true", help="show log lines, and the traceback of an error")
+    if registered is not None:
+        service = load_service(registered.name)
+        module.define_service(parser, service)
+        return int(module.run_service(parser.parse_args(rest), service))
     module.define(parser)
-    status: int = module.run(parser.parse_args(rest))
-    return status
+    return int(module.run(parser.parse_args(rest)))
 
 
 def _load_arrow() -> None:
@@ -100,7 +102,7 @@ def _load_arrow() -> None:
 
 
 def _root_parser() -> argparse.ArgumentParser:
-    commands = "\n".join(f"  {name:<10}{summary}" for name, summary in _COMMANDS.items())
+    commands = "\n".join(f"  {name:<14}{summary}" for name, summary in _COMMANDS.items())
     parser = argparse.ArgumentParser(
         "hoodie",
         usage="hoodie [--debug] COMMAND ...",

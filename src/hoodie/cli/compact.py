@@ -8,13 +8,13 @@ from typing import Any
 import hoodie
 from hoodie.cli.arguments import parse_options
 from hoodie.cli.printing import console, print_json
-from hoodie.cli.service import add_service, run_service
+from hoodie.cli.service import define_service, run_service
 from hoodie.errors import Invalid
+from hoodie.services.compaction.compact import SERVICE
 
 
 def define(parser: ArgumentParser) -> None:
-    add_service(parser)
-    parser.add_argument("--instant", help="carry out this pending plan (default: the oldest, or a new one)")
+    define_service(parser, SERVICE)
     parser.add_argument(
         "--schedule", action="store_true", help="only plan; writers and `hoodie compact` go on from there"
     )
@@ -36,26 +36,20 @@ def run(said: Namespace) -> int:
         )
     if (said.schedule and not said.dry_run) or said.unschedule or said.validate or said.repair:
         return _about_plans(said)
-    return run_service(
-        said,
-        "compact",
-        lambda table: table.compact(said.instant),
-        lambda table: table.preview("compact"),
-        "nothing to compact",
-    )
+    return run_service(said, SERVICE)
 
 
 def _about_plans(said: Namespace) -> int:
     table = hoodie.Table.open(said.path, options=parse_options(said.option))
     answer: Any
     if said.validate:
-        answer = [one.as_json() for one in table.validate_compaction(said.instant)]
+        answer = [one.as_json() for one in table.services.validate_compaction(said.instant)]
     elif said.repair:
-        answer = [one.as_json() for one in table.repair_compaction()]
+        answer = [one.as_json() for one in table.services.repair_compaction()]
     elif said.unschedule:
-        answer = table.unschedule_compaction(said.unschedule).as_json()
+        answer = table.services.unschedule_compaction(said.unschedule).as_json()
     else:
-        planned = table.schedule_compaction()
+        planned = table.services.schedule_compaction()
         answer = {"instant": None if planned is None else planned.requested}
     if said.json:
         print_json(answer)

@@ -34,7 +34,7 @@ def run(said: Namespace) -> int:
                 step.update("removing what was never committed")
                 removed = _remove_orphans(table)
             step.update("rebuilding the metadata table")
-            table.rebuild_metadata(*filter(None, (said.fix,)))
+            table.indexes.rebuild(*filter(None, (said.fix,)))
         health = table.doctor()
     if said.json:
         print_json(health.as_json() | ({} if said.fix is None else {"removed": list(removed)}))
@@ -56,6 +56,7 @@ def _remove_orphans(table: hoodie.Table) -> tuple[str, ...]:
     Nor where there is none: only the history says then that a write was never committed, and it may have holes.
     """
     try:
-        return table.remove_orphans() if "files" in table.config.metadata_partitions else ()
+        found = table.services.orphans(0) if table.config.has_metadata_table else None
     except Corrupt:
         return ()
+    return () if found is None else found.files

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from hoodie.read import Finding
     from hoodie.spec import Instant
     from hoodie.view import FileSlice
-    from hoodie.write import Committed
 
 
 def timeline_rows(instants: Iterable[Instant]) -> list[dict[str, str | None]]:
@@ -43,11 +42,6 @@ def files_rows(slices: Iterable[FileSlice]) -> list[dict[str, Any]]:
 def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """One row per finding with the fields it has."""
     return [dataclasses.asdict(finding) for finding in findings]
-
-
-def commit_row(committed: Committed) -> dict[str, Any]:
-    """The outcome of a write by its field names."""
-    return {**dataclasses.asdict(committed), "partitions": list(committed.partitions)}
 
 
 def _file_name(path: str) -> str:

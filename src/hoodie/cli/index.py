@@ -44,7 +44,7 @@ def run(said: Namespace) -> int:
         if given and said.function is None:
             raise Invalid("--function-option is given without --function", remedy="Name the function, too")
         with progress(f"building {said.create}"):
-            built = table.create_index(
+            built = table.indexes.create(
                 said.create,
                 *said.column,
                 function=said.function,
@@ -54,11 +54,11 @@ def run(said: Namespace) -> int:
             )
         return _shown(said, built.as_json(), f"index {built.name} is ready, {built.records:,} records")
     if said.drop:
-        dropped = list(table.drop_index(said.drop))
+        dropped = list(table.indexes.drop(said.drop))
         return _shown(said, dropped, f"dropped {', '.join(dropped)}")
     rows = [
         {"name": name, "kind": one.kind if one else name, "columns": list(one.source_fields) if one else []}
-        for name, one in table.indexes().items()
+        for name, one in table.indexes.items()
     ]
     lines = [f"{row['name']}  {', '.join(row['columns'])}".rstrip() for row in rows]
     return _shown(said, rows, "\n".join(lines) or "the table has no metadata table, so it has no indexes")

@@ -22,12 +22,12 @@ def define(parser: ArgumentParser) -> None:
 def run(said: Namespace) -> int:
     table = hoodie.Table.open(said.path, options=parse_options(said.option))
     if said.delete:
-        table.delete_savepoint(said.delete)
+        table.savepoints.delete(said.delete)
         found = []
     elif said.create is not None:
-        found = [table.savepoint(said.create or None, user=said.user, comments=said.comments)]
+        found = [table.savepoints.create(said.create or None, user=said.user, comments=said.comments)]
     else:
-        found = list(table.savepoints())
+        found = list(table.savepoints)
     rows = [one.as_json() for one in found]
     if said.json:
         print_json(rows)

@@ -1,11 +1,13 @@
-"""What the commands for table services share: the plan with `--dry-run`, else the deed and what came of it."""
+"""The command of a table service: its plan with `--dry-run`, else the deed and what came of it.
+
+Which services there are, and their arguments, is known to `hoodie.services.registry` alone.
+"""
 
 from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
@@ -13,54 +15,61 @@ from hoodie.cli.printing import console, print_json, progress
 from hoodie.cli.shown_engine import ShownEngine
 from hoodie.cli.spark import spark_engine, start_spark
 from hoodie.engine import LocalEngine
+from hoodie.services.service import Argument, Service
 
 
-class Result(Protocol):
-    """What a service has done."""
-
-    def as_json(self) -> dict[str, Any]: ...
-
-
-def add_service(parser: ArgumentParser) -> None:
-    """The table, `--dry-run`, the engine and `--json`."""
+def define_service(parser: ArgumentParser, service: Service) -> None:
+    """The table, the service's own arguments, `--dry-run` or the flag that makes it act, the engine and `--json`."""
     add_table(parser)
-    parser.add_argument("-n", "--dry-run", action="store_true", help="show files, bytes and reasons; write nothing")
+    for one in service.arguments:
+        _add(parser, one)
+    if service.acts_when_told:
+        text = "do it (default: show files, bytes and reasons, and write nothing)"
+        parser.add_argument(f"--{service.acts_when_told}", dest="acts", action="store_true", help=text)
+    elif service.preview is not None:
+        text = "show files, bytes and reasons; write nothing"
+        parser.add_argument("-n", "--dry-run", action="store_true", help=text)
     add_engine(parser)
     add_json(parser)
 
 
-def run_service(
-    said: Namespace,
-    what: str,
-    act: Callable[[hoodie.Table], Result | None],
-    preview: Callable[[hoodie.Table], Any],
-    nothing: str,
-) -> int:
-    """Shows what `preview` says of the table, or does `act` and shows its result; `nothing` is said when there is none.
-
-    Always exit status 0: failures are exceptions.
-    """
+def run_service(said: Namespace, service: Service) -> int:
+    """Shows the plan of the service, or runs it and shows its result. Exit status 0: failures are exceptions."""
+    previews = not said.acts if service.acts_when_told else getattr(said, "dry_run", False)
+    arguments = {one.name: getattr(said, one.name) for one in service.arguments}
     start = time.monotonic()
-    with progress(f"{what}: {said.path}") as step:
+    with progress(f"{service.name}: {said.path}") as step:
         spark: Any = None
-        if said.engine == SPARK and not said.dry_run:
+        if said.engine == SPARK and not previews:
             step.update("starting Spark")
             spark = start_spark()
         engine = ShownEngine(LocalEngine() if spark is None else spark_engine(spark), step)
         table = hoodie.Table.open(said.path, options=parse_options(said.option), engine=engine)
-        found: Any = preview(table) if said.dry_run else act(table)
+        services = table.services
+        found: Any = (
+            services.preview(service.name, *arguments.values()) if previews else services.run(service.name, arguments)
+        )
     if said.json:
         print_json(None if found is None else found.as_json())
         return 0
-    if found is None:
-        console().print(nothing)
+    if found is None or (previews and found.is_empty and service.acts_when_told):
+        console().print(service.nothing)
         return 0
     from hoodie.cli.service_grids import preview_grid, result_grid  # noqa: PLC0415 - loads rich
 
-    if said.dry_run:
+    if previews:
         console().print(preview_grid(found))
         for note in found.notes:
             console().print(f"  {note}", markup=False)
     else:
-        console().print(result_grid(what, found.as_json(), time.monotonic() - start))
+        console().print(result_grid(service.name, found.as_json(), time.monotonic() - start))
     return 0
+
+
+def _add(parser: ArgumentParser, one: Argument) -> None:
+    choices = one.choices or None
+    if one.is_required:
+        parser.add_argument(one.name, metavar=one.metavar or one.name.upper(), type=one.kind, help=one.help)
+    else:
+        flag = f"--{one.name.replace('_', '-')}"
+        parser.add_argument(flag, type=one.kind, choices=choices, metavar=one.metavar, help=one.help)

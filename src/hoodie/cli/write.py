@@ -12,7 +12,6 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
-from hoodie.cli.facts import commit_row
 from hoodie.cli.printing import Step, console, print_json, progress
 from hoodie.cli.rows import open_rows
 from hoodie.cli.shown_engine import ShownEngine
@@ -63,7 +62,7 @@ def run(said: Namespace) -> int:
     with progress(f"{operation} into {said.path}") as step:
         committed = _write(said, operation, options, step)
     if said.json:
-        print_json(commit_row(committed))
+        print_json(committed.as_json())
         return 0
     from hoodie.cli.render import commit_grid  # noqa: PLC0415 - loads rich
 

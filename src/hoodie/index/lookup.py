@@ -21,7 +21,17 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.index.kind import IndexKind
-from hoodie.records import BaseFooter, BloomFilter, KeyGenerator, KeyRange, iter_batches, read_columns, read_footer
+from hoodie.records import (
+    BaseFooter,
+    BloomFilter,
+    KeyGenerator,
+    KeyRange,
+    iter_batches,
+    opened_once,
+    read_columns,
+    read_footer,
+)
+from hoodie.records.base_file_reader import InputStorage
 from hoodie.storage import Storage
 
 KEY = "_hoodie_record_key"
@@ -87,18 +97,23 @@ def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
     if not len(keys):
         empty = np.empty(0, dtype=np.int64)
         return FileHits(task.path, empty, empty, None if task.also is None else task.also.empty_table())
-    footer = read_footer(task.storage, task.path)
+    with opened_once(task.storage) as storage:
+        return _found(task, storage, keys, positions)
+
+
+def _found(task: LookupTask, storage: InputStorage, keys: pa.Array, positions: Positions) -> FileHits:
+    footer = read_footer(storage, task.path)
     if task.kind.uses_bloom and task.generator is None:
         keys, positions = _candidates(task, footer, keys, positions)
     if not len(keys):
-        return _hits(task, footer, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    stored = _stored_keys(task, footer)
+        return _hits(task, storage, footer, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    stored = _stored_keys(task, storage, footer)
     found = pc.index_in(stored, value_set=keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
     at = found.drop_null().to_numpy(zero_copy_only=False)
-    return _hits(task, footer, rows, positions[at])
+    return _hits(task, storage, footer, rows, positions[at])
 
 
 def _candidates(
@@ -115,10 +130,10 @@ def _candidates(
     return keys.filter(pa.array(keep)), positions[keep]
 
 
-def _stored_keys(task: LookupTask, footer: BaseFooter) -> Any:
+def _stored_keys(task: LookupTask, storage: InputStorage, footer: BaseFooter) -> Any:
     if task.generator is None:
-        return read_columns(task.storage, task.path, [KEY], footer=footer).column(KEY)
-    table = read_columns(task.storage, task.path, _roots(task.generator), footer=footer)
+        return read_columns(storage, task.path, [KEY], footer=footer).column(KEY)
+    table = read_columns(storage, task.path, _roots(task.generator), footer=footer)
     chunks = [task.generator.record_keys(batch) for batch in table.to_batches()]
     return pa.chunked_array(chunks, pa.string())
 
@@ -128,13 +143,15 @@ def _roots(generator: KeyGenerator) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in generator.options.record_fields))
 
 
-def _hits(task: LookupTask, footer: BaseFooter, rows: Positions, positions: Positions) -> FileHits:
+def _hits(
+    task: LookupTask, storage: InputStorage, footer: BaseFooter, rows: Positions, positions: Positions
+) -> FileHits:
     if task.also is None:
         return FileHits(task.path, rows, positions, None)
     batches: Iterator[pa.RecordBatch] = iter(())
     if len(rows) and task.stitched is not None:
         batches = task.stitched(task.also)
     elif len(rows):
-        batches = iter_batches(task.storage, task.path, schema=task.also, footer=footer)
+        batches = iter_batches(storage, task.path, schema=task.also, footer=footer)
     stored = pa.Table.from_batches(batches, task.also).take(pa.array(rows))
     return FileHits(task.path, rows, positions, stored)

@@ -14,6 +14,7 @@ from hoodie.metadata.partitions import (
 )
 from hoodie.metadata.prune import Question, slices_that_may_match
 from hoodie.metadata.ranges import Ranges
+from hoodie.metadata.store import MetadataState
 from hoodie.metadata.validate import validate_metadata_table
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "RECORD_INDEX",
     "FileOf",
     "IndexDefinition",
+    "MetadataState",
     "MetadataTable",
     "Question",
     "Ranges",

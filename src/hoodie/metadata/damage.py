@@ -9,7 +9,7 @@ from typing import Final
 from hoodie.errors import Corrupt
 from hoodie.spec import keys
 
-REBUILD: Final = "Make it anew from the files of the table: hoodie doctor PATH --fix, or Table.rebuild_metadata()"
+REBUILD: Final = "Make it anew from the files of the table: hoodie doctor PATH --fix, or Table.indexes.rebuild()"
 
 
 @contextmanager

@@ -70,11 +70,12 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
     """
     path = _path(config.raw.get(keys.INDEX_DEFS_PATH) or DEFAULT_PATH)
     try:
-        if storage.head(path).size_bytes > MAX_BYTES:
-            raise Corrupt(f"{path} has more than {MAX_BYTES} bytes", remedy="Restore it from a copy", path=path)
-        return parse_index_definitions(storage.read(path), path)
+        data = storage.read_range(path, 0, MAX_BYTES + 1)
     except Missing:
         return {}
+    if len(data) > MAX_BYTES:
+        raise Corrupt(f"{path} has more than {MAX_BYTES} bytes", remedy="Restore it from a copy", path=path)
+    return parse_index_definitions(data, path)
 
 
 def _path(said: str) -> str:

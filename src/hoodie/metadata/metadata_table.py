@@ -24,7 +24,7 @@ from hoodie.metadata.prune import Question, SliceT, slices_that_may_match
 from hoodie.metadata.ranges import Ranges
 from hoodie.metadata.record_index import locate
 from hoodie.metadata.secondary_index import secondary_matches
-from hoodie.metadata.store import MetadataStore, open_metadata_store
+from hoodie.metadata.store import MetadataState, MetadataStore, open_metadata_store
 from hoodie.records import BloomFilter
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage
@@ -132,12 +132,17 @@ class MetadataTable:
 
 
 def open_metadata_table(
-    storage: Storage, config: TableConfig, timeline: Timeline, engine: Engine | None = None
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    engine: Engine | None = None,
+    state: MetadataState | None = None,
 ) -> MetadataTable | None:
     """The metadata table of a table as `timeline`, that of the table, sees it; None when it is not kept or not ready.
+    `state`: how it is, where somebody knows that already.
 
     Raises:
         Corrupt: it should be there and is not, or is damaged in what is read here: properties, timeline, definitions.
     """
-    store = open_metadata_store(storage, config, timeline, engine)
+    store = open_metadata_store(storage, config, timeline, engine, state)
     return None if store is None else MetadataTable(store)

@@ -158,18 +158,22 @@ class MetadataStore:
                 )
 
 
-def open_metadata_store(
-    storage: Storage, config: TableConfig, timeline: Timeline, engine: Engine | None = None
-) -> MetadataStore | None:
-    """The metadata table of a table as `timeline`, that of the table, sees it; None when it is not kept or not ready.
+@dataclass(frozen=True, slots=True)
+class MetadataState:
+    """One look at a metadata table: its folder as a storage, its timeline, and what is said about indexes."""
+
+    own: Storage
+    timeline: Timeline
+    definitions: Mapping[str, IndexDefinition]
+
+
+def load_metadata_state(storage: Storage, config: TableConfig) -> MetadataState:
+    """The metadata table of a table as it is now: three calls.
 
     Raises:
         Corrupt: it should be there and is not, or its properties or timeline, or the definitions of indexes are
             damaged.
     """
-    available = frozenset(config.metadata_partitions)
-    if FILES not in available:
-        return None
     own = NestedStorage(storage, keys.METADATA_TABLE_DIR)
     with naming_metadata_table():
         try:
@@ -177,18 +181,39 @@ def open_metadata_store(
             profile = profile_of(own_config)
         except (Invalid, Unsupported) as error:
             raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
-        own_timeline = load_timeline(own, profile, own_config.timezone)
-        compactions = load_pending_compactions(own, own_timeline)
-    ensure_finished(timeline, own_timeline)
+        timeline = load_timeline(own, profile, own_config.timezone)
+    return MetadataState(own, timeline, load_index_definitions(storage, config))
+
+
+def open_metadata_store(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    engine: Engine | None = None,
+    state: MetadataState | None = None,
+) -> MetadataStore | None:
+    """The metadata table of a table as `timeline`, that of the table, sees it; None when it is not kept or not ready.
+    `state`: how it is, where somebody knows that already.
+
+    Raises:
+        Corrupt: as `load_metadata_state`, or it has not completed what the table has.
+    """
+    available = frozenset(config.metadata_partitions)
+    if FILES not in available:
+        return None
+    known = state or load_metadata_state(storage, config)
+    with naming_metadata_table():
+        compactions = load_pending_compactions(known.own, known.timeline)
+    ensure_finished(timeline, known.timeline)
     return MetadataStore(
         storage=storage,
         config=config,
         table_timeline=timeline,
-        own=own,
-        timeline=own_timeline,
+        own=known.own,
+        timeline=known.timeline,
         available=available,
-        definitions=load_index_definitions(storage, config),
-        valid=valid_instants(timeline, own_timeline),
+        definitions=known.definitions,
+        valid=valid_instants(timeline, known.timeline),
         engine=engine or LocalEngine(READING_THREADS),
         _compactions=compactions,
     )

@@ -46,7 +46,7 @@ from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows, is_stor
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.read.bootstrap import iter_stitched
-from hoodie.records import BloomOptions, align, read_columns, read_footer, with_meta
+from hoodie.records import BloomOptions, align, opened_once, read_columns, read_footer, with_meta
 from hoodie.records.bloom import DYNAMIC, SIMPLE
 from hoodie.records.columns import type_at
 from hoodie.records.java_text import java_text
@@ -235,12 +235,13 @@ def _values(task: ExpressionTask, file: DataFile) -> pa.ChunkedArray:
     if source is not None:
         batches = iter_stitched(task.storage, file.file.path, source, wanted, _BATCH_ROWS)
         return values_at(pa.Table.from_batches(batches, wanted), task.column)
-    footer = read_footer(task.storage, file.file.path)
-    stored = [first] if footer.schema.get_field_index(first) >= 0 else []
-    if not stored:
-        nothing = pa.table([pa.nulls(footer.rows, wanted.field(0).type)], schema=wanted)
-        return values_at(nothing, task.column)
-    return values_at(align(read_columns(task.storage, file.file.path, stored, footer=footer), wanted), task.column)
+    with opened_once(task.storage) as storage:
+        footer = read_footer(storage, file.file.path)
+        if footer.schema.get_field_index(first) < 0:
+            nothing = pa.table([pa.nulls(footer.rows, wanted.field(0).type)], schema=wanted)
+            return values_at(nothing, task.column)
+        rows = read_columns(storage, file.file.path, [first], footer=footer)
+    return values_at(align(rows, wanted), task.column)
 
 
 def _filter_of(task: ExpressionTask, file: DataFile) -> StoredFilter:

@@ -20,7 +20,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Corrupt
 from hoodie.handle import TableHandle, load_handle, timeline_of
-from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
+from hoodie.metadata import FILES, IndexDefinition, MetadataState, load_index_definitions
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.store import ensure_finished
@@ -194,7 +194,9 @@ def _record(
     if before is not None:
         take_back(own, before, None)
         own_timeline = timeline_of(own)
-    context = SourceContext(handle, table, engine, options, _definitions(handle, partitions), update.schema)
+    definitions = _definitions(handle, partitions)
+    state = MetadataState(own.storage, own_timeline, definitions)
+    context = SourceContext(handle, table, engine, options, definitions, update.schema, state=state)
     unkept = _unkept(context, partitions)
     if unkept:
         context = with_handle(context, withdraw(handle, unkept))

@@ -20,7 +20,7 @@ from hoodie.metadata_writer.skeletons import Sources, source_of_base
 from hoodie.metadata_writer.source import SourceContext
 from hoodie.read import ReadOptions, RowPlan, SliceRead, read_rows
 from hoodie.read.merge_plan import plan_merge
-from hoodie.records import KEY_FIELD, align, read_columns, read_footer, with_meta
+from hoodie.records import KEY_FIELD, align, opened_once, read_columns, read_footer, with_meta
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
@@ -51,9 +51,10 @@ class SliceRows:
             return schema.empty_table()
         source = source_of_base(self.sources, part.partition, part.base)
         if part.base is not None and not part.logs and source is None and part.base.path.endswith(_PARQUET):
-            footer = read_footer(self.storage, part.base.path)
-            stored = [name for name in schema.names if footer.schema.get_field_index(name) >= 0]
-            return align(read_columns(self.storage, part.base.path, stored, footer=footer), schema)
+            with opened_once(self.storage) as storage:
+                footer = read_footer(storage, part.base.path)
+                stored = [name for name in schema.names if footer.schema.get_field_index(name) >= 0]
+                return align(read_columns(storage, part.base.path, stored, footer=footer), schema)
         read = SliceRead(part.partition, part.base, part.logs, source=source)
         return pa.Table.from_batches(read_rows(self.storage, self.plan, read), schema)
 

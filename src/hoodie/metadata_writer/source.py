@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle
-from hoodie.metadata import IndexDefinition, MetadataTable, open_metadata_table
+from hoodie.metadata import IndexDefinition, MetadataState, MetadataTable, open_metadata_table
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.timeline import Timeline
@@ -61,8 +61,9 @@ class SourceContext:
 
     `timeline` is the table's, from before the action that is recorded (which may be pending on it). `definitions` are
     those of the table's indexes by the names of their partitions. `schema`: the table's data columns, where known.
-    `rebuilt` are the partitions that are made anew: their definitions say what they were and shall be again. `memo`:
-    what one source found out and another may use, by names of their own.
+    `rebuilt` are the partitions that are made anew: their definitions say what they were and shall be again. `state`:
+    the metadata table before the action, where it was loaded already. `memo`: what one source found out and another may
+    use, by names of their own.
     """
 
     handle: TableHandle
@@ -72,6 +73,7 @@ class SourceContext:
     definitions: Mapping[str, IndexDefinition]
     schema: pa.Schema | None = None
     rebuilt: frozenset[str] = frozenset()
+    state: MetadataState | None = None
     memo: dict[str, Any] = field(default_factory=dict)
     _views: dict[frozenset[str] | None, View] = field(default_factory=dict)
     _tables: dict[str, MetadataTable | None] = field(default_factory=dict)
@@ -97,7 +99,9 @@ class SourceContext:
     def metadata_table(self) -> MetadataTable | None:
         """The metadata table as it is before the action; None while there is none (initialisation)."""
         if "" not in self._tables:
-            self._tables[""] = open_metadata_table(self.handle.storage, self.handle.config, self.timeline, self.engine)
+            handle = self.handle
+            table = open_metadata_table(handle.storage, handle.config, self.timeline, self.engine, self.state)
+            self._tables[""] = table
         return self._tables[""]
 
 

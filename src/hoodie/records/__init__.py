@@ -10,6 +10,7 @@ from hoodie.records.evolve import Evolution, EvolutionRules, is_exact, promoted,
 from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_type
+from hoodie.records.one_input import opened_once
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle, url_encoded
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
@@ -81,6 +82,7 @@ __all__ = [
     "kind_of_type",
     "newer_wins",
     "newest",
+    "opened_once",
     "parse_codec",
     "partition_columns",
     "partition_values",

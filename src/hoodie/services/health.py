@@ -37,7 +37,7 @@ _TROUBLE = {
     "hoodie clean {uri} reclaims what is left",
     "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
     "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
-    "committed: if its rows are no loss, Table.remove_orphans() removes it",
+    "committed: if its rows are no loss, hoodie orphans {uri} --delete removes it",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 

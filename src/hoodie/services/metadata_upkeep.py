@@ -11,17 +11,22 @@ The caller holds the table's writer exclusion, and nothing of the table is half 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_own
+from hoodie.metadata_writer.compact import has_enough
+from hoodie.metadata_writer.own_table import nested_storage
 from hoodie.notebook import html_table
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
-from hoodie.spec import InstantTime
+from hoodie.services.service import AfterCommit, Service
+from hoodie.spec import COMPACTION, InstantTime
+from hoodie.table_state import TableState
+from hoodie.timeline import load_timeline
 
 _V6_CLEAN = "002"
 _LEAST = "hoodie.keep.min.commits"
@@ -77,3 +82,34 @@ def _own_options(config: Config, options: MetadataOptions) -> Config:
             _MOST: str(config.integer(_MOST) + 1),
         }
     )
+
+
+def _has_metadata(handle: TableHandle, config: Config) -> bool:
+    return bool(handle.config.metadata_partitions)
+
+
+def _may_keep(state: TableState, config: Config) -> bool:
+    """Whether a compaction is due or was begun: one listing of the metadata table's timeline, which has the layout of
+    the table's own.
+    """
+    handle = state.handle
+    storage = nested_storage(handle)
+    timeline = load_timeline(storage, handle.profile, handle.config.timezone)
+    own = replace(handle, storage=storage)
+    begun = any(one.action == COMPACTION for one in timeline.pending())
+    return begun or has_enough(own, timeline, MetadataOptions.of(config).compact_after)
+
+
+SERVICE: Final = Service(
+    name="metadata",
+    nothing="the metadata table needs nothing",
+    run=keep_metadata,
+    after_commit=(
+        AfterCommit(
+            "upkeep of the metadata table",
+            _has_metadata,
+            _may_keep,
+            failure_key="hoodie.metadata.write.fail.on.table.service.failures",
+        ),
+    ),
+)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
@@ -20,6 +20,7 @@ from hoodie.errors import Invalid, Missing
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.ingest import Request, write_held
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile, path_in
 from hoodie.view import FileSlice, load_view
 from hoodie.write import Committed
@@ -69,8 +70,9 @@ def plan_ttl(
     return tuple((partition, instant) for instant, partition in sorted(expired)[: options.most])
 
 
-def preview_ttl(handle: TableHandle, config: Config) -> ServicePreview:
+def preview_ttl(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:
     """What `run_ttl` would delete."""
+    del engine
     options = parse_ttl_options(config)
     slices = _slices(handle)
     expired = _expired(handle, options, slices)
@@ -118,3 +120,16 @@ def _creations(handle: TableHandle, partitions: set[str]) -> Iterator[tuple[str,
                 break
             except Missing:
                 continue
+
+
+def _is_inline(handle: TableHandle, config: Config) -> bool:
+    return config.flag("hoodie.partition.ttl.inline")
+
+
+SERVICE: Final = Service(
+    name="ttl",
+    nothing="no partition has expired",
+    run=run_ttl,
+    preview=preview_ttl,
+    after_commit=(AfterCommit("deleting expired partitions", _is_inline),),
+)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.services import CommitNote, SaveMode
+from hoodie.services.ingest import CommitNote
+from hoodie.services.save import SaveMode
 from hoodie.spark.engine import SparkEngine, is_classic
 from hoodie.spark.frame_source import FrameSource
 from hoodie.spark.session_options import with_session

@@ -23,7 +23,8 @@ from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import Invalid
 from hoodie.handle import load_handle
-from hoodie.services import Request, SaveMode, save_rows
+from hoodie.services.ingest import Request
+from hoodie.services.save import SaveMode, save_rows
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source, write
 from hoodie.testing.counting_storage import CountingStorage, Crash
@@ -178,7 +179,9 @@ def update(storage: Storage, kind: Kind) -> object:
 def unschedule(storage: Storage, kind: Kind) -> object:
     table = opened(storage, kind)
     return [
-        table.unschedule_compaction(one.requested) for one in table.timeline().pending() if one.action == "compaction"
+        table.services.unschedule_compaction(one.requested)
+        for one in table.timeline().pending()
+        if one.action == "compaction"
     ]
 
 
@@ -187,23 +190,23 @@ def delete_partition(storage: Storage, kind: Kind) -> object:
 
 
 def schedule(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).schedule_compaction()
+    return opened(storage, kind).services.schedule_compaction()
 
 
 def compact(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).compact()
+    return opened(storage, kind).services.compact()
 
 
 def plan_lost(storage: Storage, kind: Kind) -> None:
     """A plan went off the timeline that log files are named by: nobody sees their rows."""
-    planned = opened(storage, kind).schedule_compaction()
+    planned = opened(storage, kind).services.schedule_compaction()
     assert planned is not None
     upsert(storage, kind)
     delete_instant_files(storage, load_handle(storage, Awake()).profile, planned)
 
 
 def repair(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).repair_compaction()
+    return opened(storage, kind).services.repair_compaction()
 
 
 def made_long_ago(storage: Storage, kind: Kind) -> None:
@@ -214,16 +217,16 @@ def made_long_ago(storage: Storage, kind: Kind) -> None:
 
 
 def expire(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).ttl(**{"hoodie.partition.ttl.strategy.days.retain": "30"})
+    return opened(storage, kind).services.ttl(**{"hoodie.partition.ttl.strategy.days.retain": "30"})
 
 
 def split(storage: Storage, kind: Kind) -> object:
     limits = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
-    return opened(storage, kind).resize_buckets(**limits)
+    return opened(storage, kind).services.resize(**limits)
 
 
 def merge(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).resize_buckets(**{"hoodie.bucket.index.min.num.buckets": "1"})
+    return opened(storage, kind).services.resize(**{"hoodie.bucket.index.min.num.buckets": "1"})
 
 
 def left_to_writers(storage: Storage, kind: Kind) -> None:
@@ -232,16 +235,16 @@ def left_to_writers(storage: Storage, kind: Kind) -> None:
 
 def compact_logs(storage: Storage, kind: Kind) -> object:
     options = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
-    return opened(storage, kind).compact_logs(**options)
+    return opened(storage, kind).services.compact_logs(**options)
 
 
 def clean(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).clean(**{"hoodie.clean.commits.retained": "1"})
+    return opened(storage, kind).services.clean(**{"hoodie.clean.commits.retained": "1"})
 
 
 def archive(storage: Storage, kind: Kind) -> object:
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
-    return opened(storage, kind).archive(**limits)
+    return opened(storage, kind).services.archive(**limits)
 
 
 def compacted_twice(storage: Storage, kind: Kind) -> None:
@@ -266,7 +269,7 @@ def roll_back_newest(storage: Storage, kind: Kind) -> object:
     if "k5" in rows_of(storage):
         return None  # the newest commit deleted it, so it is undone already
     table = opened(storage, kind)
-    return table.rollback(table.timeline().completed_writes()[-1].requested)
+    return table.services.rollback(table.timeline().completed_writes()[-1].requested)
 
 
 def died(storage: Storage, kind: Kind) -> None:
@@ -279,7 +282,7 @@ def died(storage: Storage, kind: Kind) -> None:
 
 
 def heal(storage: Storage, kind: Kind) -> object:
-    from hoodie.services import heal as healed  # noqa: PLC0415
+    from hoodie.services.undoing.rollback import heal as healed  # noqa: PLC0415
 
     with storage.exclusive("heal"):
         return healed(load_handle(storage, Awake()), ENGINE)
@@ -295,17 +298,17 @@ def rollback_died(storage: Storage, kind: Kind) -> None:
 
 
 def savepoint(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).savepoint()
+    return opened(storage, kind).savepoints.create()
 
 
 def savepoint_again(storage: Storage, kind: Kind) -> object:
-    return opened(storage, kind).savepoints() or savepoint(storage, kind)
+    return opened(storage, kind).savepoints or savepoint(storage, kind)
 
 
 def delete_savepoint(storage: Storage, kind: Kind) -> object:
     table = opened(storage, kind)
-    for one in table.savepoints():
-        table.delete_savepoint(one.instant)
+    for one in table.savepoints:
+        table.savepoints.delete(one.instant)
     return None
 
 
@@ -321,7 +324,7 @@ def saved_then_changed(storage: Storage, kind: Kind) -> None:
 
 def restore(storage: Storage, kind: Kind) -> object:
     table = opened(storage, kind)
-    return table.restore(table.savepoints()[0].instant)
+    return table.services.restore(table.savepoints[0].instant)
 
 
 def make_metadata(storage: Storage, kind: Kind) -> object:
@@ -330,21 +333,21 @@ def make_metadata(storage: Storage, kind: Kind) -> object:
 
 def build_index(storage: Storage, kind: Kind) -> object:
     try:
-        return opened(storage, kind).create_index("record_index")
+        return opened(storage, kind).indexes.create("record_index")
     except Invalid:
         return None  # it is there
 
 
 def drop_index(storage: Storage, kind: Kind) -> object:
     try:
-        return opened(storage, kind).drop_index("record_index")
+        return opened(storage, kind).indexes.drop("record_index")
     except Invalid:
         return None  # it is gone
 
 
 def upgrade_to(version: int) -> Callable[[Storage, Kind], object]:
     def run(storage: Storage, kind: Kind) -> object:
-        return opened(storage, kind).upgrade(version)
+        return opened(storage, kind).services.upgrade(version)
 
     return run
 

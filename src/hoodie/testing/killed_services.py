@@ -127,31 +127,31 @@ def upsert_with_services(path: str, engine: Engine = LOCAL) -> None:
 
 
 def plan_compaction(path: str, engine: Engine = LOCAL) -> None:
-    opened(path, engine).schedule_compaction()
+    opened(path, engine).services.schedule_compaction()
 
 
 def compact(path: str, engine: Engine = LOCAL) -> None:
-    opened(path, engine).compact()
+    opened(path, engine).services.compact()
 
 
 def compact_logs(path: str, engine: Engine = LOCAL) -> None:
     options = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
-    opened(path, engine).compact_logs(**options)
+    opened(path, engine).services.compact_logs(**options)
 
 
 def clean(path: str, engine: Engine = LOCAL) -> None:
-    opened(path, engine).clean(**{"hoodie.clean.commits.retained": "1"})
+    opened(path, engine).services.clean(**{"hoodie.clean.commits.retained": "1"})
 
 
 def archive(path: str, engine: Engine = LOCAL) -> None:
     limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
-    opened(path, engine).archive(**limits)
+    opened(path, engine).services.archive(**limits)
 
 
 def roll_back_newest(path: str, engine: Engine = LOCAL) -> None:
     if "k5" not in rows_of(path):  # the newest commit deleted it
         table = opened(path, engine)
-        table.rollback(table.timeline().completed_writes()[-1].requested)
+        table.services.rollback(table.timeline().completed_writes()[-1].requested)
 
 
 def heal_writes(path: str, engine: Engine = LOCAL) -> None:
@@ -160,25 +160,25 @@ def heal_writes(path: str, engine: Engine = LOCAL) -> None:
 
 def savepoint(path: str, engine: Engine = LOCAL) -> None:
     table = opened(path, engine)
-    if not table.savepoints():
-        table.savepoint()
+    if not table.savepoints:
+        table.savepoints.create()
 
 
 def restore(path: str, engine: Engine = LOCAL) -> None:
     table = opened(path, engine)
-    table.restore(table.savepoints()[0].instant)
+    table.services.restore(table.savepoints[0].instant)
 
 
 def make_index(path: str, engine: Engine = LOCAL) -> None:
     try:
-        opened(path, engine).create_index("record_index")
+        opened(path, engine).indexes.create("record_index")
     except Invalid:
-        if "record_index" not in opened(path).indexes():  # an earlier run had made it
+        if "record_index" not in opened(path).indexes:  # an earlier run had made it
             raise
 
 
 def bring_to(version: int, path: str, engine: Engine = LOCAL) -> None:
-    opened(path, engine).upgrade(version)
+    opened(path, engine).services.upgrade(version)
 
 
 def compacted(path: str, _: Killer) -> None:
@@ -331,8 +331,8 @@ def write_next(path: str) -> None:
 def keep_newest_only(path: str) -> None:
     """What leaves one slice of each file group."""
     table = opened(path)
-    while table.config.is_merge_on_read and table.compact() is not None:
+    while table.config.is_merge_on_read and table.services.compact() is not None:
         pass
-    for one in table.savepoints():
-        table.delete_savepoint(one.instant)
-    table.clean(**NEWEST_ONLY)
+    for one in table.savepoints:
+        table.savepoints.delete(one.instant)
+    table.services.clean(**NEWEST_ONLY)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.env import SystemEnv
 from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
-from hoodie.services import SaveMode
+from hoodie.services.save import SaveMode
 from hoodie.spec import CommitMetadata
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write

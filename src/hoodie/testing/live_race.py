@@ -134,10 +134,10 @@ class Race:
         while True:
             try:
                 table.upsert(table_of([row("last", part="p0")]))
-                table.archive()
-                table.clean()
+                table.services.archive()
+                table.services.clean()
                 if table.config.is_merge_on_read:
-                    table.compact()
+                    table.services.compact()
                 return table
             except Conflict:
                 if time.monotonic() > deadline:

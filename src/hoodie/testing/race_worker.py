@@ -34,11 +34,11 @@ _FEW: Final = {
 }
 LEASE_SECONDS: Final = 4.0
 _SERVICES: Final[Mapping[str, Callable[[Table], object]]] = {
-    "compact": lambda table: table.compact() if table.config.is_merge_on_read else None,
-    "clean": lambda table: table.clean(**{"hoodie.clean.commits.retained": "3"}),
-    "archive": lambda table: table.archive(**_FEW),
-    "rebuild_metadata": lambda table: table.rebuild_metadata(),
-    "upgrade": lambda table: table.upgrade(17 - table.version) if table.version > 6 else None,
+    "compact": lambda table: table.services.compact() if table.config.is_merge_on_read else None,
+    "clean": lambda table: table.services.clean(**{"hoodie.clean.commits.retained": "3"}),
+    "archive": lambda table: table.services.archive(**_FEW),
+    "rebuild_metadata": lambda table: table.indexes.rebuild(),
+    "upgrade": lambda table: table.services.upgrade(17 - table.version) if table.version > 6 else None,
 }
 
 

@@ -246,31 +246,31 @@ class TableMachine(RuleBasedStateMachine):
         """100 days pass: everything is older than so many days."""
         after = without_parts(self.rows, parts)
         nothing = {"hoodie.partition.ttl.strategy.days.retain": "20000"}
-        assert self.table.opened().ttl(**nothing) is None
+        assert self.table.opened().services.ttl(**nothing) is None
         self.table.env.advance(timedelta(days=100))
         rule_of_time = {
             "hoodie.partition.ttl.strategy.days.retain": str(days),
             "hoodie.partition.ttl.strategy.partition.selected": ",".join(sorted(parts)),
         }
         expected = after != self.rows
-        if self._write(lambda table: table.ttl(**rule_of_time), after, fault) and expected:
+        if self._write(lambda table: table.services.ttl(**rule_of_time), after, fault) and expected:
             COUNTS["expired partitions"] += 1
 
     @precondition(lambda self: self.logs)
     @rule(what=st.sampled_from(["plan", "all", "blocks"]), fault=FAULTS)
     def compact(self, what: str, fault: Fault) -> None:
         if what == "plan":
-            self._serve(lambda table: table.schedule_compaction(), fault)
+            self._serve(lambda table: table.services.schedule_compaction(), fault)
         elif what == "blocks" and self.table.version >= 8:
-            if not self._serve(lambda table: table.compact_logs(**BLOCKS), fault):
+            if not self._serve(lambda table: table.services.compact_logs(**BLOCKS), fault):
                 self.half_compacted.add("blocks")
-        elif not self._serve(lambda table: table.compact(), fault):
+        elif not self._serve(lambda table: table.services.compact(), fault):
             self.half_compacted.add("all")
 
     @precondition(lambda self: self.index == "rings")
     @rule(larger=st.booleans(), fault=FAULTS)
     def resize(self, larger: bool, fault: Fault) -> None:
-        if self._serve(lambda table: table.resize_buckets(**(SPLIT if larger else JOIN)), fault):
+        if self._serve(lambda table: table.services.resize(**(SPLIT if larger else JOIN)), fault):
             COUNTS["resizes"] += 1
 
     @rule(version=st.sampled_from([6, 8, 9]), fault=LATER_FAULTS)
@@ -279,7 +279,7 @@ class TableMachine(RuleBasedStateMachine):
         if self.index == "record of partitions" and version == 6:
             return
         self.half_changed = True
-        if self._serve(lambda table: table.upgrade(version), fault):
+        if self._serve(lambda table: table.services.upgrade(version), fault):
             assert self.table.version == version
             self.half_changed = False
             COUNTS["version changes"] += before != version
@@ -299,23 +299,23 @@ class TableMachine(RuleBasedStateMachine):
             options |= {"hoodie.clean.incremental.enabled": "false", "hoodie.clean.partition.filter.selected": part}
         self.cleaned = True
         try:
-            self._serve(lambda table: table.clean(**options), fault)
+            self._serve(lambda table: table.services.clean(**options), fault)
         except Invalid:  # groups of other partitions were replaced: they cannot be told from cleaned ones
             assert part is not None
             assert "hoodie.clean.fileversions.retained" in options
 
     @rule(fault=FAULTS)
     def archive(self, fault: Fault) -> None:
-        self.half_archived = not self._serve(lambda table: table.archive(**FEW), fault)
+        self.half_archived = not self._serve(lambda table: table.services.archive(**FEW), fault)
 
     @rule(first_goes=st.booleans())
     def save(self, first_goes: bool) -> None:
         if first_goes and self.saved:
-            self.table.opened().delete_savepoint(self.saved.pop(0)[0])
+            self.table.opened().savepoints.delete(self.saved.pop(0)[0])
         if self.table.newest() in (instant for instant, _ in self.saved):
             return
         try:
-            instant = self.table.opened().savepoint().instant
+            instant = self.table.opened().savepoints.create().instant
         except Invalid:
             return  # a clean may have taken files of it
         self.saved.append((instant, dict(self.rows)))
@@ -326,9 +326,9 @@ class TableMachine(RuleBasedStateMachine):
     def restore(self, fault: Fault) -> None:
         instant, rows = self.saved[-1]
         passed = [state for at, state in self.states.items() if at > instant]  # it undoes one commit after the other
-        done = self._act(lambda table: table.restore(instant), rows, fault, passed)
+        done = self._act(lambda table: table.services.restore(instant), rows, fault, passed)
         if not done:  # a restore that died blocks writers until it is finished
-            self._act(lambda table: table.restore(instant), rows, None)
+            self._act(lambda table: table.services.restore(instant), rows, None)
         self.rows, self.before_newest = dict(rows), None
         self.states = {at: state for at, state in self.states.items() if at <= instant}
 
@@ -337,9 +337,9 @@ class TableMachine(RuleBasedStateMachine):
     def roll_back(self, fault: Fault) -> None:
         assert self.before_newest is not None
         newest = self.table.newest()
-        done = self._act(lambda table: table.rollback(newest), self.before_newest, fault)
+        done = self._act(lambda table: table.services.rollback(newest), self.before_newest, fault)
         if not done and self.table.newest() == newest:  # what was planned is carried out by whoever comes next
-            self._act(lambda table: table.rollback(newest), self.before_newest, None)
+            self._act(lambda table: table.services.rollback(newest), self.before_newest, None)
         self.before_newest = None
         if not self.table.has_write(newest):
             self.states.pop(newest, None)
@@ -361,7 +361,7 @@ class TableMachine(RuleBasedStateMachine):
         found = [index for index in self._indexes() if index.endswith(name)]
         if not found or (name == "record_index" and self.index.startswith("record")):
             return
-        COUNTS["indexes dropped"] += self._serve(lambda table: table.drop_index(found[0]), fault)
+        COUNTS["indexes dropped"] += self._serve(lambda table: table.indexes.drop(found[0]), fault)
 
     @precondition(lambda self: self.table.on_disk)
     @rule(place=st.sampled_from(LINKS))
@@ -415,14 +415,14 @@ class TableMachine(RuleBasedStateMachine):
         laws.ensure_snapshot(laws.local_reader(self.table.opened()), self.rows)
         self._note_state()
         if self.half_changed:
-            self.table.opened().upgrade(self.table.version)  # or given up
+            self.table.opened().services.upgrade(self.table.version)  # or given up
         if self.half_archived:
-            self.table.opened().archive(**FEW)  # goes on with the files of the instant it died at
+            self.table.opened().services.archive(**FEW)  # goes on with the files of the instant it died at
         # Each goes on with the plan of its kind that died, and its files go: a write leaves them to it.
         if "blocks" in self.half_compacted and self.table.version >= 8:
-            self.table.opened().compact_logs(**BLOCKS)
+            self.table.opened().services.compact_logs(**BLOCKS)
         if "all" in self.half_compacted:
-            self.table.opened().compact()
+            self.table.opened().services.compact()
 
     @property
     def shows_losers(self) -> bool:
@@ -434,7 +434,7 @@ class TableMachine(RuleBasedStateMachine):
         return self.table.version >= 8 and not self.by_event_time and self.index not in ("buckets", "rings")
 
     def _indexes(self) -> tuple[str, ...]:
-        return tuple(self.table.opened().indexes())
+        return tuple(self.table.opened().indexes)
 
     def _note_state(self) -> None:
         self.states[self.table.newest()] = dict(self.rows)
@@ -466,11 +466,11 @@ class TableMachine(RuleBasedStateMachine):
 def _make_index(table: Table, name: str) -> None:
     match name:
         case "by_text":
-            table.create_index(name, "v")
+            table.indexes.create(name, "v")
         case "days":
-            table.create_index(name, "ts", function="from_unixtime")
+            table.indexes.create(name, "ts", function="from_unixtime")
         case _:
-            table.create_index(name)
+            table.indexes.create(name)
 
 
 def run_machine(machine: type[TableMachine], number: int, sequences: int, steps: int) -> None:

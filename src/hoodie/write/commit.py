@@ -14,7 +14,8 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
@@ -55,6 +56,10 @@ class Committed:
     updates: int
     deletes: int
     partitions: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "partitions": list(self.partitions)}
 
     def _repr_html_(self) -> str:
         counts = ("files", "size_bytes", "rows_written", "inserts", "updates", "deletes")

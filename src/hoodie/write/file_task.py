@@ -23,12 +23,15 @@ from hoodie.index import Positions, StitchedRows
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
+    BaseFooter,
     MergeRule,
     iter_batches,
     newer_wins,
+    opened_once,
     read_footer,
     with_meta,
 )
+from hoodie.records.base_file_reader import InputStorage
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
@@ -94,19 +97,22 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
     incoming = task.rows.load()
     updates, inserts = incoming.slice(0, len(task.update_rows)), incoming.slice(len(task.update_rows))
     inserts = without_deleted(inserts, target.delete_marker)
-    inherit = None if old is None or _may_delete(task, updates) else read_footer(target.storage, old.path)
     stamp = Stamp(target, task_id, task.partition, file.name)
-    with aborted_on_failure(_change_log(task, task_id)) as changes, file.open(target.file_schema, inherit) as writer:
-        rewrite = _Rewrite(task, updates, stamp, changes)
-        if old is not None:
-            for rows in rewrite.rows(old.path):
-                writer.write(rows, inherited=True)
-        if inserts.num_rows:
-            fresh = stamp.rows(inserts)
-            writer.write(fresh)
-            if changes is not None:
-                changes.inserted(fresh)
-        cdc_stats = None if changes is None else changes.close(even_empty=True)
+    with opened_once(target.storage) as stored:
+        footer = None if old is None else read_footer(stored, old.path)
+        inherit = None if _may_delete(task, updates) else footer
+        log, new = aborted_on_failure(_change_log(task, task_id)), file.open(target.file_schema, inherit)
+        with log as changes, new as writer:
+            rewrite = _Rewrite(task, updates, stamp, changes)
+            if old is not None:
+                for rows in rewrite.rows(stored, old.path, footer):
+                    writer.write(rows, inherited=True)
+            if inserts.num_rows:
+                fresh = stamp.rows(inserts)
+                writer.write(fresh)
+                if changes is not None:
+                    changes.inserted(fresh)
+            cdc_stats = None if changes is None else changes.close(even_empty=True)
     return replace(
         file.stat(writer.close()),
         num_deletes=rewrite.deleted,
@@ -175,11 +181,12 @@ class _Rewrite:
     updated: int = 0
     deleted: int = 0
 
-    def rows(self, old_path: str) -> Iterator[pa.Table]:
-        """Batch by batch what is left of the old file."""
+    def rows(self, storage: InputStorage, old_path: str, footer: BaseFooter | None) -> Iterator[pa.Table]:
+        """Batch by batch what is left of the old file, whose footer is known."""
         task, first, schema = self.task, 0, self.task.target.file_schema
         stitched = task.stitched
-        stored = iter_batches(task.target.storage, old_path, schema=schema) if stitched is None else stitched(schema)
+        own = iter_batches(storage, old_path, schema=schema, footer=footer)
+        stored = own if stitched is None else stitched(schema)
         for batch in stored:
             at, matching = _within(task.update_rows, first, batch.num_rows)
             drop, _ = _within(task.drop_rows, first, batch.num_rows)

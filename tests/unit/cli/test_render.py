@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console, RenderableType
 
-from hoodie.cli.facts import commit_row, files_rows, finding_rows, timeline_rows
+from hoodie.cli.facts import files_rows, finding_rows, timeline_rows
 from hoodie.cli.plain import visible_text
 from hoodie.cli.printing import console
 from hoodie.cli.render import commit_grid, files_grid, findings_grid, timeline_grid
@@ -93,7 +93,7 @@ def test_findings() -> None:
 
 
 def test_commit_summary() -> None:
-    assert commit_row(COMMITTED)["partitions"] == ["a", "b"]
+    assert COMMITTED.as_json()["partitions"] == ["a", "b"]
     shown = _text(commit_grid(COMMITTED, 1.25))
     assert "upsert: committed in 1.2 s" in shown
     assert "1,234" in shown

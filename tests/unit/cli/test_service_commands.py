@@ -150,7 +150,7 @@ def test_the_doctor_makes_a_damaged_metadata_table_anew(
     tmp_path: Path, version: int, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = made(tmp_path, 2, **{"hoodie.metadata.enable": "true", "hoodie.write.table.version": str(version)})
-    partitions = set(table.indexes())
+    partitions = set(table.indexes)
     listed = Path(table.uri, ".hoodie", "metadata", "files")
     if damage == "whole list":
         shutil.rmtree(listed)
@@ -166,7 +166,7 @@ def test_the_doctor_makes_a_damaged_metadata_table_anew(
     assert f"hoodie doctor {table.uri} --fix" in {one["remedy"] for one in found}
     assert said(capsys, "doctor", table.uri, "--fix")["healthy"] is True
     assert said(capsys, "validate", table.uri) == []
-    assert set(hoodie.Table.open(table.uri).indexes()) == partitions
+    assert set(hoodie.Table.open(table.uri).indexes) == partitions
     table.upsert(rows(7))
     assert values(table) == [7, 7]
     assert said(capsys, "validate", table.uri) == []
@@ -189,7 +189,11 @@ def test_the_doctor_names_and_where_it_is_sure_removes_files_that_were_never_com
         assert main(["doctor", table.uri, "--fix"]) == 1
         assert "--fix" not in capsys.readouterr().out
         assert late.exists()
-        assert table.remove_orphans() == (str(late.relative_to(table.uri)),)
+        orphans = ["orphans", table.uri, "--older-than-hours", "0"]
+        assert said(capsys, "orphans", table.uri, "--delete") is None  # too young
+        assert [len(step["paths"]) for step in said(capsys, *orphans)["steps"]] == [1]
+        assert late.exists()
+        assert said(capsys, *orphans, "--delete")["files"] == [str(late.relative_to(table.uri))]
         assert said(capsys, "doctor", table.uri)["healthy"] is True
         return
     assert said(capsys, "doctor", table.uri, "--fix")["removed"] == [str(late.relative_to(table.uri))]
@@ -262,7 +266,7 @@ def test_an_index_of_a_function_is_made_with_its_options(tmp_path: Path, capsys:
     assert (
         said(capsys, *asked, "--function-option", "pos=1", "--function-option", "len=2")["name"] == "expr_index_begin"
     )
-    definition = table.indexes()["expr_index_begin"]
+    definition = table.indexes["expr_index_begin"]
     assert definition is not None
     assert definition.options == {"expr": "substring", "pos": "1", "len": "2"}
     assert main(["index", table.uri, "--create", "x", "--column", "city", "--function-option", "pos=1"]) == 2
@@ -311,5 +315,5 @@ def test_large_buckets_are_split_after_their_plan_was_shown(tmp_path: Path, caps
 
 def test_what_has_no_target_says_so(tmp_path: Path) -> None:
     table = made(tmp_path, 1)
-    with pytest.raises(hoodie.errors.Invalid, match="needs its target"):
-        table.preview("restore")
+    with pytest.raises(hoodie.errors.Invalid, match="needs its argument to"):
+        table.services.preview("restore")

@@ -37,12 +37,12 @@ MISTAKES: dict[str, tuple[Callable[[Lake], Any], type[HudiError], str]] = {
     "a table made twice": (
         lambda lake: Table.create(lake.uri, schema=SCHEMA, options=KEY), Conflict, "There is a table at .* already"
     ),
-    "a version that is none": (lambda lake: lake.table.upgrade(7), Unsupported, "Ask for 6, 8 or 9"),
-    "the same to a preview": (lambda lake: lake.table.preview("upgrade", 7), Unsupported, "Ask for 6, 8 or 9"),
+    "a version that is none": (lambda lake: lake.table.services.upgrade(7), Unsupported, "Ask for 6, 8 or 9"),
+    "the same to a preview": (lambda lake: lake.table.services.preview("upgrade", 7), Unsupported, "Ask for 6, 8 or 9"),
     "a report into nowhere": (
         lambda lake: lake.table.report("/nowhere/x.html"), Invalid, "Cannot write /nowhere/x.html: No such file"
     ),
-    "an index without a column": (lambda lake: lake.table.create_index("x"), Invalid, "--column"),
+    "an index without a column": (lambda lake: lake.table.indexes.create("x"), Invalid, "--column"),
     "changes that were not kept": (
         lambda lake: lake.table.scan(query="cdc", begin="2020-01-01"), Invalid, "made with hoodie.table.cdc.enabled"
     ),

@@ -90,13 +90,13 @@ def second_kind_of_strategy(version: int) -> object:
     lake = logged_lake(version)
     lake.upsert(row("a"))
     lake.upsert(row("a", "b", 2))
-    return lake.table.compact(**{"hoodie.compaction.strategy": "com.example.Mine"})
+    return lake.table.services.compact(**{"hoodie.compaction.strategy": "com.example.Mine"})
 
 
 def expiring(version: int) -> object:
     lake = Lake(version)
     lake.upsert(row("a"))
-    return lake.table.ttl(**{"hoodie.partition.ttl.strategy.class": "com.example.Mine"})
+    return lake.table.services.ttl(**{"hoodie.partition.ttl.strategy.class": "com.example.Mine"})
 
 
 INDEXES = (

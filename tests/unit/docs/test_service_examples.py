@@ -39,12 +39,12 @@ def _table(words: list[str]) -> str:
     if words[0] != "doctor":  # to whom logs as large as base files are a concern
         lake.upsert(row("a", "b", 2, rider="z"))
     if words[0] == "index" and "record_index" not in words:
-        lake.table.create_index("record_index")
+        lake.table.indexes.create("record_index")
     if "--drop" in words:
-        lake.table.create_index("by_rider", "rider")
+        lake.table.indexes.create("by_rider", "rider")
     if "INSTANT" not in words:
         return ""
-    planned = lake.table.schedule_compaction()
+    planned = lake.table.services.schedule_compaction()
     assert planned is not None
     return planned.requested
 
@@ -65,4 +65,4 @@ def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (example,) = re.findall(r"^```py\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     known: dict[str, object] = {"hoodie": hoodie}
     exec(compile(example, "services.md", "exec"), known)
-    assert hoodie.Table.open("trips").savepoints() == (known["point"],)
+    assert hoodie.Table.open("trips").savepoints == (known["point"],)

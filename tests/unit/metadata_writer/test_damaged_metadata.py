@@ -73,7 +73,7 @@ def test_a_damaged_metadata_table_gives_right_rows_or_names_the_doctor(version: 
                 assert "doctor" in str(error), (path, str(error))
         world.storage.put(path, whole)
     world.storage.put(next(path for path in damaged if path.endswith("hoodie.properties")), b"")
-    world.table.rebuild_metadata()
+    world.table.indexes.rebuild()
     assert world.values() == want
     assert world.table.validate() == []
 
@@ -87,7 +87,7 @@ def test_an_upsert_by_a_damaged_record_index_makes_no_copies(version: int, damag
     put(world, newest, damage(before[newest]))
     with pytest.raises(Corrupt, match="doctor"):
         world.upsert(row("a", "z", 3), row("c", "z", 3))
-    world.table.rebuild_metadata()
+    world.table.indexes.rebuild()
     world.upsert(row("a", "z", 3), row("c", "z", 3))
     assert world.values() == {"a": "z", "b": "a", "c": "z"}
     assert world.table.validate() == []
@@ -152,7 +152,7 @@ def test_a_partitioned_record_index_without_its_folder_makes_no_copies(version: 
     with pytest.raises(Corrupt, match="doctor"):
         world.upsert(row("a", "z", 3))
     assert [one.path for one in world.table.validate()] == [f"{ROOT}record_index"]
-    world.table.rebuild_metadata()
+    world.table.indexes.rebuild()
     world.upsert(row("a", "z", 3))
     assert world.values() == {"a": "z", "b": "a"}
     assert world.metadata().definitions["record_index"].is_partitioned
@@ -177,7 +177,7 @@ def test_a_damaged_metadata_table_that_a_service_drops_comes_back_with_all_its_i
     build_index(world.handle(), bloom_filters_index(), LOCAL)
     before = world.handle().config.metadata_partitions
     world.storage.put(f"{ROOT}.hoodie/hoodie.properties", b"")
-    world.table.rollback(world.table.timeline().completed_writes()[-1].requested)
+    world.table.services.rollback(world.table.timeline().completed_writes()[-1].requested)
     assert world.handle().config.metadata_partitions == ()
     assert world.values() == {"a": "x", "b": "a"}
     plain = Lake(version, {"hoodie.metadata.enable": "true"}, world.uri)  # nobody says again what there was
@@ -202,10 +202,10 @@ def test_damaged_definitions_of_indexes_lose_what_only_they_know_and_nothing_els
     with pytest.raises(Corrupt, match="doctor PATH --fix"):
         lake.upsert(row("c"))
     plain = Lake(9, {"hoodie.metadata.enable": "true"}, lake.uri)  # nobody says again what there was
-    plain.table.rebuild_metadata()
+    plain.table.indexes.rebuild()
     assert ("secondary_index_by_v" in caplog.text) is not partitioned
-    assert "secondary_index_by_v" not in plain.table.indexes()
-    definition = plain.table.indexes()["record_index"]
+    assert "secondary_index_by_v" not in plain.table.indexes
+    definition = plain.table.indexes["record_index"]
     assert definition is not None
     assert definition.is_partitioned is partitioned
     lake.upsert(row("a", "x", 2), row("b", "x", 2, part="q"), row("c"))

@@ -51,10 +51,10 @@ FOLDER = "folder deleted"
 ACTIONS: dict[str, Callable[[Lake], object]] = {
     "upsert": lambda lake: lake.upsert(row("a", "w", 7), row("c", "w", 7, part="q"), row("n", "n")),
     "delete": lambda lake: lake.write("delete", [row("a", "z", 99)]),
-    "compact": lambda lake: lake.table.compact(),
+    "compact": lambda lake: lake.table.services.compact(),
     "compact the metadata table": lambda lake: compact_metadata(lake.handle(), LOCAL, MetadataOptions(compact_after=1)),
-    "clean": lambda lake: lake.table.clean(),
-    "rollback": lambda lake: lake.table.rollback(lake.table.timeline().completed()[-1].requested),
+    "clean": lambda lake: lake.table.services.clean(),
+    "rollback": lambda lake: lake.table.services.rollback(lake.table.timeline().completed()[-1].requested),
 }
 QUERIES = ("id = 'a'", "v = 'z'", "upper(v) = 'Z'", "length(v) = 1", "v > 'y' and part = 'q'")
 KEYS = ("a", "b")
@@ -146,11 +146,11 @@ def ensure_right(lake: Lake, *right: Answers) -> bool:
 def ensure_healed(one: World, lake: Lake, *right: Answers) -> None:
     """What `hoodie doctor --fix` does mends it."""
     before = one.lake.handle().config.metadata_partitions
-    lake.table.rebuild_metadata()
+    lake.table.indexes.rebuild()
     assert lake.table.validate() == []
     assert ensure_right(lake, *right)
     assert lake.handle().config.metadata_partitions == before
-    assert lake.table.indexes() == one.lake.table.indexes()
+    assert lake.table.indexes == one.lake.table.indexes
 
 
 def cases(one: World) -> list[tuple[str, str, str]]:

@@ -111,7 +111,7 @@ def test_an_index_that_does_not_know_of_rows_is_found_and_mended(
     derived = {"column_stats": {".hoodie/metadata/partition_stats"}}.get(index, set())
     assert {one.path for one in found} - derived == {f".hoodie/metadata/{index}"}
     assert [one.kind for one in lake.table.doctor().concerns if one.severity == "error"] == ["index"] * len(found)
-    lake.table.rebuild_metadata()
+    lake.table.indexes.rebuild()
     assert lake.table.validate() == []
 
 

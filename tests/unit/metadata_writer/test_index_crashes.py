@@ -10,7 +10,8 @@ from test_indexes_kept import ENGINE, KINDS, ensure_true, lake_of
 
 from hoodie.config import resolve
 from hoodie.env import SystemEnv
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.storage import Storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
@@ -58,8 +59,8 @@ def test_indexes_are_made_and_dropped_after_a_writer_died_while_it_did_so(kind: 
         ensure_true(lake)
         lake.write("upsert", [row("b", "again", 7), row("m", part="m")], then)
         ensure_true(lake)
-        assert set(lake.table.indexes()) >= {"record_index", "secondary_index_v"}, call
-        assert "expr_index_v" not in lake.table.indexes(), call
+        assert set(lake.table.indexes) >= {"record_index", "secondary_index_v"}, call
+        assert "expr_index_v" not in lake.table.indexes, call
         lake.ensure_sound()
 
 

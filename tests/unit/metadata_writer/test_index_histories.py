@@ -61,19 +61,19 @@ def test_a_partitioned_record_index_stays_one_when_it_is_made_anew(how: str) -> 
     stats = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.column.stats.column.list": "v"}
     lake = Lake(9, {**PARTITIONED, **stats})
     first = lake.upsert(row("a"), row("a", part="q"), row("b"))
-    lake.table.savepoint(first.instant)
+    lake.table.savepoints.create(first.instant)
     lake.upsert(row("b", "x", 2))
     columns = lake.metadata().definitions["column_stats"].source_fields
     plain = Lake(9, {"hoodie.metadata.enable": "true"}, lake.uri)  # nobody says again what the index is
     match how:
         case "rebuild":
-            plain.table.rebuild_metadata("record_index")
+            plain.table.indexes.rebuild("record_index")
         case "rebuild all":
-            plain.table.rebuild_metadata()
+            plain.table.indexes.rebuild()
         case "restore":
-            plain.table.restore(first.instant)
+            plain.table.services.restore(first.instant)
         case "downgrade":
-            plain.table.upgrade(8)
+            plain.table.services.upgrade(8)
         case "damage":
             lake.storage.delete(".hoodie/metadata/.hoodie/hoodie.properties")
             plain.upsert(row("c"))
@@ -89,7 +89,7 @@ def test_a_partitioned_record_index_stays_one_when_it_is_made_anew(how: str) -> 
 def test_a_partitioned_record_index_goes_with_a_downgrade_to_version_6() -> None:
     lake = Lake(9, PARTITIONED)
     lake.upsert(row("a"), row("a", part="q"))
-    lake.table.upgrade(6)
+    lake.table.services.upgrade(6)
     assert "record_index" not in lake.handle().config.metadata_partitions
     assert lake.table.validate() == []
 
@@ -115,9 +115,9 @@ def test_indexes_that_a_change_of_version_keeps_are_those_its_preview_names(
     if before > 6:
         build_index(lake.handle(), expression_index("up", "v", "upper"), ENGINE)
     had = set(lake.handle().config.metadata_partitions)
-    shown = [step.reason.partition(": ") for step in lake.table.preview("upgrade", after).steps]
+    shown = [step.reason.partition(": ") for step in lake.table.services.preview("upgrade", after).steps]
     said = {words: set(names.split(", ")) for words, _, names in shown if words.startswith("the metadata table")}
-    lake.table.upgrade(after)
+    lake.table.services.upgrade(after)
     kept = set(lake.handle().config.metadata_partitions)
     lost = {} if kept == had else {f"the metadata table loses what version {after} does not have": had - kept}
     assert said == {"the metadata table is made anew": kept, **lost}
@@ -142,7 +142,7 @@ def test_a_partitioned_record_index_of_a_table_without_partitions_has_groups_wit
     assert {group.file_id for group in lake.metadata().store.groups("record_index")} == {"record-index--0000-0"}
     assert lake.metadata().locate(["a", "b", "c"]).column("record_key").to_pylist() == ["a", "c"]
     assert lake.table.validate() == []
-    lake.table.rebuild_metadata("record_index")
+    lake.table.indexes.rebuild("record_index")
     lake.upsert(row("c", "y", 3))
     assert lake.values() == {"a": "x", "c": "y"}
     assert lake.table.validate() == []

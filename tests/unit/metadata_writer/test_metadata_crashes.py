@@ -12,8 +12,10 @@ from hoodie.config import resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Fenced, HudiError
 from hoodie.handle import load_handle
-from hoodie.services import Request, heal, write_table
+from hoodie.services.ingest import Request
 from hoodie.services.metadata_upkeep import keep_metadata
+from hoodie.services.save import write_table
+from hoodie.services.undoing.rollback import heal
 from hoodie.spec import keys
 from hoodie.storage import Storage
 from hoodie.table import Table, as_source

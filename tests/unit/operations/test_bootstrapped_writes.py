@@ -136,7 +136,7 @@ def test_rows_move_to_another_partition_where_they_win_against_the_source(versio
 def test_the_skeleton_is_back_after_a_rollback(version: int) -> None:
     lake = lake_of(version)
     done = lake.upsert(row("a1", "2", 9))
-    lake.table.rollback(done.instant)
+    lake.table.services.rollback(done.instant)
     assert lake.values() == AS_IT_WAS
     assert len(skeletons(lake)) == 2
 
@@ -176,7 +176,7 @@ def test_cleaning_takes_skeletons_and_leaves_their_sources(version: int) -> None
     lake.upsert(row("a1", "2", 9))
     lake.upsert(row("a1", "3", 10))
     options = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
-    assert lake.table.clean(**options) is not None
+    assert lake.table.services.clean(**options) is not None
     assert old not in lake.files()
     assert left in lake.files()
     assert [info.path for info in source.list("")] == kept
@@ -200,7 +200,7 @@ def test_logs_lie_over_skeletons_and_are_compacted_with_them(version: int) -> No
     expected = {key: "1" for key in AS_IT_WAS if key not in ("a2", "b1")} | {"a1": "2"}
     assert lake.values() == expected
     assert len(skeletons(lake)) == 2
-    assert lake.table.compact() is not None
+    assert lake.table.services.compact() is not None
     assert skeletons(lake) == []
     assert lake.values() == lake.values(query="read_optimized") == expected
     rows = stored(lake)
@@ -209,7 +209,7 @@ def test_logs_lie_over_skeletons_and_are_compacted_with_them(version: int) -> No
     assert before.file_id in {file_id for _, file_id in lake.live()}
     lake.upsert(row("a3", "3", 9))
     assert lake.values() == {**expected, "a3": "3"}
-    lake.table.compact()
+    lake.table.services.compact()
     assert lake.values(query="read_optimized") == {**expected, "a3": "3"}
     lake.ensure_sound()
 
@@ -217,14 +217,14 @@ def test_logs_lie_over_skeletons_and_are_compacted_with_them(version: int) -> No
 def test_a_plan_names_the_source_of_skeletons_alone(version: int) -> None:
     lake = lake_of(version, logged=True)
     lake.upsert(row("a1", "2", 9))
-    lake.table.compact()
+    lake.table.services.compact()
     lake.upsert(row("a1", "3", 10), row("b1", "2", 9, part="q"))
-    planned = lake.table.schedule_compaction()
+    planned = lake.table.services.schedule_compaction()
     assert planned is not None
     found = {one.partition: one.bootstrap_file for one in load_plan(open_handle(lake.uri, {}), planned).operations}
     assert found["p"] is None
     assert (found["q"] or "").endswith("/q/part-0.parquet")
-    lake.table.compact()
+    lake.table.services.compact()
     assert lake.values() == lake.values(query="read_optimized") == {**AS_IT_WAS, "a1": "3", "b1": "2"}
 
 
@@ -269,7 +269,7 @@ def test_incremental_queries_read_what_was_written_over_skeletons(version: int) 
     done = lake.upsert(row("a1", "2", 9))
     begin = FIRST if version == 6 else "20260102000002000"
     assert lake.rows(query="incremental", begin=begin) == [("a1", "2")]
-    lake.table.compact()
+    lake.table.services.compact()
     assert lake.rows(query="incremental", begin=begin) == [("a1", "2")]
     assert done.instant > FIRST
 

@@ -156,5 +156,5 @@ def test_a_key_stored_more_than_once_is_changed_and_deleted_in_all_copies(
     wanted = [("a", "new")] * 3 + [("c", "a")]
     assert lake.rows() == wanted
     if kind == "MERGE_ON_READ":
-        lake.table.compact()
+        lake.table.services.compact()
         assert lake.rows() == wanted

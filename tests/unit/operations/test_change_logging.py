@@ -106,7 +106,9 @@ def test_changes_of_an_overwrite_are_refused_once_its_old_files_are_cleaned(vers
     begin = end(lake)
     lake.table.delete_partition("p")
     assert changes_of(lake, begin) == [("d", "1", None)]
-    lake.table.clean(**{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    lake.table.services.clean(
+        **{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    )
     with pytest.raises(Invalid, match="cleaned since"):
         changes_of(lake, begin)
 
@@ -122,7 +124,8 @@ def test_rows_that_move_to_another_partition_are_a_delete_there_and_an_insert_he
 def test_a_write_that_died_leaves_no_change_file(version: int) -> None:
     lake = Lake(version, {ON: "true"})
     lake.upsert(row("a", "1"), row("b", "1"))
-    from hoodie.services import Request, write_table  # noqa: PLC0415
+    from hoodie.services.ingest import Request  # noqa: PLC0415
+    from hoodie.services.save import write_table  # noqa: PLC0415
     from hoodie.table import as_source  # noqa: PLC0415
 
     def change(storage: Any) -> None:
@@ -171,13 +174,13 @@ def test_a_compaction_logs_what_it_merges_and_queries_see_no_change_twice(
     lake.write("delete", [row("b", "", 3)])
     before = changes_of(lake, begin)
     assert before == [("d", "1", None), ("i", None, "1"), ("u", "1", "2")]
-    lake.table.compact()
+    lake.table.services.compact()
     assert changes_of(lake, begin) == before
     of_logs = [("d", "b"), *([("i", "n")] if index else []), ("u", "a")]
     assert logged_by(lake) == ([] if version == 6 else of_logs)
     lake.ensure_sound()
     lake.upsert(row("a", "3", 3))
-    lake.table.compact()
+    lake.table.services.compact()
     assert changes_of(lake, begin) == sorted([*before, ("u", "2", "3")], key=repr)
     lake.ensure_sound()
 
@@ -186,7 +189,7 @@ def test_a_compaction_that_died_leaves_no_change_file_to_the_next(version: int) 
     lake = logged_lake(version, **{ON: "true"})
     lake.upsert(row("a", "1"), row("b", "1"))
     lake.upsert(row("a", "2", 2))
-    lake.table.schedule_compaction()
+    lake.table.services.schedule_compaction()
     world = lake.files()
     counted = CountingStorage(lake.storage)
     run_compaction(load_handle(counted, Awake()), resolve({}), LocalEngine(1))
@@ -200,7 +203,7 @@ def test_a_compaction_that_died_leaves_no_change_file_to_the_next(version: int) 
         with pytest.raises(Crash):
             run_compaction(dying, resolve({}), LocalEngine(1))
         assert len(change_files(again)) == 1
-        again.table.compact()
+        again.table.services.compact()
         assert logged_by(again) == [("u", "a")]
         assert len(change_files(again)) == 1
         again.ensure_sound()

@@ -10,7 +10,8 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
@@ -102,15 +103,16 @@ def ensure_named_and_removed(lake: Lake, late: list[str]) -> None:
     late = [path for path in late if path in there]  # a clean may have been there before
     assert [(one.kind, one.path) for one in lake.table.validate()] == [("orphan", path) for path in late]
     remedies = {one.subject: one.remedy for one in lake.table.doctor().concerns if one.kind == "orphan"}
-    is_confirmed = "files" in lake.table.indexes()
-    fix = f"hoodie doctor {lake.uri} --fix" if is_confirmed else "Table.remove_orphans()"
+    is_confirmed = "files" in lake.table.indexes
+    fix = f"hoodie doctor {lake.uri} --fix" if is_confirmed else f"hoodie orphans {lake.uri} --delete"
     assert set(remedies) == set(late)
     assert all(one.startswith("no reader takes it") and one.endswith(f"{fix} removes it") for one in remedies.values())
     rows = lake.values()
-    lake.table.rebuild_metadata()
+    lake.table.indexes.rebuild()
     assert lake.values() == rows_listed(lake) == rows
     lake.upsert(row("after", part="r"))
     lake.write("delete", [row("after", part="r")])
     before = set(lake.files())
-    assert lake.table.remove_orphans() == tuple(late)
+    removed = lake.table.services.orphans(0)
+    assert (removed.files if removed else ()) == tuple(late)
     assert {path for path in before - set(lake.files()) if ".locks" not in path} == set(late)

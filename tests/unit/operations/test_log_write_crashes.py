@@ -12,7 +12,8 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.storage import open_storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import ROWS, Lake, logged_lake, row, table_of

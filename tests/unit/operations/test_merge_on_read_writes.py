@@ -18,8 +18,9 @@ from hoodie.logs import BlockKind, Deletes, HeaderKey, LogBlock, parse_positions
 from hoodie.logs import read_deletes as deletes_of
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.spec import State, WriteStat
+from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
-from hoodie.testing.lake import ROWS, Lake, row, table_of
+from hoodie.testing.lake import ROWS, Awake, Lake, row, table_of
 from hoodie.testing.lake import logged_lake as logged
 
 TYPE = "hoodie.datasource.write.table.type"
@@ -220,8 +221,7 @@ def test_marker_is_there_before_the_log_file(version: int) -> None:
     lake.upsert(row("a"))
     storage = CountingStorage(lake.storage)
     kind = "APPEND" if version == 6 else "CREATE"
-    table = lake.table
-    table._handle = type(table._handle)(storage, table._handle.config, table._handle.profile, table._handle.env)
+    table = Table(load_handle(storage, Awake()), lake.options, LocalEngine())
     table.upsert(table_of([row("a", "a2", 2)]))
     paths = [call.path for call in storage.calls if ".log." in call.path and call.op in ("create", "open_output")]
     assert len(paths) == 2

@@ -133,6 +133,6 @@ def test_versions_that_a_clean_took_are_not_missed_after_their_group_was_replace
     lake = Lake(9, {"hoodie.clean.automatic": "false"})
     for number in range(4):
         lake.upsert(row("a", str(number), number))
-    lake.table.clean(**{"hoodie.clean.commits.retained": "1"})
+    lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
     lake.write("insert_overwrite", [row("b", "new", 9)])
     assert lake.table.validate() == []

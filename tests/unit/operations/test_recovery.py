@@ -14,7 +14,9 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Invalid, Unsupported
-from hoodie.services import Request, heal, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
+from hoodie.services.undoing.rollback import heal
 from hoodie.spec import (
     Instant,
     InstantInfo,
@@ -307,7 +309,7 @@ def test_fenced_writer_never_becomes_visible_and_cleans_its_files(version: int, 
     bases = lake.base_files()
 
     def rolled_back_by_another() -> None:
-        heal(lake.table._handle, LocalEngine(1))
+        heal(lake.table._opened.handle, LocalEngine(1))
 
     with pytest.raises(Fenced, match="taken from this writer"):
         act(lake, meanwhile(lake, "close", rolled_back_by_another), name)

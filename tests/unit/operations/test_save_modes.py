@@ -10,7 +10,8 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
-from hoodie.services import Request, save_rows
+from hoodie.services.ingest import Request
+from hoodie.services.save import save_rows
 from hoodie.spec import V6, V8, V9
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source

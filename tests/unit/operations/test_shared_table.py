@@ -53,8 +53,8 @@ def test_a_service_goes_on_from_the_table_as_it_was_locked(monkeypatch: pytest.M
     lake = Lake()
     lake.upsert(row("a"))
     table = lake.table
-    old = table._handle
+    old = table._opened.handle
     monkeypatch.setattr(Table, "_handle", property(lambda _: old, lambda _, handle: None), raising=False)
-    with table._held("test") as handle:
+    with table._opened.held("test") as handle:
         assert isinstance(handle, TableHandle)
         assert handle is not old

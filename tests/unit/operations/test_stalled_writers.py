@@ -24,7 +24,8 @@ import hoodie.engine
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import HudiError
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.storage import Storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage

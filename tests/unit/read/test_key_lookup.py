@@ -105,7 +105,7 @@ def test_rings_and_chosen_hash_fields_leave_other_buckets_alone() -> None:
     lake = Lake(options=ring)
     lake.upsert(*({"id": f"k{n}", "part": "p", "v": str(n), "ts": 1} for n in range(40)))
     lake.upsert({"id": "k7", "part": "p", "v": "newer", "ts": 2})
-    handle = lake.table._handle
+    handle = lake.table._opened.handle
     plan = load_lookup_plan(lake.storage, handle.config, lake.table.timeline(), ["k7"], ReadOptions())
     assert len(plan.files) == 1
     assert lake.table.lookup("k7", columns=["v"]).read_all().to_pylist() == [{"v": "newer"}]
@@ -120,7 +120,7 @@ def test_rings_and_chosen_hash_fields_leave_other_buckets_alone() -> None:
     lake.upsert(*({"id": f"k{n}", "part": "p", "v": str(n), "ts": 1} for n in range(40)))
     found = lake.table.lookup("id:k7,v:7", columns=["id"]).read_all()
     assert found.to_pylist() == [{"id": "k7"}]
-    handle = lake.table._handle
+    handle = lake.table._opened.handle
     hint = BucketHint(8, ("v",))
     options = ReadOptions(use_metadata=False)
     plan = load_lookup_plan(lake.storage, handle.config, lake.table.timeline(), ["id:k7,v:7"], options, buckets=hint)

@@ -44,10 +44,10 @@ class History:
             case "overwrite" if self.chance.random() < 0.5:
                 self.lake.write("insert_overwrite", rows)
             case "compact" if self.is_logged:
-                self.lake.table.compact()
+                self.lake.table.services.compact()
             case "clean" if self.states:
                 policy = self.chance.choice(sorted(CLEANS))
-                self.lake.table.clean(**CLEANS[policy])
+                self.lake.table.services.clean(**CLEANS[policy])
             case _:
                 self.lake.write("upsert", rows)
         table = self.lake.table

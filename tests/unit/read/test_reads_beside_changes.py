@@ -27,27 +27,27 @@ def world(version: int) -> Lake:
     lake = logged_lake(version, **{"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false"})
     lake.upsert(row("a", "1"), row("b", "1"), row("c", "1", part="q"))
     lake.upsert(row("a", "2", 2), row("c", "2", 2, part="q"))
-    lake.table.compact()
+    lake.table.services.compact()
     lake.upsert(row("a", "3", 3), row("d", "3", part="q"))
     lake.upsert(row("b", "4", 4))
     return lake
 
 
 def restore(lake: Lake) -> None:
-    lake.table.restore(lake.table.timeline().completed_writes()[-3].requested)
+    lake.table.services.restore(lake.table.timeline().completed_writes()[-3].requested)
 
 
 def rollback(lake: Lake) -> None:
-    lake.table.rollback(lake.table.timeline().completed_writes()[-1].requested)
+    lake.table.services.rollback(lake.table.timeline().completed_writes()[-1].requested)
 
 
 def other_version(lake: Lake) -> None:
-    lake.table.upgrade({6: 9, 8: 9, 9: 6}[lake.version])
+    lake.table.services.upgrade({6: 9, 8: 9, 9: 6}[lake.version])
 
 
 def overwrite_partition(lake: Lake) -> None:
     lake.write("insert_overwrite", [row("n", "9", 9)])
-    lake.table.clean(**CLEAN)
+    lake.table.services.clean(**CLEAN)
 
 
 def overwrite_by_another_kind(lake: Lake) -> None:
@@ -55,12 +55,12 @@ def overwrite_by_another_kind(lake: Lake) -> None:
 
 
 def rebuild(lake: Lake) -> None:
-    lake.table.rebuild_metadata()
+    lake.table.indexes.rebuild()
 
 
 def compact_and_clean(lake: Lake) -> None:
-    lake.table.compact()
-    lake.table.clean(**CLEAN)
+    lake.table.services.compact()
+    lake.table.services.clean(**CLEAN)
 
 
 CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}

@@ -9,7 +9,8 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Corrupt
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import ROWS, Lake, logged_lake, row, table_of
@@ -67,9 +68,9 @@ def test_compaction_does_not_make_the_loss_permanent(version, metadata):
     whole = lake.storage.read(path)
     hurt(lake, path, "block lost")
     with pytest.raises(Corrupt):
-        lake.table.compact()
+        lake.table.services.compact()
     lake.storage.put(path, whole)
-    lake.table.compact()
+    lake.table.services.compact()
     assert lake.values() == {f"k{n}": "new" for n in range(8)}
 
 
@@ -113,9 +114,9 @@ def test_what_a_dead_writer_left_of_its_log_file_is_passed_by(version, metadata,
     assert lake.values() == {**before, "new": "a"}
     assert lake.table.validate(deep=True) == []
     if metadata == "true":
-        lake.table.rebuild_metadata()
+        lake.table.indexes.rebuild()
         assert lake.values() == {**before, "new": "a"}
-    lake.table.compact()
+    lake.table.services.compact()
     assert lake.values() == {**before, "new": "a"}
 
 
@@ -145,6 +146,6 @@ def test_deep_look_finds_zeroed_bytes_anywhere_in_the_pages_of_a_base_file(table
 def test_a_sound_table_has_no_findings_however_deep_one_looks(version):
     lake, _ = logged(version, **{"hoodie.table.cdc.enabled": "true"})
     lake.upsert(row("k1", "newer", ts=3), row("n1", "new"))
-    lake.table.compact()
+    lake.table.services.compact()
     lake.upsert(row("k1", "newest", ts=4))
     assert lake.table.validate(deep=True) == []

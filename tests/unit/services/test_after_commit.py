@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from hoodie.engine import LocalEngine
 from hoodie.errors import HudiError, Unavailable
-from hoodie.services import after_commit
-from hoodie.testing.lake import Lake, row
+from hoodie.handle import load_handle
+from hoodie.services import metadata_upkeep
+from hoodie.services.archiving import archive
+from hoodie.services.cleaning import clean
+from hoodie.services.service import Service
+from hoodie.table import Table
+from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.lake import Awake, Lake, row, table_of
 
 OFTEN = {
     "hoodie.clean.commits.retained": "1",
@@ -16,6 +26,12 @@ OFTEN = {
     "hoodie.keep.max.commits": "3",
     "hoodie.metadata.enable": "false",  # whose compaction archiving would wait for
 }
+
+
+def acting(service: Service, run: Callable[..., object]) -> Service:
+    """The service doing something else after each commit, whether or not it is due."""
+    following = tuple(replace(one, may_act=lambda state, config: True) for one in service.after_commit)
+    return replace(service, run=run, after_commit=following)
 
 
 def written(lake: Lake, commits: int = 6) -> list[str]:
@@ -48,7 +64,7 @@ def test_a_service_that_fails_is_a_warning_and_the_next_commit_tries_again(
 
     lake = Lake(version, OFTEN)
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, logger="hoodie"):
-        patched.setattr(after_commit, "clean", failing)
+        patched.setattr(clean, "SERVICE", acting(clean.SERVICE, failing))
         assert "clean" not in written(lake)
     assert "the commit stands, but cleaning after it failed: The disk is full. Free some space" in caplog.text
     lake.upsert(row("a", "last", 9))
@@ -57,22 +73,37 @@ def test_a_service_that_fails_is_a_warning_and_the_next_commit_tries_again(
 
 
 @pytest.mark.parametrize(
-    ("key", "service"),
+    ("key", "module"),
     [
-        ("hoodie.fail.writes.on.inline.table.service.exception", "clean"),
-        ("hoodie.fail.on.timeline.archiving", "archive"),
-        ("hoodie.metadata.write.fail.on.table.service.failures", "keep_metadata"),
+        ("hoodie.fail.writes.on.inline.table.service.exception", clean),
+        ("hoodie.fail.on.timeline.archiving", archive),
+        ("hoodie.metadata.write.fail.on.table.service.failures", metadata_upkeep),
     ],
 )
 def test_a_service_that_fails_is_raised_where_options_ask_for_it_and_its_commit_stands(
-    version: int, key: str, service: str, monkeypatch: pytest.MonkeyPatch
+    version: int, key: str, module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> None:
         raise Unavailable("The disk is full")
 
     lake = Lake(version, {key: "true"})
-    monkeypatch.setattr(after_commit, service, failing)
+    monkeypatch.setattr(module, "SERVICE", acting(module.SERVICE, failing))
     with pytest.raises(HudiError, match="The commit stands, but .*The disk is full") as caught:
         lake.upsert(row("a"))
     assert type(caught.value) is HudiError  # no kind that says to try again
     assert lake.values() == {"a": "a"}
+
+
+def test_a_service_that_is_not_due_reads_nothing_after_the_state_was_loaded_once(version: int) -> None:
+    lake = Lake(version)
+    lake.upsert(row("a"))
+    counting = CountingStorage(lake.storage)
+    Table(load_handle(counting, Awake()), lake.options, LocalEngine(1)).upsert(table_of([row("a", "again", 2)]))
+    released = max(call.n for call in counting.calls if call.op == "release")
+    after = [f"{call.op} {call.path}" for call in counting.calls[released:]]
+    timeline = lake.handle().profile.timeline_dir
+    assert after == [
+        "read_range .hoodie/hoodie.properties",
+        f"list_dir {timeline}",
+        f"list_dir .hoodie/metadata/{timeline}",
+    ]

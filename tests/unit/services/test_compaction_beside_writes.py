@@ -15,8 +15,9 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource, Engine, LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict
-from hoodie.services import Request, write_table
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.spec import COMPACTION, V6, V9
 from hoodie.testing.hand_logs import HandLogTable, at
 

@@ -26,17 +26,17 @@ ACTIONS: dict[str, Callable[[Lake], object]] = {
     "upsert": lambda lake: lake.upsert(row("b", "b", 9)),
     "delete_partition": lambda lake: lake.table.delete_partition("p"),
     "overwrite": lambda lake: lake.save([row("b")], "overwrite"),
-    "schedule_compaction": lambda lake: lake.table.schedule_compaction(),
-    "compact": lambda lake: lake.table.compact(),
-    "compact_logs": lambda lake: lake.table.compact_logs(),
-    "clean": lambda lake: lake.table.clean(),
-    "archive": lambda lake: lake.table.archive(),
-    "rollback": lambda lake: lake.table.rollback(lake.table.timeline().completed_writes()[-1].requested),
-    "savepoint": lambda lake: lake.table.savepoint(),
-    "restore": lambda lake: lake.table.restore(lake.table.timeline().completed_writes()[0].requested),
-    "ttl": lambda lake: lake.table.ttl(),
-    "upgrade": lambda lake: lake.table.upgrade(lake.version),
-    "create_index": lambda lake: lake.table.create_index("record_index"),
+    "schedule_compaction": lambda lake: lake.table.services.schedule_compaction(),
+    "compact": lambda lake: lake.table.services.compact(),
+    "compact_logs": lambda lake: lake.table.services.compact_logs(),
+    "clean": lambda lake: lake.table.services.clean(),
+    "archive": lambda lake: lake.table.services.archive(),
+    "rollback": lambda lake: lake.table.services.rollback(lake.table.timeline().completed_writes()[-1].requested),
+    "savepoint": lambda lake: lake.table.savepoints.create(),
+    "restore": lambda lake: lake.table.services.restore(lake.table.timeline().completed_writes()[0].requested),
+    "ttl": lambda lake: lake.table.services.ttl(),
+    "upgrade": lambda lake: lake.table.services.upgrade(lake.version),
+    "create_index": lambda lake: lake.table.indexes.create("record_index"),
 }
 
 
@@ -114,7 +114,7 @@ def test_the_next_service_heals_the_properties_after_an_upgrade_without_metadata
             bring_to(to, CountingStorage(storage, crash_at=crash_at))
         seen = load_handle(storage, Awake()).config.table_version
         table = Table(load_handle(storage, Awake()), {}, LocalEngine(1))
-        assert table.clean() is None
+        assert table.services.clean() is None
         assert [info.path for info in storage.list("") if info.path == keys.PROPERTIES_BACKUP_FILE] == []
         assert table.version == seen
         bring_to(to, storage)
@@ -125,7 +125,7 @@ def test_the_next_service_heals_the_properties_after_an_upgrade_without_metadata
 
 
 def bring_to(version: int, storage: Storage) -> None:
-    Table(load_handle(storage, Awake()), {}, LocalEngine(1)).upgrade(version)
+    Table(load_handle(storage, Awake()), {}, LocalEngine(1)).services.upgrade(version)
 
 
 def copied(files: dict[str, bytes]) -> MemoryStorage:

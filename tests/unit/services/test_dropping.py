@@ -80,7 +80,14 @@ def test_services_of_a_dropped_table_leave_nothing_that_reads_as_damage(uri: str
     lake = full(uri)
     table = lake.table
     table.drop()
-    for act in (table.clean, table.archive, table.rebuild_metadata, table.drop, table.validate, table.timeline):
+    for act in (
+        table.services.clean,
+        table.services.archive,
+        table.indexes.rebuild,
+        table.drop,
+        table.validate,
+        table.timeline,
+    ):
         try:
             act()
         except Invalid as error:

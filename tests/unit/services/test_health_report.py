@@ -121,7 +121,7 @@ def test_log_debt_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
     found = concern(path, "log debt", env, **{"hoodie.compact.inline.max.delta.commits": 1})
     assert "after 4 delta commits (compaction is due after 1)" in found.message
     assert found.remedy == f"hoodie compact {path}"
-    table.compact()
+    table.services.compact()
     assert "log debt" not in {one.kind for one in health_of(path, env).concerns}
 
 
@@ -141,7 +141,7 @@ def test_old_versions_are_a_concern_with_the_command_that_removes_them(tmp_path:
     path = made(tmp_path, env, commits=5)
     found = concern(path, "old versions", env)
     assert (found.severity, found.remedy) == ("warning", f"hoodie clean {path}")
-    hoodie.Table.open(path, env=env).clean(**{"hoodie.clean.commits.retained": 1})
+    hoodie.Table.open(path, env=env).services.clean(**{"hoodie.clean.commits.retained": 1})
     assert "old versions" not in {one.kind for one in health_of(path, env).concerns}
 
 

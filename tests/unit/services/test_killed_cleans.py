@@ -88,23 +88,23 @@ def test_a_clean_by_versions_after_a_dead_one_finishes_that_and_the_next_takes_t
     table = opened(storage)
     (dead,) = table.timeline().pending()
     table.upsert(table_of([row("a", "next", 9, "p0"), row("b", "next", 9, "p1")]))
-    finished = table.clean(**NEWEST_ONLY)
+    finished = table.services.clean(**NEWEST_ONLY)
     assert finished is not None
     assert finished.instant == dead.requested, "another was planned"
     assert old_files(storage) == {"p0": 1, "p1": 2}, "what the dead clean had planned to keep, and the write after it"
     assert table.validate() == []
-    assert table.clean(**NEWEST_ONLY) is not None
+    assert table.services.clean(**NEWEST_ONLY) is not None
     assert old_files(storage) == {"p0": 0, "p1": 0}
     assert table.validate() == []
     assert table.scan(columns=["id", "v"]).read_all().to_pydict() == {"id": ["a", "b"], "v": ["next", "next"]}
-    assert table.clean(**NEWEST_ONLY) is None
+    assert table.services.clean(**NEWEST_ONLY) is None
 
 
 def test_one_call_does_both_where_that_is_asked_for(version: int) -> None:
     storage = die_while_cleaning(history(version), "delete")
     table = opened(storage)
     table.upsert(table_of([row("a", "next", 9, "p0"), row("b", "next", 9, "p1")]))
-    done = table.clean(**NEWEST_ONLY, **{"hoodie.clean.multiple.enabled": "true"})
+    done = table.services.clean(**NEWEST_ONLY, **{"hoodie.clean.multiple.enabled": "true"})
     assert done is not None
     assert len(done.finished) == 1
     assert old_files(storage) == {"p0": 0, "p1": 0}

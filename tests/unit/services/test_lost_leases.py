@@ -43,13 +43,13 @@ def remove_orphans() -> None:
     name = next(path for path in paths() if path.startswith("p0/") and path.endswith(".parquet"))
     first = opened(PATH).timeline().instants[0].requested
     storage.put(f"{name.rpartition('_')[0]}_{int(first) + 1}.parquet", b"late")
-    opened(PATH).remove_orphans()
+    opened(PATH).services.orphans(0)
 
 
 def unschedule() -> None:
-    opened(PATH).schedule_compaction()
+    opened(PATH).services.schedule_compaction()
     for one in opened(PATH).timeline().pending():
-        opened(PATH).unschedule_compaction(one.requested)
+        opened(PATH).services.unschedule_compaction(one.requested)
 
 
 ACTS: dict[str, tuple[Kind, int, Callable[[], object]]] = {
@@ -72,8 +72,8 @@ ACTS: dict[str, tuple[Kind, int, Callable[[], object]]] = {
         ]
     },
     "drop": (COW[2], 2, lambda: opened(PATH).drop()),
-    "rebuild": (COW[2], 2, lambda: opened(PATH).rebuild_metadata()),
-    "drop index": (COW[2], 2, lambda: opened(PATH).drop_index("column_stats")),
+    "rebuild": (COW[2], 2, lambda: opened(PATH).indexes.rebuild("files")),
+    "drop index": (COW[2], 2, lambda: opened(PATH).indexes.drop("column_stats")),
     "overwrite by another kind": (COW[2], 2, overwrite_by_another_kind),
     "orphans": (COW[2], 2, remove_orphans),
     "unschedule": (MOR[2], 3, unschedule),

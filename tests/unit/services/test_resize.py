@@ -161,7 +161,7 @@ def test_a_resize_that_was_rolled_back_is_carried_out_by_the_next_one(version):
     with pytest.raises(Crash):
         resized(lake, CountingStorage(lake.storage, crash_at=file.n), **SPLIT)
     (pending,) = lake.table.timeline().pending()
-    lake.table.rollback(pending.requested)
+    lake.table.services.rollback(pending.requested)
     assert resized(lake, **SPLIT).instant == pending.requested
     assert len(lake.rows()) == 120
     assert lake.table.validate() == []
@@ -179,9 +179,9 @@ def test_buckets_are_as_before_when_a_resize_is_rolled_back_or_restored_over(ver
         before, last = full_rows(lake), lake.table.timeline().completed_writes()[-1].requested
         done = resized(lake, **SPLIT)
         if undo == "restore":
-            lake.table.restore(last)
+            lake.table.services.restore(last)
         else:
-            lake.table.rollback(done.instant)
+            lake.table.services.rollback(done.instant)
         assert full_rows(lake) == before
         lake.upsert(*rows(KEYS, "c", 3))
         assert len(lake.live()) == 4

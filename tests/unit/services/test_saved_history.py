@@ -38,20 +38,20 @@ def test_a_restore_that_leaves_only_saved_commits_keeps_archived_rows(version: i
     lake = Lake(version, {**QUIET, "hoodie.metadata.enable": metadata})
     for number in range(6):
         lake.upsert(row(f"k{number}", part=f"p{number}"))
-    point = lake.table.savepoint()
+    point = lake.table.savepoints.create()
     before = lake.values()
     for number in range(6, 8):
         lake.upsert(row(f"k{number}", part=f"p{number}"))
-    lake.table.clean(**FEW)
+    lake.table.services.clean(**FEW)
     if metadata == "true":  # it keeps commits that its own history needs
-        lake.table.archive(**FEW)
+        lake.table.services.archive(**FEW)
     else:
-        assert lake.table.archive(**FEW).instants > 0
-    lake.table.restore(point.instant)
+        assert lake.table.services.archive(**FEW).instants > 0
+    lake.table.services.restore(point.instant)
     assert lake.values() == before
-    lake.table.delete_savepoint(point.instant)
+    lake.table.savepoints.delete(point.instant)
     assert lake.values() == before
-    assert lake.table.savepoint().instant == point.instant
+    assert lake.table.savepoints.create().instant == point.instant
     assert lake.values() == before
     lake.upsert(row("new"))
     assert lake.values() == {**before, "new": "a"}
@@ -64,11 +64,11 @@ def test_states_that_a_dead_clean_may_have_begun_to_delete_are_refused(version: 
     clean = {"hoodie.clean.commits.retained": "1"}
     dying = CountingStorage(lake.storage, on_call=_dies_at_second_delete())
     with pytest.raises(Crash):
-        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).clean(**clean)
+        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).services.clean(**clean)
     with pytest.raises(Invalid, match="cleaned up"):
         lake.values(as_of=times[0])
     assert lake.values(as_of=times[-1]) == lake.values() == {"k": "4"}
-    lake.table.clean(**clean)
+    lake.table.services.clean(**clean)
     with pytest.raises(Invalid, match="cleaned up"):
         lake.values(as_of=times[0])
 
@@ -76,20 +76,20 @@ def test_states_that_a_dead_clean_may_have_begun_to_delete_are_refused(version: 
 def test_a_restore_waits_until_a_dead_downgrade_is_settled() -> None:
     lake = Lake(9, {**QUIET, "hoodie.datasource.write.table.type": "MERGE_ON_READ"})
     lake.upsert(row("a"))
-    first = lake.table.savepoint()
+    first = lake.table.savepoints.create()
     for number in range(4):
         lake.upsert(row("a", str(number), number + 2))
     before = lake.values()
     dying = CountingStorage(lake.storage, on_call=_dies_when_log_names_are_listed())
     with pytest.raises(Crash):
-        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).upgrade(6)
+        Table(load_handle(dying, Awake()), lake.options, LocalEngine(1)).services.upgrade(6)
     assert lake.values() == before
     with pytest.raises(Invalid, match="downgrade died") as refused:
-        lake.table.restore(first.instant)
+        lake.table.services.restore(first.instant)
     assert "--to 9" in str(refused.value.remedy)
-    lake.table.upgrade(9)
+    lake.table.services.upgrade(9)
     assert lake.values() == before
-    lake.table.restore(first.instant)
+    lake.table.services.restore(first.instant)
     assert lake.values() == {"a": "a"}
 
 

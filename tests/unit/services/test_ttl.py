@@ -67,11 +67,11 @@ def test_expired_partitions_are_deleted_by_one_commit_and_the_plan_says_so_befor
     wanted = {DAYS: 5, RULE: rule}
     if rule == "KEEP_BY_CREATION_TIME":
         wanted["hoodie.partition.ttl.strategy.partition.selected"] = "old"
-    preview = table.preview("ttl", **wanted)
+    preview = table.services.preview("ttl", **wanted)
     assert [step.partition for step in preview.steps] == ["old"]
     assert preview.size_bytes > 0
-    committed = table.ttl(**wanted)
+    committed = table.services.ttl(**wanted)
     assert committed is not None
     assert committed.partitions == ("old",)
     assert table.scan(columns=["id"]).read_all().column("id").to_pylist() == [2]
-    assert table.ttl(**wanted) is None
+    assert table.services.ttl(**wanted) is None

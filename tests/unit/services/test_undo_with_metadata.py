@@ -8,7 +8,8 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.handle import load_handle
-from hoodie.services import Request, write_table
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
 from hoodie.services.undoing.left_behind import take_back
 from hoodie.services.undoing.restore import restore
 from hoodie.services.undoing.rollback import roll_back_instant
@@ -101,7 +102,7 @@ def test_lazy_writers_leave_a_dead_write_and_the_cleaner_rolls_it_back(version: 
     lake.upsert(row("y"))
     assert [one.requested for one in lake.table.timeline().pending()] == [dead]
     assert lake.values() == {**LAST, "y": "a"}
-    lake.table.clean()
+    lake.table.services.clean()
     assert lake.table.timeline().pending() == ()
     assert lake.values() == {**LAST, "y": "a"}
     lake.ensure_sound()

@@ -35,9 +35,9 @@ def lake_of(version: int, kind: str, **options: Any) -> Lake:
     lake = Lake(version, {"hoodie.datasource.write.table.type": kind, "hoodie.metadata.enable": "false", **options})
     lake.upsert(row("a"), row("b"), row("c", part="q"))
     lake.upsert(row("a", "a2", 2), row("d"))
-    lake.table.savepoint(user="u")
+    lake.table.savepoints.create(user="u")
     if kind == "MERGE_ON_READ":
-        lake.table.compact()
+        lake.table.services.compact()
     lake.upsert(row("b", "b3", 3), row("a", "a3", 3))
     lake.write("delete", [row("c", part="q")])
     return lake
@@ -64,7 +64,7 @@ def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: 
     times = [one.requested for one in lake.table.timeline().completed_writes()]
     seen = {time: lake.values(as_of=time) for time in times}
     assert lake.values() == ROWS
-    (savepoint,) = lake.table.savepoints()
+    (savepoint,) = lake.table.savepoints
     done = change(lake, after)
     assert done is not None
     assert (done.before, done.after) == (before, after)
@@ -74,7 +74,7 @@ def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: 
     assert lake.values() == ROWS
     assert {time: lake.values(as_of=time) for time in times} == seen
     lake.ensure_sound()
-    (again,) = lake.table.savepoints()
+    (again,) = lake.table.savepoints
     assert again.instant == savepoint.instant
     assert again.paths <= set(lake.files())
     timeline = lake.table.timeline()
@@ -83,7 +83,7 @@ def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: 
     assert requested[: len(times)] == times
     lake.upsert(row("a", "a9", 9), row("z"))
     assert lake.values() == {**ROWS, "a": "a9", "z": "a"}
-    assert lake.table.restore(savepoint.instant).to == savepoint.instant
+    assert lake.table.services.restore(savepoint.instant).to == savepoint.instant
     assert lake.values() == seen[savepoint.instant]
     lake.ensure_sound()
     assert change(lake, after) is None
@@ -150,8 +150,8 @@ def test_archived_writes_are_carried_over(before: int, after: int) -> None:
     lake = Lake(before, {"hoodie.metadata.enable": "false", **few})
     for turn in range(6):
         lake.upsert(row("a", f"a{turn}", turn))
-    lake.table.clean()
-    lake.table.archive()
+    lake.table.services.clean()
+    lake.table.services.archive()
     profile = lake.table.timeline().profile
     assert has_history(lake.storage, profile)
     old = [(one.requested, one.action) for one in load_history(lake.storage, profile) if one.action == COMMIT]
@@ -174,9 +174,9 @@ def test_states_of_the_past_that_archived_cleans_took_are_still_refused(before: 
     by_versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}
     for turn in range(2, 9):
         lake.upsert(row("a", f"a{turn}", turn))
-        lake.table.clean(**by_versions)
+        lake.table.services.clean(**by_versions)
     cleans = [one.requested for one in lake.table.timeline().instants if one.action == CLEAN]
-    lake.table.archive(**{"hoodie.clean.commits.retained": 1})
+    lake.table.services.archive(**{"hoodie.clean.commits.retained": 1})
     assert cleans[0] not in [one.requested for one in lake.table.timeline().instants]
     for version in (before, after):
         change(lake, version)
@@ -227,21 +227,21 @@ def test_metadata_table_is_made_anew(before: int, after: int) -> None:
 def test_preview_says_what_will_change_and_writes_nothing(before: int, after: int) -> None:
     lake = lake_of(before, "MERGE_ON_READ")
     files = lake.files()
-    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, after)
+    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, to=after)
     assert lake.files() == files
     assert any(note.startswith(f"hoodie.table.version: {before} → {after}") for note in shown.notes)
     assert "merge" in {step.action for step in shown.steps}
     assert ("move" in {step.action for step in shown.steps}) is (6 in (before, after))
-    same = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, before)
+    same = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, to=before)
     assert same.is_empty
     with pytest.raises(Unsupported):
-        preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, 7)
+        preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, to=7)
 
 
 def test_failed_writes_and_pending_plans_are_dealt_with_first() -> None:
     lake = lake_of(9, "MERGE_ON_READ")
     lake.upsert(row("a", "a5", 5))
-    lake.table.schedule_compaction() if hasattr(lake.table, "schedule_compaction") else None
+    lake.table.services.schedule_compaction() if hasattr(lake.table, "schedule_compaction") else None
     dead = Instant("29990101000000000", "deltacommit", State.REQUESTED)
     profile = lake.table.timeline().profile
     lake.storage.create(instant_path(profile, dead), b"")
@@ -270,7 +270,7 @@ def test_what_stands_in_the_way_is_said_before_anything_changes(
     with pytest.raises(Invalid, match=reason):
         change(lake, after)
     assert lake.files() == files
-    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, after)
+    shown = preview_upgrade(load_handle(lake.storage, SystemEnv()), CONFIG, to=after)
     assert any(note.startswith("blocked: ") and reason in note for note in shown.notes)
 
 
@@ -377,7 +377,7 @@ def test_resize_that_died_is_dropped_on_the_way(before: int, after: int) -> None
     lake = reopened(lake, after)
     assert not lake.table.timeline().pending()
     assert lake.values() == {"a": "a", "b": "a", "c": "a"}
-    done = lake.table.resize_buckets()
+    done = lake.table.services.resize()
     assert done is not None
     assert done.splits == 1
     assert lake.values() == {"a": "a", "b": "a", "c": "a"}
@@ -404,7 +404,7 @@ def test_files_of_version_6_were_changed_when_their_instants_completed(tmp_path:
     lake.upsert(row("a"), row("b"))
     lake.upsert(row("a", "a2", 2))
     before = {one.requested: one.completed for one in lake.table.timeline().completed()}
-    lake.table.upgrade(6)
+    lake.table.services.upgrade(6)
     after = {one.requested: one.completed for one in lake.table.timeline().completed()}
     assert {time: after[time] for time in before} == before
     assert lake.values() == {"a": "a2", "b": "a"}

@@ -21,7 +21,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
@@ -33,6 +33,7 @@ from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_arc
 from hoodie.services.cleaning.facts import load_last_clean
 from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import AfterCommit, Service
 from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.spec import (
     CLEAN,
@@ -54,6 +55,7 @@ from hoodie.spec import (
 )
 from hoodie.storage import FileInfo, NestedStorage, Storage
 from hoodie.storage.lease import ensure_held
+from hoodie.table_state import TableState
 from hoodie.timeline import (
     HistoryRow,
     Timeline,
@@ -145,8 +147,11 @@ def archive(
     )
 
 
-def preview_archive(handle: TableHandle, config: Config, *, around: Timeline | None = None) -> ServicePreview:
+def preview_archive(
+    handle: TableHandle, config: Config, engine: Engine | None = None, *, around: Timeline | None = None
+) -> ServicePreview:
     """What `archive` would move now: a step for each instant. Writes nothing. Raises as it does."""
+    del engine
     options = parse_archive_options(config)
     states = _load_states(handle)
     timeline = Timeline(handle.profile, furthest(one for found in states.values() for one, _ in found))
@@ -346,3 +351,24 @@ def _tidy(handle: TableHandle, options: ArchiveOptions) -> int:
     if handle.profile.history_form == "parquet_files":
         return compact_history(storage, folder, options.history)
     return 0 if options.merge is None else int(merge_archives(storage, folder, options.merge) is not None)
+
+
+def _is_automatic(handle: TableHandle, config: Config) -> bool:
+    return config.flag("hoodie.archive.automatic")
+
+
+def _may_archive(state: TableState, config: Config) -> bool:
+    """Whether there are instants enough, or an archiver that died has left some."""
+    left = any(one.action in _ARCHIVED_ACTIONS for one in state.without_request)
+    return left or may_archive(state.timeline, parse_archive_options(config))
+
+
+SERVICE: Final = Service(
+    name="archive",
+    nothing="nothing to archive",
+    run=archive,
+    preview=preview_archive,
+    after_commit=(
+        AfterCommit("archiving", _is_automatic, _may_archive, failure_key="hoodie.fail.on.timeline.archiving"),
+    ),
+)

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
@@ -38,8 +38,11 @@ from hoodie.services.cleaning.facts import (
 )
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
 from hoodie.services.cleaning.plan import DELETE, PlannedClean
+from hoodie.services.cleaning.retention import earliest_retained
 from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import AfterCommit, Service
+from hoodie.services.undoing.heartbeat import POLICY
 from hoodie.services.undoing.rollback import heal_expired
 from hoodie.spec import (
     CLEAN,
@@ -58,6 +61,7 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage
 from hoodie.storage.lease import ensure_held
+from hoodie.table_state import TableState
 from hoodie.timeline import (
     Timeline,
     complete,
@@ -137,8 +141,9 @@ def clean(
     return _together(results)
 
 
-def preview_clean(handle: TableHandle, config: Config) -> ServicePreview:
+def preview_clean(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:
     """What `clean` would remove now, whether or not it is due. Writes nothing. Raises as it does."""
+    del engine
     options = parse_clean_options(config)
     timeline = timeline_of(handle)
     last = load_last_clean(handle, timeline)
@@ -355,3 +360,28 @@ def _estimate(last: LastClean | None, files: int) -> float | None:
     if last is None or not last.metadata.total_files_deleted:
         return None
     return last.metadata.time_taken_ms / 1000 * files / last.metadata.total_files_deleted
+
+
+def _is_automatic(handle: TableHandle, config: Config) -> bool:
+    return config.flag("hoodie.clean.automatic")
+
+
+def _may_clean(state: TableState, config: Config) -> bool:
+    """Whether a clean may find something: not while too few commits are there for any to give up, and none is begun."""
+    options = parse_clean_options(config)
+    timeline = state.timeline
+    if config.text(POLICY) == "LAZY" or options.by_versions or options.only is not None:
+        return True
+    if any(one.action == CLEAN for one in timeline.instants):
+        return True
+    env, timezone = state.handle.env, state.handle.config.timezone
+    return earliest_retained(timeline, options, env.now(), timezone, "") is not None
+
+
+SERVICE: Final = Service(
+    name="clean",
+    nothing="nothing to clean",
+    run=clean,
+    preview=preview_clean,
+    after_commit=(AfterCommit("cleaning", _is_automatic, _may_clean),),
+)

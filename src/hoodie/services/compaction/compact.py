@@ -17,7 +17,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import TableHandle, timeline_of
+from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.read.bootstrap import load_slice_sources
 from hoodie.read.listing import load_read_view
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
@@ -29,6 +29,7 @@ from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
 from hoodie.services.compaction.task import CompactTask, compact_slice
 from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import AfterCommit, Argument, Service, TableLock
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.spec import (
@@ -41,6 +42,7 @@ from hoodie.spec import (
     WriteStat,
     encode_compaction_plan,
 )
+from hoodie.table_state import TableState
 from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
 from hoodie.view import GroupId, View, list_partitions, load_view
 from hoodie.write.reserved import load_reserved
@@ -48,6 +50,8 @@ from hoodie.write.reserved import load_reserved
 log = logging.getLogger(__name__)
 
 COMPACT: Final = "COMPACT"
+INLINE: Final = "hoodie.compact.inline"
+ASYNC: Final = "hoodie.datasource.compaction.async.enable"
 
 _PARTITION_STRATEGIES: Final = {
     "DayBased",
@@ -109,10 +113,13 @@ def run_compaction(
     return run_pending(handle, config, engine, PlanKind(COMPACTION, COMPACT, _compacted), instant, held=held)
 
 
-def preview_compaction(handle: TableHandle, config: Config, *, when_due: bool = True) -> ServicePreview:
+def preview_compaction(
+    handle: TableHandle, config: Config, engine: Engine | None = None, *, when_due: bool = True
+) -> ServicePreview:
     """What `schedule_compaction` and `run_compaction` would do now: one step for each file group, and for those of
     plans that are pending. Writes nothing.
     """
+    del engine
     ensure_compactable(handle)
     options = parse_compact_options(config, handle.config)
     timeline = timeline_of(handle)
@@ -222,3 +229,65 @@ def _steps(handle: TableHandle, timeline: Timeline, plan: CompactionPlan, reason
         paths = (*((one.base_path,) if one.base_path else ()), *one.log_paths)
         size = sum(sizes.get(path, 0) for path in paths)
         yield PreviewStep("merge", one.partition, one.file_id, paths, size, reason)
+
+
+def compact(
+    handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None
+) -> CompactionResult | None:
+    """What carrying out the pending compaction `instant` (None: the oldest, else one that is planned now) has done;
+    None when there is nothing to compact. The caller does not hold the table lock.
+    """
+    pending = any(one.action == COMPACTION for one in timeline_of(handle).pending())
+    if instant is None and not pending:
+        with held_table(handle.storage, "plan compaction", handle.env) as held:
+            if schedule_compaction(held, config, engine, when_due=False) is None:
+                return None
+    return run_compaction(load_handle(handle.storage, handle.env), config, engine, instant)
+
+
+def _compact_when_due(handle: TableHandle, config: Config, engine: Engine) -> CompactionResult | None:
+    with held_table(handle.storage, "plan compaction", handle.env) as held:
+        schedule_compaction(held, config, engine)
+    return run_compaction(load_handle(handle.storage, handle.env), config, engine)
+
+
+def _preview(handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None) -> ServicePreview:
+    del instant  # of a pending plan all steps are shown
+    return preview_compaction(handle, config, engine, when_due=False)
+
+
+def compacts_inline(handle: TableHandle, config: Config) -> bool:
+    """Whether a commit is followed by a compaction when one is due: asked for, or nobody else will do it."""
+    if not handle.config.is_merge_on_read:
+        return False
+    return config.flag(INLINE) or not config.flag(ASYNC)
+
+
+def _only_plans(handle: TableHandle, config: Config) -> bool:
+    asked = handle.config.is_merge_on_read and config.flag("hoodie.compact.schedule.inline")
+    return asked and not compacts_inline(handle, config)
+
+
+def _is_due(state: TableState, config: Config) -> bool:
+    handle, timeline = state.handle, state.timeline
+    now = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    options = parse_compact_options(config, handle.config)
+    return compaction_due(timeline, options, now, handle.config.timezone).is_due
+
+
+def _may_compact(state: TableState, config: Config) -> bool:
+    return any(one.action == COMPACTION for one in state.timeline.pending()) or _is_due(state, config)
+
+
+SERVICE: Final = Service(
+    name="compact",
+    nothing="nothing to compact",
+    run=compact,
+    preview=_preview,
+    lock=TableLock.TAKEN,
+    arguments=(Argument("instant", "carry out this pending plan (default: the oldest, or a new one)"),),
+    after_commit=(
+        AfterCommit("compaction", compacts_inline, _may_compact, _compact_when_due, TableLock.TAKEN),
+        AfterCommit("planning a compaction", _only_plans, _is_due, schedule_compaction),
+    ),
+)

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.handle import TableHandle, timeline_of
+from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.read import ReadOptions, load_read_facts, plan_merge
 from hoodie.read.listing import load_read_view
 from hoodie.records import without_meta
@@ -29,6 +30,7 @@ from hoodie.services.compaction.options import CompactOptions, parse_compact_opt
 from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
+from hoodie.services.service import AfterCommit, Service, TableLock
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.spec import (
@@ -134,3 +136,29 @@ def _places(pending: PendingPlan, view: View) -> dict[GroupId, LogPlace]:
     slicing, instant = pending.handle.profile.slicing, pending.instant.requested
     groups = pending.plan.group_ids
     return {group: log_place(slicing, listed[group], instant, None) for group in groups}
+
+
+def compact_logs(
+    handle: TableHandle, config: Config, engine: Engine, *, when_enabled: bool = False
+) -> CompactionResult | None:
+    """What merging the log blocks of a plan that is pending, or is made now, has done; None when no slice has enough of
+    them. The caller does not hold the table lock.
+    """
+    with held_table(handle.storage, "plan log compaction", handle.env) as held:
+        schedule_log_compaction(held, config, engine, when_enabled=when_enabled)
+    return run_log_compaction(load_handle(handle.storage, handle.env), config, engine)
+
+
+def _is_inline(handle: TableHandle, config: Config) -> bool:
+    return handle.config.is_merge_on_read and config.flag("hoodie.log.compaction.inline")
+
+
+SERVICE: Final = Service(
+    name="compact_logs",
+    nothing="no slice has enough log blocks",
+    run=compact_logs,
+    lock=TableLock.TAKEN,
+    after_commit=(
+        AfterCommit("log compaction", _is_inline, run=partial(compact_logs, when_enabled=True), lock=TableLock.TAKEN),
+    ),
+)

@@ -46,6 +46,7 @@ from hoodie.services.resizing.plan import (
     resize_request,
 )
 from hoodie.services.resizing.task import ResizeTask, resize_slices
+from hoodie.services.service import Service
 from hoodie.services.undoing.rollback import heal, roll_back
 from hoodie.spec import (
     CLUSTERING,
@@ -134,8 +135,9 @@ def drop_dead_resizes(handle: TableHandle, engine: Engine, timeline: Timeline, c
     return timeline_of(handle) if dead else timeline
 
 
-def preview_resize(handle: TableHandle, config: Config) -> ServicePreview:
+def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:
     """What `resize_buckets` would do now: one step for each set of file groups that is split or merged."""
+    del engine
     view = load_view(handle.storage, handle.config, timeline_of(handle))
     steps = []
     for plan in plan_partitions(handle, config, _asked(handle, config), view):
@@ -257,3 +259,12 @@ def _new_rings(
             )
         rings.append(ring.with_children([child for group in own for child in group.children], instant))
     return rings
+
+
+SERVICE: Final = Service(
+    name="resize",
+    nothing="every bucket is of a good size",
+    run=resize_buckets,
+    preview=preview_resize,
+    options={"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+)

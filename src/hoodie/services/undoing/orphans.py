@@ -8,42 +8,90 @@ Files that the metadata table lists are left alone, whatever the history says.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
 
+from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import not_in_metadata
+from hoodie.notebook import html_table
 from hoodie.services.deletion import delete_files
-from hoodie.spec import RESTORE, ROLLBACK
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import Argument, Service
+from hoodie.spec import RESTORE, ROLLBACK, format_instant_time
 from hoodie.storage.lease import ensure_held
-from hoodie.view import BaseFile, View, load_view
+from hoodie.view import BaseFile, LogFile, View, load_view
 
 log = logging.getLogger(__name__)
 
+HOURS: Final = 24.0
 
-def load_orphans(handle: TableHandle) -> tuple[str, ...]:
-    """Paths of the orphans, sorted; none while a rollback or restore is under way. Lists the whole table.
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Files that are gone now: paths below the table, sorted, and their bytes."""
+
+    files: tuple[str, ...]
+    size_bytes: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"files": list(self.files), "size_bytes": self.size_bytes}
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{len(self.files):,} orphans removed", ("path",), ((path,) for path in self.files))
+
+
+def remove_orphans(
+    handle: TableHandle, config: Config, engine: Engine, older_than_hours: float = HOURS
+) -> Orphans | None:
+    """The orphans that are older than so many hours, which are gone now; None when there is none. Lists the whole
+    table. The caller holds the table lock.
 
     Raises:
         Corrupt: metadata cannot be read.
     """
+    del config
+    found = _load(handle, older_than_hours)
+    if not found:
+        return None
+    paths = tuple(one.path for one in found)
+    ensure_held(handle.storage)
+    delete_files(handle.storage, engine, paths, "remove orphans")
+    log.info("removed %d files of writes that were never committed", len(paths))
+    return Orphans(paths, sum(one.size_bytes for one in found))
+
+
+def preview_orphans(
+    handle: TableHandle, config: Config, engine: Engine, older_than_hours: float = HOURS
+) -> ServicePreview:
+    """A step for each orphan. Raises as `remove_orphans`."""
+    del config, engine
+    found = _load(handle, older_than_hours)
+    reason = "its write was never committed"
+    steps = (
+        PreviewStep("delete", one.path.rpartition("/")[0], one.name.file_id, (one.path,), one.size_bytes, reason)
+        for one in found
+    )
+    notes = ("without a metadata table only the history says that a write was never committed",)
+    return ServicePreview("orphans", tuple(steps), () if handle.config.has_metadata_table or not found else notes)
+
+
+def _load(handle: TableHandle, older_than_hours: float) -> Sequence[BaseFile | LogFile]:
+    """The orphans, sorted by path; none while a rollback or restore is under way."""
     timeline = timeline_of(handle)
     if any(one.action in (ROLLBACK, RESTORE) for one in timeline.pending()):
         return ()
-    return not_in_metadata(handle, sorted(_orphans(load_view(handle.storage, handle.config, timeline))))
+    limit = format_instant_time(handle.env.now() - timedelta(hours=older_than_hours), handle.config.timezone)
+    orphans = _orphans(load_view(handle.storage, handle.config, timeline))
+    old = {one.path: one for one in orphans if one.name.instant <= limit}
+    return [old[path] for path in not_in_metadata(handle, sorted(old))]
 
 
-def remove_orphans(handle: TableHandle, engine: Engine) -> tuple[str, ...]:
-    """Paths of the orphans, which are gone now. The caller holds the table's writer exclusion. Raises as above."""
-    paths = load_orphans(handle)
-    ensure_held(handle.storage)
-    delete_files(handle.storage, engine, paths, "remove orphans")
-    if paths:
-        log.info("removed %d files of writes that were never committed", len(paths))
-    return paths
-
-
-def _orphans(view: View) -> Iterator[str]:
+def _orphans(view: View) -> Iterator[BaseFile | LogFile]:
     timeline = view.timeline
     known = {one.requested for one in timeline.instants}
     last = timeline.last_time() or ""
@@ -53,4 +101,14 @@ def _orphans(view: View) -> Iterator[str]:
             instant = one.name.instant
             named_by_writer = isinstance(one, BaseFile) or by_writer
             if named_by_writer and instant not in known and instant <= last and not timeline.is_committed(instant):
-                yield one.path
+                yield one
+
+
+SERVICE: Final = Service(
+    name="orphans",
+    nothing="no orphans",
+    run=remove_orphans,
+    preview=preview_orphans,
+    arguments=(Argument("older_than_hours", "leave files of the last hours alone (default 24)", float, HOURS),),
+    acts_when_told="delete",
+)

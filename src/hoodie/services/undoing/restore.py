@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
@@ -29,6 +29,7 @@ from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import html_table
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.service import Argument, Service
 from hoodie.services.undoing.rollback import finish_interrupted, forget_traces, rollback_metadata
 from hoodie.services.undoing.rollback_checks import ensure_not_saved, ensure_older_files
 from hoodie.services.undoing.rollback_preview import undo_steps
@@ -294,3 +295,12 @@ def _forget_rollbacks(handle: TableHandle, to: InstantTime) -> None:
     for one in timeline_of(handle).instants:
         if one.action == ROLLBACK and one.requested > to:
             delete_instant_files(handle.storage, handle.profile, one)
+
+
+SERVICE: Final = Service(
+    name="restore",
+    nothing="nothing to restore",
+    run=restore,
+    preview=preview_restore,
+    arguments=(Argument("to", "the requested time of the commit to go back to", metavar="INSTANT", is_required=True),),
+)

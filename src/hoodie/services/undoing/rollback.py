@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
@@ -26,6 +26,7 @@ from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.services.locks import executor_lock
+from hoodie.services.service import Argument, Service
 from hoodie.services.undoing.heartbeat import POLICY, heartbeat_path, heartbeat_rule, is_expired
 from hoodie.services.undoing.left_behind import sweep
 from hoodie.services.undoing.rollback_checks import (
@@ -33,6 +34,7 @@ from hoodie.services.undoing.rollback_checks import (
     ensure_no_restore,
     pending_writes,
 )
+from hoodie.services.undoing.rollback_preview import preview_rollback
 from hoodie.services.undoing.undo import (
     PLANNED_ACTIONS,
     UndoneFiles,
@@ -303,3 +305,12 @@ def _back_up(handle: TableHandle, target: Instant, folder: str) -> None:
             path = instant_path(handle.profile, one)
             copy = f"{keys.HOODIE_DIR}/{folder}/{path.rpartition('/')[2]}"
             handle.storage.put(copy, load_instant(handle.storage, handle.profile, one))
+
+
+SERVICE: Final = Service(
+    name="rollback",
+    nothing="nothing to roll back",
+    run=roll_back_instant,
+    preview=preview_rollback,
+    arguments=(Argument("instant", "the requested time of the instant", is_required=True),),
+)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
@@ -34,6 +34,7 @@ from hoodie.services.compaction.executor import find_pending
 from hoodie.services.compaction.log_compact import run_log_compaction
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.resize import drop_dead_resizes
+from hoodie.services.service import Argument, Service
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import ensure_no_restore, pending_writes
 from hoodie.services.upgrading.logs import load_renames, plan_renames, run_renames, store_renames
@@ -93,17 +94,17 @@ class Upgraded:
         return html_table(f"Version {self.before} to {self.after}", ("step",), [(step,) for step in self.steps])
 
 
-def upgrade(handle: TableHandle, config: Config, engine: Engine, version: int) -> Upgraded | None:
-    """What bringing the table to `version` took; None when it has that version. Then what an attempt to or from there
-    left is removed: of one that died before the switch nothing remains but its compactions (one that died is left to
-    the next compaction, as any other), of one that died after it the new version.
+def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upgraded | None:
+    """What bringing the table to version `to` took; None when it has that version. Then what an attempt to or from
+    there left is removed: of one that died before the switch nothing remains but its compactions (one that died is left
+    to the next compaction, as any other), of one that died after it the new version.
 
     Raises:
         Invalid: the version cannot hold this table; names what stands in the way.
         Unsupported: another version than 6, 8 and 9. Unavailable: a restore is pending.
         Conflict: a compaction is being carried out elsewhere.
     """
-    target = _target(version)
+    version, target = to, _target(to)
     before = handle.config.table_version
     if before == version:
         handle = _give_names_back(handle, engine)
@@ -157,9 +158,10 @@ def _target(version: int) -> FormatProfile:
         ) from error
 
 
-def preview_upgrade(handle: TableHandle, config: Config, version: int) -> ServicePreview:
+def preview_upgrade(handle: TableHandle, config: Config, engine: Engine | None = None, to: int = 9) -> ServicePreview:
     """What `upgrade` would do, and what stands in its way. Writes nothing."""
-    target = _target(version)
+    del engine
+    version, target = to, _target(to)
     if handle.config.table_version == version:
         return ServicePreview("upgrade", (), (f"the table has version {version}",))
     timeline = timeline_of(handle)
@@ -354,3 +356,12 @@ def _changes(old: TableConfig, new: TableConfig) -> Iterable[str]:
         before, after = old.raw.get(key), new.raw.get(key)
         if before != after and key != keys.CHECKSUM:
             yield f"{key}: {'(none)' if before is None else before} → {'(none)' if after is None else after}"
+
+
+SERVICE: Final = Service(
+    name="upgrade",
+    nothing="the table has that version",
+    run=upgrade,
+    preview=preview_upgrade,
+    arguments=(Argument("to", "the table version (default 9)", int, 9, (6, 8, 9)),),
+)

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
+from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
 from hoodie.given_options import resolve_given
 from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
-from hoodie.keywords import read_keywords
 from hoodie.notebook import html_table
 from hoodie.read import (
     BucketHint,
@@ -38,12 +37,18 @@ from hoodie.read.validate import Finding
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage, open_storage
-from hoodie.table_services import TableServices, option_texts
+from hoodie.table.history import TableHistory
+from hoodie.table.indexes import TableIndexes
+from hoodie.table.keywords import read_keywords
+from hoodie.table.opened import OpenedTable, option_texts
+from hoodie.table.save import as_source
+from hoodie.table.savepoints import TableSavepoints
+from hoodie.table.services import TableServices
 from hoodie.timeline import Timeline, instant_text, load_table_config, parse_as_of
 from hoodie.view import FileSlice, collecting_later
 
 if TYPE_CHECKING:
-    from hoodie.services import CommitNote, SaveMode
+    from hoodie.services.health import TableHealth
     from hoodie.write import Committed, Operation
 
 _LOCAL = LocalEngine()
@@ -52,20 +57,20 @@ _BUCKETS = "hoodie.bucket.index.num.buckets"
 _HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
 
-class Table(TableServices):
+class Table:
     """A Hudi table at a base path.
 
     `Table.open(path)` opens one, `Table.create(path, ...)` makes one. Options given here are defaults of every call and
     use Hudi's keys; keys without the `hoodie.` prefix go to the storage (credentials, endpoints).
+
+    Its methods are about rows; `services`, `indexes`, `savepoints` and `history` have what else there is to do.
 
     Threads may share one: every call looks at the table anew. Reads run side by side, also beside a write; a write or
     service that meets another one, of whatever thread or process, raises `Conflict`.
     """
 
     def __init__(self, handle: TableHandle, options: Mapping[str, str], engine: Engine) -> None:
-        self._handle = handle
-        self._options = dict(options)
-        self._engine = engine
+        self._opened = OpenedTable(handle, dict(options), engine)
 
     @classmethod
     def open(
@@ -125,12 +130,12 @@ class Table(TableServices):
     @property
     def uri(self) -> str:
         """Where the table lies: a path of this machine, or a URL with its scheme."""
-        return self._handle.storage.uri
+        return self._opened.handle.storage.uri
 
     @property
     def storage(self) -> Storage:
         """The files under the table's base path."""
-        return self._handle.storage
+        return self._opened.handle.storage
 
     @property
     def config(self) -> TableConfig:
@@ -143,13 +148,33 @@ class Table(TableServices):
         return self.config.table_version
 
     @property
+    def services(self) -> TableServices:
+        """Compaction, cleaning, rollback and the other table services, each with its plan before it."""
+        return TableServices(self._opened)
+
+    @property
+    def indexes(self) -> TableIndexes:
+        """The indexes of the metadata table, by name."""
+        return TableIndexes(self._opened)
+
+    @property
+    def savepoints(self) -> TableSavepoints:
+        """The savepoints, oldest first."""
+        return TableSavepoints(self._opened)
+
+    @property
+    def history(self) -> TableHistory:
+        """All instants, the archived ones before the active ones."""
+        return TableHistory(self._opened)
+
+    @property
     def schema(self) -> pa.Schema:
         """Arrow schema of a snapshot query: the meta columns, then the data columns."""
         return self._read_plan(ReadOptions()).schema
 
     def timeline(self) -> Timeline:
         """The active timeline, read now."""
-        return timeline_of(self._fresh())
+        return timeline_of(self._opened.fresh())
 
     def files(self, as_of: Any = None) -> tuple[FileSlice, ...]:
         """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
@@ -158,11 +183,11 @@ class Table(TableServices):
         Raises:
             Invalid: `as_of` is neither an instant nor a time.
         """
-        handle = self._fresh()
+        handle = self._opened.fresh()
         instant = (
             None if as_of is None else parse_as_of(instant_text(as_of, handle.config.timezone), handle.config.timezone)
         )
-        use_metadata = parse_read_options(resolve_given(self._options, purpose="read")).use_metadata
+        use_metadata = parse_read_options(resolve_given(self._opened.options, purpose="read")).use_metadata
         with collecting_later():
             view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
             return view.slices_at(instant)
@@ -204,10 +229,10 @@ class Table(TableServices):
             Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.
         """
         options = self._read_options(columns=columns, **query)
-        config = resolve_given(self._options, purpose="read")
+        config = resolve_given(self._opened.options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
-        wanted = asked_keys(keys, self._handle.config.record_key_fields)
+        wanted = asked_keys(keys, self._opened.handle.config.record_key_fields)
 
         def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
             return load_lookup_plan(handle.storage, handle.config, timeline, wanted, options, buckets=buckets)
@@ -272,7 +297,33 @@ class Table(TableServices):
         """
         from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
 
-        return validate(self._fresh(), deep=deep)
+        return validate(self._opened.fresh(), deep=deep)
+
+    def doctor(self, **options: object) -> TableHealth:
+        """How the table is: sizes, log debt, stuck instants, what is wrong, each concern with its remedy."""
+        from hoodie.services.health import examine  # noqa: PLC0415 - loads what writes
+
+        return examine(self._opened.fresh(), self._opened.config(options))
+
+    def report(self, path: str | None = None, **options: object) -> str:
+        """The HTML page about the table's health; also stored in the local file `path` when given.
+
+        Raises:
+            Unavailable: matplotlib is not installed. Invalid: the file cannot be written.
+        """
+        from hoodie.services.report import html_report  # noqa: PLC0415 - loads what writes, and matplotlib
+
+        page = html_report(self.doctor(**options), self._opened.handle.config.timezone)
+        if path is not None:
+            try:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(page)
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise Invalid(
+                    f"Cannot write {path}: {reason}", remedy="Name a file in a folder that is there"
+                ) from error
+        return page
 
     def drop(self) -> None:
         """Delete the table with all its files. There is no way back."""
@@ -281,11 +332,11 @@ class Table(TableServices):
         drop_table(self.storage)
 
     def __repr__(self) -> str:
-        config = self._handle.config
+        config = self._opened.handle.config
         return f"Table({config.name!r}, {config.table_type}, version {config.table_version}, {self.uri!r})"
 
     def _repr_html_(self) -> str:
-        handle = self._fresh()
+        handle = self._opened.fresh()
         config = handle.config
         last = timeline_of(handle).last_completed_write()
         facts = {
@@ -300,15 +351,15 @@ class Table(TableServices):
         return html_table(f"Hudi table {config.name}", (), facts.items())
 
     def _read_options(self, **query: Any) -> ReadOptions:
-        config = resolve_given(self._options, purpose="read")
+        config = resolve_given(self._opened.options, purpose="read")
         said = config.text(_QUERY) if config.is_set(_QUERY) else None
-        return replace(parse_read_options(config), **read_keywords(query, self._handle.config.timezone, said))
+        return replace(parse_read_options(config), **read_keywords(query, self._opened.handle.config.timezone, said))
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
         return self._settled(lambda handle, timeline: load_read_plan(handle.storage, handle.config, timeline, options))
 
     def _settled(self, plan: Callable[[TableHandle, Timeline], ReadPlan]) -> ReadPlan:
-        return settled(self._fresh, plan, self._handle.env.sleep)
+        return settled(self._opened.fresh, plan, self._opened.env.sleep)
 
     def _rows(self, plan: Callable[[], ReadPlan], progress: Progress | None = None) -> Rows:
         return Rows(settled_rows(plan(), plan, self.storage, _LOCAL, progress))
@@ -322,78 +373,13 @@ class Table(TableServices):
         *,
         partial: bool = False,
     ) -> Committed:
-        from hoodie.services import Request, write_table  # noqa: PLC0415
+        from hoodie.services.ingest import Request  # noqa: PLC0415 - loads what writes
+        from hoodie.services.save import write_table  # noqa: PLC0415
 
-        config = self._config(options)
+        config = self._opened.config(options)
         source = None if data is None else as_source(data)
-        request = Request(operation, source, config, self._engine, partitions, partial=partial)
-        return write_table(self.storage, request, self._handle.env)
-
-
-def write(
-    source: Source,
-    uri: str,
-    options: Mapping[str, object],
-    mode: SaveMode = "error",
-    *,
-    engine: Engine | None = None,
-    env: Env | None = None,
-    note: CommitNote | None = None,
-) -> Committed | None:
-    """What `df.write.format("hudi").options(...).mode(mode).save(uri)` does; None when mode `ignore` found a table.
-
-    Mode overwrite of an existing table replaces all its rows in one commit: its history stays readable and a failed
-    write loses nothing. When the options ask for another kind of table (key, partitioning, version ...) the new one is
-    written first, then takes the place of the old one, whose history is gone. `note` is for streams.
-    """
-    from hoodie.services import Request, chosen_operation, save_rows  # noqa: PLC0415
-
-    given = option_texts(options)
-    config = resolve_given(given)
-    storage = open_storage(uri, storage_options(given))
-    world = env or SystemEnv()
-    operation = chosen_operation(config, storage, mode, source.schema, world)
-    request = Request(operation, source, config, engine or _LOCAL, note=note)
-    return save_rows(storage, request, mode, world)
-
-
-def as_source(data: Any) -> Source:
-    """`data` as the input of a write: Arrow table, batch or reader, pandas, polars or Spark DataFrame, or a `Source`.
-
-    Raises:
-        Invalid: anything else.
-    """
-    if isinstance(data, Rows):
-        data = data.reader
-    if isinstance(data, pa.Table | pa.RecordBatchReader):
-        return ArrowSource(data)
-    if isinstance(data, pa.RecordBatch):
-        return ArrowSource(pa.Table.from_batches([data]))
-    if all(hasattr(data, verb) for verb in ("consume", "arranged", "mapped", "small")):
-        return data  # type: ignore[no-any-return]
-    module = type(data).__module__
-    if module.startswith("pyspark."):
-        return importlib.import_module("hoodie.spark").FrameSource(data)  # type: ignore[no-any-return]
-    if module.startswith("pandas.") and hasattr(data, "columns"):
-        return ArrowSource(_of_pandas(data))
-    if hasattr(data, "__arrow_c_stream__"):
-        return ArrowSource(pa.table(data))
-    raise Invalid(
-        f"Cannot write a {module}.{type(data).__qualname__}",
-        remedy="Pass an Arrow table or reader, or a pandas, polars or Spark DataFrame",
-    )
-
-
-def _of_pandas(frame: Any) -> pa.Table:
-    """The frame's columns. Raises: Invalid: a column has values of several types, or two have one name."""
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        why = "; ".join(str(part) for part in error.args)
-        raise Invalid(
-            f"The pandas frame cannot be taken as it is: {why}",
-            remedy="Give each column one type (astype) and a name of its own",
-        ) from error
+        request = Request(operation, source, config, self._opened.engine, partitions, partial=partial)
+        return write_table(self.storage, request, self._opened.env)
 
 
 def _engine_of(spark: Any) -> Engine:

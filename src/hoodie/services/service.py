@@ -1,0 +1,124 @@
+"""A table service as a value: how it is run and previewed, who holds the table meanwhile, and when it follows a commit.
+
+1. A service is a module with a `SERVICE` and a line in `registry`. `Table.services`, the command line, dry runs, what
+   follows commits and the table in docs/services.md come from these two.
+2. `run` and `preview` are called with the handle of the table, the options of the call (those the table was opened with
+   behind them), the engine, and the service's arguments by name. `run` gives a result with `as_json`, or None when
+   there was nothing to do; `preview` gives a `ServicePreview` and writes nothing.
+3. A service holds no state of its own: calls may come from any thread, two at a time are kept apart by the table lock.
+4. One that dies leaves an instant that is pending, or nothing; the next call of it, or the next write, finishes that or
+   rolls it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.errors import Invalid
+from hoodie.handle import TableHandle, held_table, load_handle
+from hoodie.services.preview import ServicePreview
+from hoodie.table_state import TableState
+
+FAIL: Final = "hoodie.fail.writes.on.inline.table.service.exception"
+
+
+class TableLock(Enum):
+    """Who takes the table lock for a service."""
+
+    HELD = "it is held while the service runs"
+    TAKEN = "the service takes it, to plan and to complete; writers go on in between"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a service beside options, in Python and on the command line, which offers the `choices`."""
+
+    name: str
+    help: str
+    kind: type = str
+    default: Any = None
+    choices: tuple[Any, ...] = ()
+    is_required: bool = False
+    metavar: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterCommit:
+    """How a service follows commits by itself. `title` names it in messages.
+
+    `is_asked` says whether options want it for this table, `may_act` whether there may be something to do: it looks at
+    the state as it is after the commit, and nothing is read, and nobody is locked out, where there is not. `run` is
+    what is done then, if it is not what the service does by hand; `failure_key` the option that makes its failure the
+    writer's error.
+    """
+
+    title: str
+    is_asked: Callable[[TableHandle, Config], bool]
+    may_act: Callable[[TableState, Config], bool] = lambda state, config: True
+    run: Callable[..., Any] | None = None
+    lock: TableLock = TableLock.HELD
+    failure_key: str = FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a module says of its service. `nothing` is what people read when it had nothing to do; `options` are set for
+    each call unless the caller sets them. With `acts_when_told` the command line shows the preview unless that flag is
+    given.
+    """
+
+    name: str
+    nothing: str
+    run: Callable[..., Any]
+    preview: Callable[..., ServicePreview] | None = None
+    lock: TableLock = TableLock.HELD
+    arguments: tuple[Argument, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    after_commit: tuple[AfterCommit, ...] = ()
+    acts_when_told: str = ""
+
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults filled in.
+
+        Raises:
+            Invalid: one is missing or of the wrong kind.
+        """
+        found = {}
+        for one in self.arguments:
+            value = given.get(one.name)
+            if value is None and one.is_required:
+                raise Invalid(f"{self.name} needs its argument {one.name}: {one.help}", remedy="Pass it")
+            try:
+                value = one.default if value is None else one.kind(value)
+            except (TypeError, ValueError):
+                raise Invalid(f"{one.name} of {self.name} is {value!r}", remedy=f"Pass {one.help}") from None
+            found[one.name] = value
+        return found
+
+
+def run_service(  # noqa: PLR0917
+    service: Service | AfterCommit,
+    what: str,
+    handle: TableHandle,
+    config: Config,
+    engine: Engine,
+    arguments: Mapping[str, Any] | None = None,
+) -> Any:
+    """What the service did, on the table as it is now. `handle` names the table; `what` is being done, for messages.
+
+    Raises:
+        Conflict: another writer is at work. Else as the service does.
+    """
+    run = service.run
+    if run is None:
+        raise TypeError(f"{what} has nothing to run")
+    given = arguments or {}
+    if service.lock is TableLock.HELD:
+        with held_table(handle.storage, what, handle.env) as held:
+            return run(held, config, engine, **given)
+    return run(load_handle(handle.storage, handle.env), config, engine, **given)

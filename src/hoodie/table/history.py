@@ -1,0 +1,38 @@
+"""`Table.history`: what happened to a table, the archived instants before the active ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie.handle import timeline_of
+from hoodie.notebook import html_table
+from hoodie.spec import Instant
+from hoodie.table.opened import OpenedTable
+from hoodie.timeline import load_history
+
+
+class TableHistory:
+    """All instants of a table, oldest first; read anew with every look. `Table.timeline()` has the active ones."""
+
+    def __init__(self, opened: OpenedTable) -> None:
+        self._opened = opened
+
+    def archived(self) -> tuple[Instant, ...]:
+        """Instants that left the active timeline, oldest first.
+
+        Raises:
+            Corrupt: the history is damaged.
+        """
+        handle = self._opened.fresh()
+        return tuple(sorted({one.instant for one in load_history(handle.storage, handle.profile)}))
+
+    def __iter__(self) -> Iterator[Instant]:
+        # The history is read last: what is archived meanwhile is then in both, never in none.
+        active = {one.logical: one for one in timeline_of(self._opened.fresh()).instants}
+        return iter(sorted({**{one.logical: one for one in self.archived()}, **active}.values()))
+
+    def _repr_html_(self) -> str:
+        rows = [(one.requested, one.completed, one.action, one.state.name) for one in self]
+        return html_table(
+            "History, newest first", ("requested", "completed", "action", "state"), reversed(rows), total=len(rows)
+        )

@@ -1,0 +1,119 @@
+"""`Table.indexes`: the indexes of the metadata table, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from hoodie.errors import Invalid
+from hoodie.metadata import IndexDefinition, load_index_definitions
+from hoodie.notebook import html_table
+from hoodie.table.opened import OpenedTable
+
+if TYPE_CHECKING:
+    from hoodie.metadata_writer import IndexBuilt
+
+
+class TableIndexes(Mapping[str, IndexDefinition | None]):
+    """The partitions of the metadata table that readers may use, with the definitions of those that have one; read
+    anew with every look.
+    """
+
+    def __init__(self, opened: OpenedTable) -> None:
+        self._opened = opened
+
+    def create(
+        self,
+        name: str,
+        *columns: str,
+        function: str | None = None,
+        using: str = "column_stats",
+        partitioned: bool = False,
+        **options: object,
+    ) -> IndexBuilt:
+        """An index of the metadata table, built beside running writers and kept by them from now on.
+
+        `name` is `record_index` (of each partition when `partitioned`), `column_stats`, `partition_stats` or
+        `bloom_filters`, or a name of one's own for a secondary index of one column, or with `function` (for example
+        `from_unixtime`, with the options it takes) for an expression index
+        `using` column_stats or bloom_filters.
+
+        Raises:
+            Invalid: there is such an index, or the table cannot have it. Unsupported: a column or function that cannot
+                be indexed. Conflict: another writer holds the table.
+        """
+        from hoodie.metadata_writer import (  # noqa: PLC0415 - loads what writes
+            bloom_filters_index,
+            build_index,
+            column_stats_index,
+            partition_stats_index,
+            record_index,
+        )
+
+        match name:
+            case "record_index":
+                definition = record_index(partitioned=partitioned)
+            case "column_stats":
+                definition = column_stats_index(*columns)
+            case "partition_stats":
+                definition = partition_stats_index()
+            case "bloom_filters":
+                definition = bloom_filters_index()
+            case _:
+                definition = _index_of_column(name, columns, function, using, options)
+        config = self._opened.config({key: value for key, value in options.items() if key.startswith("hoodie.")})
+        return build_index(self._opened.fresh(), definition, self._opened.engine, config)
+
+    def drop(self, name: str) -> tuple[str, ...]:
+        """The names of the indexes that are gone: the one with this name, and those that need it."""
+        from hoodie.metadata_writer import drop_index  # noqa: PLC0415 - loads what writes
+
+        with self._opened.held("drop index") as handle:
+            return drop_index(handle, name)
+
+    def rebuild(self, *names: str) -> None:
+        """Makes partitions of the metadata table anew from the table's files; without names all of it."""
+        from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
+
+        with self._opened.held("rebuild metadata") as handle:
+            rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)
+
+    def __getitem__(self, name: str) -> IndexDefinition | None:
+        return self._load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def __repr__(self) -> str:
+        return f"Indexes({', '.join(self) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (name, one.kind if one else name, ", ".join(one.source_fields) if one else "") for name, one in self.items()
+        )
+        return html_table("Indexes", ("name", "kind", "columns"), rows)
+
+    def _load(self) -> dict[str, IndexDefinition | None]:
+        handle = self._opened.fresh()
+        definitions = load_index_definitions(handle.storage, handle.config)
+        return {name: definitions.get(name) for name in handle.config.metadata_partitions}
+
+
+def _index_of_column(
+    name: str, columns: tuple[str, ...], function: str | None, using: str, options: Mapping[str, object]
+) -> IndexDefinition:
+    from hoodie.metadata_writer import expression_index, secondary_index  # noqa: PLC0415 - loads what writes
+
+    if len(columns) != 1:
+        raise Invalid(
+            f"The index {name} needs one column",
+            remedy="Name it: --column, in Python the argument after the name",
+            columns=columns,
+        )
+    if function is None:
+        return secondary_index(name, columns[0])
+    own = {key: str(value) for key, value in options.items() if not key.startswith("hoodie.")}
+    return expression_index(name, columns[0], function, own, using=using)

@@ -1,0 +1,77 @@
+"""What the parts of a `Table` share: where it lies, the options it was opened with, who does the work.
+
+It keeps no picture of the table: every call loads one, so that threads may share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.config import Config, text_of
+from hoodie.engine import Engine
+from hoodie.env import Env
+from hoodie.errors import Invalid
+from hoodie.given_options import resolve_given
+from hoodie.handle import TableHandle, held_table, load_handle
+from hoodie.storage import Storage
+from hoodie.table.keywords import call_options
+
+
+@dataclass(slots=True)
+class OpenedTable:
+    """`handle` is the one of the last look; its storage and environment never change."""
+
+    handle: TableHandle
+    options: dict[str, str]
+    engine: Engine
+
+    @property
+    def storage(self) -> Storage:
+        return self.handle.storage
+
+    @property
+    def env(self) -> Env:
+        return self.handle.env
+
+    def config(self, options: Mapping[str, Any]) -> Config:
+        """Options of a call, over those of the table.
+
+        Raises:
+            Invalid, Unsupported: one of them cannot be.
+        """
+        return resolve_given(call_options(options), self.options)
+
+    def fresh(self) -> TableHandle:
+        """The table as it is now."""
+        handle = load_handle(self.storage, self.env)
+        self.handle = handle
+        return handle
+
+    @contextmanager
+    def held(self, what: str) -> Iterator[TableHandle]:
+        """The table as it is now, its lock held inside the block; its options are checked, whatever looks at them.
+
+        Raises:
+            Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
+        """
+        resolve_given(self.options)
+        with held_table(self.storage, what, self.env) as handle:
+            self.handle = handle
+            yield handle  # not `self.handle`, which other threads set too
+
+
+def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as the text they are stored and parsed as; those of value None are left out.
+
+    Raises:
+        Invalid: this is no mapping.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise Invalid(
+            f"Options are a mapping of keys to values, not a {type(options).__name__}",
+            remedy="Pass options={'hoodie.…': value}",
+        )
+    return {key: text_of(value) for key, value in (options or {}).items() if value is not None}

@@ -1,0 +1,200 @@
+"""`Table.services`: what keeps a table healthy, each service and its plan before it.
+
+Every call loads the table anew, holds its lock where the service needs that, and says what was done. Services are
+loaded when they are asked for: who only reads does not wait for them. One that is registered and has no method here can
+be called all the same, by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hoodie.table.opened import OpenedTable
+
+if TYPE_CHECKING:
+    from hoodie.config import Config
+    from hoodie.services.archiving.archive import ArchiveResult
+    from hoodie.services.cleaning.clean import CleanResult
+    from hoodie.services.compaction.admin import OperationCheck, Repaired, Unscheduled
+    from hoodie.services.compaction.result import CompactionResult
+    from hoodie.services.metadata_upkeep import MetadataUpkeep
+    from hoodie.services.preview import ServicePreview
+    from hoodie.services.resizing.resize import ResizeResult
+    from hoodie.services.service import Service
+    from hoodie.services.undoing.orphans import Orphans
+    from hoodie.services.undoing.restore import Restored
+    from hoodie.services.undoing.rollback import RolledBack
+    from hoodie.services.upgrading.upgrade import Upgraded
+    from hoodie.spec import Instant
+    from hoodie.write import Committed
+
+
+class TableServices:
+    """The services of a table. Options of a call go before those of the table."""
+
+    def __init__(self, opened: OpenedTable) -> None:
+        self._opened = opened
+
+    def run(self, name: str, arguments: Mapping[str, Any] | None = None, **options: object) -> Any:
+        """What the service of that name did; None when there was nothing to do. `dir(table.services)` has the names.
+
+        Raises:
+            Invalid: no such service, or an argument is missing or wrong. Conflict: another writer is at work.
+        """
+        from hoodie.services.registry import load_service  # noqa: PLC0415 - loads what writes
+        from hoodie.services.service import run_service  # noqa: PLC0415
+
+        service, opened = load_service(name), self._opened
+        given = service.checked(arguments or {})
+        return run_service(service, name, opened.handle, self._config(service, options), opened.engine, given)
+
+    def preview(self, name: str, *values: Any, **options: object) -> ServicePreview:
+        """What a service would do now: files, bytes, reasons. Writes nothing.
+
+        `values` are its arguments in order: the instant of `rollback` and `restore`, the version of `upgrade`.
+
+        Raises:
+            Invalid: no such service, it has no preview, or it needs an argument.
+        """
+        from hoodie.errors import Invalid  # noqa: PLC0415
+        from hoodie.services.registry import load_service  # noqa: PLC0415 - loads what writes
+
+        service, opened = load_service(name), self._opened
+        if service.preview is None:
+            raise Invalid(f"There is no preview of {name}", remedy="Run it: it does only what is due")
+        given = service.checked(dict(zip((one.name for one in service.arguments), values, strict=False)))
+        return service.preview(opened.fresh(), self._config(service, options), opened.engine, **given)
+
+    def compact(self, instant: str | None = None, **options: object) -> CompactionResult | None:
+        """The outcome of the pending compaction (of `instant`, or the oldest); one is planned first when none is
+        pending. None when there is nothing to compact. Writers may go on meanwhile.
+        """
+        result: CompactionResult | None = self.run("compact", {"instant": instant}, **options)
+        return result
+
+    def schedule_compaction(self, **options: object) -> Instant | None:
+        """The instant of a new compaction plan, or None when no slice has log files to merge. It is carried out by
+        `compact`, here or in another process, while writers go on.
+        """
+        from hoodie.services.compaction.compact import schedule_compaction  # noqa: PLC0415
+
+        with self._opened.held("plan compaction") as handle:
+            return schedule_compaction(handle, self._opened.config(options), self._opened.engine, when_due=False)
+
+    def unschedule_compaction(self, instant: str) -> Unscheduled:
+        """What dropping the plan of a pending compaction did. Its log files stay where they are.
+
+        Raises:
+            Invalid: no such plan; or (version 6) log files carry its instant in their names.
+        """
+        from hoodie.services.compaction.admin import unschedule_compaction  # noqa: PLC0415
+
+        with self._opened.held("unschedule compaction") as handle:
+            return unschedule_compaction(handle, self._opened.engine, instant)
+
+    def validate_compaction(self, instant: str | None = None) -> tuple[OperationCheck, ...]:
+        """Whether every file that a pending compaction (of `instant`, or the oldest) is about is there."""
+        from hoodie.services.compaction.admin import validate_compaction  # noqa: PLC0415
+
+        return validate_compaction(self._opened.fresh(), instant)
+
+    def repair_compaction(self) -> tuple[Repaired, ...]:
+        """The plans that were put back because committed log files carry their instant (version 6)."""
+        from hoodie.services.compaction.admin import repair_compaction  # noqa: PLC0415
+
+        with self._opened.held("repair compaction") as handle:
+            return repair_compaction(handle, self._opened.config({}))
+
+    def compact_logs(self, **options: object) -> CompactionResult | None:
+        """The outcome of merging many small log blocks into one per slice; None when no slice has enough of them."""
+        result: CompactionResult | None = self.run("compact_logs", None, **options)
+        return result
+
+    def resize(self, **options: object) -> ResizeResult | None:
+        """What splitting large and merging small buckets of a consistent hashing index has done; None when all are of a
+        good size. A resize that died is carried out first. Name the fields and numbers of the index, as for writes.
+        """
+        result: ResizeResult | None = self.run("resize", None, **options)
+        return result
+
+    def clean(self, **options: object) -> CleanResult | None:
+        """What the cleaner removed: file versions that no retained commit, savepoint or pending plan needs. None when
+        there was nothing to remove.
+        """
+        result: CleanResult | None = self.run("clean", None, **options)
+        return result
+
+    def archive(self, **options: object) -> ArchiveResult | None:
+        """What moved from the active timeline to the history; None when the timeline is short enough or something keeps
+        all of it (`preview` says what).
+        """
+        result: ArchiveResult | None = self.run("archive", None, **options)
+        return result
+
+    def rollback(self, instant: str, **options: object) -> RolledBack:
+        """The outcome of undoing one instant: a pending one, or the newest completed one.
+
+        Raises:
+            Invalid: a savepoint or later commits stand on it; use `restore` for those.
+        """
+        result: RolledBack = self.run("rollback", {"instant": instant}, **options)
+        return result
+
+    def restore(self, to: str, **options: object) -> Restored:
+        """The table as it was after the completed instant `to`: everything newer is undone and cannot come back.
+
+        Raises:
+            Invalid: no such completed instant, or its files were cleaned.
+        """
+        result: Restored = self.run("restore", {"to": to}, **options)
+        return result
+
+    def ttl(self, **options: object) -> Committed | None:
+        """The commit that deleted partitions past their time to live; None when none is."""
+        result: Committed | None = self.run("ttl", None, **options)
+        return result
+
+    def upgrade(self, to: int = 9, **options: object) -> Upgraded | None:
+        """The steps that took the table to another version (6, 8 or 9), upwards or downwards; None when it has it
+        already. A step that dies is finished by the next call.
+        """
+        result: Upgraded | None = self.run("upgrade", {"to": to}, **options)
+        return result
+
+    def orphans(self, older_than_hours: float | None = None, **options: object) -> Orphans | None:
+        """Data files that belonged to no write on the timeline or in the history and are older than so many hours,
+        which are gone now; None when there is none. `preview("orphans")` only finds them.
+        """
+        result: Orphans | None = self.run("orphans", {"older_than_hours": older_than_hours}, **options)
+        return result
+
+    def metadata(self, **options: object) -> MetadataUpkeep | None:
+        """What compacting, cleaning and archiving the metadata table did; None when nothing is due."""
+        result: MetadataUpkeep | None = self.run("metadata", None, **options)
+        return result
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+
+        if name not in REGISTERED:
+            raise AttributeError(f"There is no service {name!r}; there are {', '.join(REGISTERED)}")
+        return partial(self.run, name)
+
+    def __dir__(self) -> list[str]:
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+
+        return sorted({*(name for name in vars(type(self)) if not name.startswith("_")), *REGISTERED})
+
+    def __repr__(self) -> str:
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+
+        lines = (f"  {one.name:<14}{one.summary}" for one in REGISTERED.values())
+        return "\n".join((f"Services of {self._opened.storage.uri}:", *lines))
+
+    def _config(self, service: Service, options: Mapping[str, object]) -> Config:
+        """Options of a call, over those of the table, over those that the service sets."""
+        more = options.get("options")
+        said = {*self._opened.options, *options, *(more if isinstance(more, Mapping) else ())}
+        return self._opened.config({**{k: v for k, v in service.options.items() if k not in said}, **options})
