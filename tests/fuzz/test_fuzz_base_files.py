@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from hoodie.errors import Corrupt, HudiError, Invalid, Unsupported
-from hoodie.records import BloomFilter, Predicate, iter_batches, read_columns, read_footer
+from hoodie.records import BloomFilter, iter_batches, read_columns, read_footer
 from hoodie.records.condition import Comparison
 from hoodie.spec import PartitionMetafile, encode_partition_metafile_parquet, parse_partition_metafile
 from hoodie.storage import MemoryStorage
@@ -76,7 +76,7 @@ ROWS = pa.table(
 )
 
 FILTERS = (
-    (Predicate("number", ">", 2), Predicate("day", "<", date(2030, 1, 1)), Predicate("price", "!=", Decimal(1))),
+    (pc.field("price") != Decimal(1)) & pc.field("number").is_valid(),
     (pc.field("number") > 2) & (pc.field("_hoodie_record_key") < "zz") & (pc.field("day") < date(2030, 1, 1)),
 )
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie.read.read_plan import ReadPlan, matching_partitions
 from hoodie.read.result_schema import projected
-from hoodie.read.row_filter import RowFilter
+from hoodie.read.row_filter import RowFilter, joined
 from hoodie.read.slice_read import FileRead
 from hoodie.records import COMMIT_TIME_FIELD
 
@@ -27,7 +27,7 @@ def narrowed(plan: ReadPlan, columns: Collection[str], row_filter: RowFilter | N
         Invalid: the result has no such column.
     """
     filters = [one for one in (plan.rows.filter, row_filter) if one is not None]
-    both = _joined(filters)
+    both = joined(filters)
     result = projected(plan.schema, columns)
     looked_at = both.columns if both is not None else frozenset()
     if plan.rows.commit_times is not None:
@@ -36,13 +36,6 @@ def narrowed(plan: ReadPlan, columns: Collection[str], row_filter: RowFilter | N
     rows = replace(plan.rows, schema=result, needed=pa.schema([*result, *extra]), filter=both)
     files = plan.files if row_filter is None else _matching(plan, row_filter)
     return replace(plan, rows=rows, files=files, skipped_files=plan.skipped_files + len(plan.files) - len(files))
-
-
-def _joined(filters: list[RowFilter]) -> RowFilter | None:
-    if len(filters) <= 1:
-        return filters[0] if filters else None
-    conjuncts = tuple(part for one in filters for part in one.conjuncts)
-    return RowFilter(conjuncts, " AND ".join(f"({one.text})" for one in filters))
 
 
 def _matching(plan: ReadPlan, row_filter: RowFilter) -> tuple[FileRead, ...]:

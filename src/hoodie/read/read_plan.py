@@ -30,7 +30,7 @@ from hoodie.read.path_glob import PathGlob
 from hoodie.read.read_facts import ReadFacts, load_read_facts
 from hoodie.read.read_options import Query, ReadOptions, ensure_consistent
 from hoodie.read.result_schema import projected, result_schema
-from hoodie.read.row_filter import RowFilter, filter_of, matching
+from hoodie.read.row_filter import RowFilter, filter_of, joined, matching
 from hoodie.read.slice_read import FileRead, SliceRead
 from hoodie.read.time_travel import ensure_known
 from hoodie.read.whole_logs import with_whole_logs
@@ -227,11 +227,7 @@ def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
     asked = [] if options.filter is None else [options.filter]
     if options.query == "incremental":
         asked += options.conditions
-    filters = [_understood(one, schema, options.timezone) for one in asked]
-    if len(filters) <= 1:
-        return filters[0] if filters else None
-    conjuncts = tuple(part for one in filters for part in one.conjuncts)
-    return RowFilter(conjuncts, " AND ".join(f"({one.text})" for one in filters))
+    return joined([_understood(one, schema, options.timezone) for one in asked])
 
 
 def _understood(asked: Any, schema: pa.Schema, timezone: str) -> RowFilter:

@@ -12,7 +12,7 @@ It does not know SQL (see `filter_sql`) or files.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -81,6 +81,14 @@ def filter_of(expression: pc.Expression, schema: pa.Schema) -> RowFilter:
             remedy="Compare columns with values of their own type, or cast one side",
         ) from error
     return RowFilter((Conjunct(expression, _columns_of(expression, empty)),), str(expression))
+
+
+def joined(filters: Sequence[RowFilter]) -> RowFilter | None:
+    """All filters as one; None when there is none."""
+    if len(filters) <= 1:
+        return filters[0] if filters else None
+    conjuncts = tuple(part for one in filters for part in one.conjuncts)
+    return RowFilter(conjuncts, " AND ".join(f"({one.text})" for one in filters))
 
 
 def both(*parts: Conjunct | None) -> Conjunct | None:

@@ -14,7 +14,6 @@ from hoodie.records.one_input import opened_once
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle, url_encoded
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
-from hoodie.records.predicate import Predicate
 from hoodie.records.record_keys import RowOrigin, stored_text_form
 from hoodie.records.schema import (
     COMMENT_KEY,
@@ -65,7 +64,6 @@ __all__ = [
     "MergeRule",
     "PartitionColumns",
     "PathStyle",
-    "Predicate",
     "RowBytes",
     "RowOrigin",
     "SchemaMapping",

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,11 +37,7 @@ from hoodie.records.group_stats import ColumnStats, group_stats
 from hoodie.records.page_heads import pages_fit, stored_chunks
 from hoodie.records.page_index import MOST_COLUMNS, FileFooter, ranges_of, read_file_footer
 from hoodie.records.page_rows import PagedFile, PageFilter, open_pages
-from hoodie.records.predicate import Predicate, matching_rows
 from hoodie.records.schema import is_list
-
-RowFilter: TypeAlias = pc.Expression | Sequence[Predicate]
-"""A condition on rows: an Arrow expression, or predicates that must all be true."""
 
 DEFAULT_BATCH_ROWS: Final = 32 * 1024
 PROBE_SHARE: Final = 4
@@ -120,7 +116,7 @@ def iter_batches(
     storage: InputStorage,
     path: str,
     columns: Sequence[str] | None = None,
-    filter: RowFilter | None = None,
+    filter: pc.Expression | None = None,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     *,
     schema: pa.Schema | None = None,
@@ -145,7 +141,7 @@ def iter_batches(
     with _opened(storage, path, footer) as file:
         full = file.schema if schema is None else schema
         wanted = _selected(full, columns, path)
-        read = wanted if filter is None else _read_for(filter, filter_columns, wanted, full, path)
+        read = wanted if filter is None else _read_for(filter, filter_columns, wanted, full)
         pages = file.paged(filter, filter_columns, condition)
         for at in range(file.group_count if pages is None else pages.group_count):
             found = None if pages is None else pages.matching(at, read)
@@ -232,27 +228,23 @@ class _ParquetRows:
                 yield batch
             _ensure_all_rows(seen, meta.num_rows, self._path)
 
-    def paged(self, filter: RowFilter | None, columns: Collection[str], condition: Condition) -> PagedFile | None:
+    def paged(self, filter: pc.Expression | None, columns: Collection[str], condition: Condition) -> PagedFile | None:
         """The file as one that is read page by page for this question; None where that has no use."""
         is_open = isinstance(condition, AllOf) and not condition.parts
-        if is_open or not columns or not isinstance(filter, pc.Expression):
+        if is_open or not columns or filter is None:
             return None
         asked = PageFilter(filter, frozenset(columns), condition)
         return open_pages(self._source, asked, is_local=self._is_local)
 
-    def may_match(self, group: int, condition: RowFilter, columns: Collection[str], schema: pa.Schema) -> bool:
+    def may_match(self, group: int, condition: pc.Expression, columns: Collection[str], schema: pa.Schema) -> bool:
         """False when the group's statistics rule the condition out. Only columns of the target's own type are asked;
         `columns`: those an expression looks at, where they are known.
         """
         if self._stored_footer is None:
             return True
-        asked = columns if isinstance(condition, pc.Expression) else {one.column for one in condition}
         stored = self._file.schema_arrow
-        alike = pa.schema([one for one in schema if (not asked or one.name in asked) and _has_alike(stored, one)])
-        stats = group_stats(self._stored_footer, group, alike)
-        if isinstance(condition, pc.Expression):
-            return _expression_may_match(condition, alike, stats)
-        return all(one.may_match(stats[one.column]) for one in condition if one.column in stats)
+        alike = pa.schema([one for one in schema if (not columns or one.name in columns) and _has_alike(stored, one)])
+        return _expression_may_match(condition, alike, group_stats(self._stored_footer, group, alike))
 
 
 class _OrcRows:
@@ -280,10 +272,10 @@ class _OrcRows:
             for at in range(0, stripe.num_rows, batch_rows):
                 yield stripe.slice(at, batch_rows)
 
-    def paged(self, filter: RowFilter | None, columns: Collection[str], condition: Condition) -> None:
+    def paged(self, filter: pc.Expression | None, columns: Collection[str], condition: Condition) -> None:
         del filter, columns, condition
 
-    def may_match(self, group: int, condition: RowFilter, columns: Collection[str], schema: pa.Schema) -> bool:
+    def may_match(self, group: int, condition: pc.Expression, columns: Collection[str], schema: pa.Schema) -> bool:
         del group, condition, columns, schema
         return True
 
@@ -465,23 +457,17 @@ def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
     return True
 
 
-def _read_for(
-    condition: RowFilter, columns: Collection[str], wanted: pa.Schema, full: pa.Schema, path: str
-) -> pa.Schema:
+def _read_for(condition: pc.Expression, columns: Collection[str], wanted: pa.Schema, full: pa.Schema) -> pa.Schema:
     """The columns to read so that the filter can be asked: `wanted` itself when that is enough. `columns`: those an
     expression looks at, where they are known.
     """
-    if isinstance(condition, pc.Expression):
-        if columns and set(columns) <= set(wanted.names):
-            return wanted
-        return wanted if _binds(condition, wanted) else full
-    _selected(full, [one.column for one in condition], path)
-    extra = dict.fromkeys(one.column for one in condition if one.column not in wanted.names)
-    return pa.schema([*wanted, *(full.field(name) for name in extra)]) if extra else wanted
+    if columns and set(columns) <= set(wanted.names):
+        return wanted
+    return wanted if _binds(condition, wanted) else full
 
 
 def _probe(
-    condition: RowFilter | None, columns: Collection[str], read: pa.Schema, stored: Collection[str]
+    condition: pc.Expression | None, columns: Collection[str], read: pa.Schema, stored: Collection[str]
 ) -> pa.Schema | None:
     """The columns a condition looks at, where reading them first can save more than it costs."""
     if condition is None or not columns or PROBE_SHARE * len(columns) > len(read):
@@ -491,16 +477,14 @@ def _probe(
     return pa.schema([field for field in read if field.name in columns])
 
 
-def _matches(file: _ParquetRows | _OrcRows, group: int, schema: pa.Schema, condition: RowFilter, path: str) -> bool:
+def _matches(file: _ParquetRows | _OrcRows, group: int, schema: pa.Schema, condition: pc.Expression, path: str) -> bool:
     """Whether a row of the group meets the condition. Reads up to the first one."""
     present = [name for name in schema.names if name in file.names]
     batches = file.stream(present, [group], _PROBE_ROWS)
     return any(_filtered(_aligned(batch, schema, path), condition, path).num_rows for batch in batches)
 
 
-def _filtered(rows: pa.RecordBatch, condition: RowFilter, path: str) -> pa.RecordBatch:
-    if not isinstance(condition, pc.Expression):
-        return matching_rows(rows, condition)
+def _filtered(rows: pa.RecordBatch, condition: pc.Expression, path: str) -> pa.RecordBatch:
     try:
         return rows.filter(condition)
     except (pa.ArrowException, KeyError, TypeError) as error:

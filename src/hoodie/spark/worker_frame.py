@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from hoodie.errors import HudiError
 from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan, narrowed
+from hoodie.read.row_filter import joined
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import Runner, SparkEngine, numbered, pickled
 from hoodie.spark.partial_aggregate import Aggregation, aggregated_schema
@@ -133,9 +134,7 @@ def understood(filters: Sequence[str], schema: pa.Schema, timezone: str) -> RowF
             found.append(parse_row_filter(text, schema, timezone=timezone))
         except HudiError:
             continue
-    if not found:
-        return None
-    return RowFilter(tuple(part for one in found for part in one.conjuncts), " AND ".join(one.text for one in found))
+    return joined(found)
 
 
 def _narrowest(schema: pa.Schema) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import Corrupt
-from hoodie.records import Predicate, iter_batches
+from hoodie.records import iter_batches
 from hoodie.records.group_stats import ColumnStats, group_stats
 from hoodie.records.page_index import FileFooter, read_file_footer
 from hoodie.records.stated_bounds import parts_that_may_match, stated_bounds
@@ -168,13 +168,12 @@ def with_short_histogram(data: bytes) -> bytes:
     return data[: -8 - length] + made + len(made).to_bytes(4, "little") + data[-4:]
 
 
-@pytest.mark.parametrize("condition", [(Predicate("n", "=", 9),), pc.field("n") == 9], ids=["predicate", "expression"])
-def test_a_filter_does_not_end_the_process_over_a_footer_that_arrow_cannot_look_at(condition: Any) -> None:
+def test_a_filter_does_not_end_the_process_over_a_footer_that_arrow_cannot_look_at() -> None:
     """Found by fuzzing (seed 28081 of damaged base files)."""
     rows = pa.table({"n": pa.array([1, 2, 3], pa.int64())})
     data = with_short_histogram(stored(rows))
     assert group_stats(footer_of(data), 0, rows.schema) == {"n": ColumnStats(3, 0, 1, 3)}
-    assert read(data, condition, rows.schema) == 0
+    assert read(data, pc.field("n") == 9, rows.schema) == 0
     with pytest.raises(Corrupt, match="histogram"):
         read(data, None, rows.schema)
 
