@@ -53,10 +53,10 @@ def load_plan_with_metadata(
     plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)
     if metadata is not None:
         plan = without_ruled_out(plan, metadata, options)
+    if is_listed and timeline.profile.slicing == "completion":
+        return _with_committed_logs(plan)
     if is_listed:
         plan = with_real_log_sizes(plan, storage)
-        if timeline.profile.slicing == "completion":
-            return plan
     return replace(plan, files=with_whole_logs(storage, timeline, plan.files, engine))
 
 
@@ -106,6 +106,14 @@ def _by_expressions(
 
 def _says_nothing(part: Conjunct) -> bool:
     return isinstance(part.condition, AllOf) and not part.condition.parts
+
+
+def _with_committed_logs(plan: ReadPlan) -> ReadPlan:
+    """`plan` with all bytes of its log files committed, as they are listed: where one write makes a log file and nobody
+    appends to it, the size that write said is the file's. One that is shorter, or gone, is found when it is read.
+    """
+    sized = {path: replace(one, committed_bytes=one.size_bytes) for path, one in logs_of(plan.files).items()}
+    return replace(plan, files=tuple(with_log_files(file, sized) for file in plan.files)) if sized else plan
 
 
 def with_real_log_sizes(plan: ReadPlan, storage: Storage) -> ReadPlan:

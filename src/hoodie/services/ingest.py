@@ -121,10 +121,10 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)
-    timeline = heal(handle, _LOCAL, timeline, config)
-    timeline = drop_dead_resizes(handle, _LOCAL, timeline, config)
-    if handle.config.has_metadata_table:
+    healed = drop_dead_resizes(handle, _LOCAL, heal(handle, _LOCAL, timeline, config), config)
+    if healed is not timeline and handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
+    timeline = healed
     handle = ensure_metadata(handle, config, timeline, request.engine, change.table_schema)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
