@@ -173,7 +173,11 @@ def clean(table: Table) -> object:
     return table.services.clean(**{"hoodie.clean.commits.retained": "1"})
 
 
-ACTIONS: dict[str, Callable[[Table], object]] = {"upsert": upsert, "compact": Table.services.compact, "clean": clean}
+ACTIONS: dict[str, Callable[[Table], object]] = {
+    "upsert": upsert,
+    "compact": lambda table: table.services.compact(),
+    "clean": clean,
+}
 CASES = [("upsert", COW[2]), ("upsert", MOR[2]), ("compact", MOR[2]), ("clean", COW[2]), ("clean", MOR[2])]
 OLDER = [("upsert", MOR[0]), ("compact", MOR[1]), ("clean", COW[0])]
 
