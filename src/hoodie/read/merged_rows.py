@@ -23,6 +23,7 @@ from hoodie.logs import (
     BlockKind,
     LogBlock,
     blocks_to_merge,
+    cut_off,
     ensure_sound,
     read_block_rows,
     read_blocks,
@@ -143,9 +144,7 @@ class MergedSlices:
     def _blocks(self, logs: Iterable[LogFile], counts: LogCounts | None = None) -> tuple[LogBlock, ...]:
         found: list[LogBlock] = []
         for log in logs:
-            blocks = read_blocks(self.storage, log.path, log.size_bytes)
-            ensure_sound(blocks, log.committed_bytes)
-            found += blocks
+            found += _sound_blocks(self.storage, log)
         choice = self.plan.blocks
         if counts is not None:
             counts.corrupt_blocks = sum(block.kind is BlockKind.CORRUPT for block in found)
@@ -221,3 +220,21 @@ def _counted(entries: Iterable[LogEntry], counts: LogCounts) -> Iterator[LogEntr
         if isinstance(entry, LogRows):
             counts.rows += entry.rows.num_rows
         yield entry
+
+
+def _sound_blocks(storage: Storage, log: LogFile) -> tuple[LogBlock, ...]:
+    """The blocks of a log file that was committed as far as is known. A file with damage may be longer than the write
+    that made it said; so it is looked at as it is, before it is held to have lost rows.
+
+    Raises:
+        Corrupt: it has.
+    """
+    blocks = read_blocks(storage, log.path, log.size_bytes)
+    if log.committed_bytes and any(block.kind is BlockKind.CORRUPT for block in blocks):
+        size = storage.head(log.path).size_bytes
+        if size < log.committed_bytes:
+            raise cut_off(log.path, size, log.committed_bytes)
+        if size != log.size_bytes:
+            blocks = read_blocks(storage, log.path, size)
+    ensure_sound(blocks, log.committed_bytes)
+    return blocks
