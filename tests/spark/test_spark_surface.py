@@ -278,6 +278,10 @@ def test_wrong_calls_name_cause_and_remedy(spark: SparkSession, rides: DataFrame
         spark.read.format("hudi").schema(DDL).load(base)
     with pytest.raises(Invalid, match="one Hudi table"):
         spark.read.format("hudi").load([base, base])
+    with pytest.raises(Invalid, match="no format hoodie"):
+        spark.read.format("hoodie").load(base)
+    with pytest.raises(Invalid, match="no format hoodie"):
+        rides.write.save(base, "hoodie", **OPTIONS)
     with pytest.raises(Invalid):
         rides.write.format("hudi").options(**OPTIONS, **{"hoodie.datasource.write.operation": "upsrt"}).save(base)
     assert not Path(base).exists()

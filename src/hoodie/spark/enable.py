@@ -274,7 +274,10 @@ def _is_hudi(self: Any, format: str | None, *, has_default: bool = True) -> bool
     named = format or _notes(self).format
     if named is None and has_default:
         named = _session(self).conf.get(_DEFAULT_FORMAT, None)
-    return named is not None and named.strip().lower() in FORMATS
+    name = "" if named is None else named.strip().lower()
+    if name == "hoodie":  # Spark's own error is a page of Java
+        raise Invalid("There is no format hoodie: its tables are Hudi tables", remedy='Use format("hudi")')
+    return name in FORMATS
 
 
 def _ensure_not_hudi(self: Any, format: str | None, what: str, *, has_default: bool = True) -> None:

@@ -110,7 +110,8 @@ def _index_of_column(
     if len(columns) != 1:
         raise Invalid(
             f"The index {name} needs one column",
-            remedy="Name it: --column, in Python the argument after the name",
+            remedy="Name it: --column, in Python the argument after the name. The indexes of the whole table are "
+            "record_index, column_stats, partition_stats and bloom_filters",
             columns=columns,
         )
     if function is None:
