@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
+from hoodie.locks import held_lock
 from hoodie.spec import FormatProfile, TableConfig, profile_of
 from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline, recover_table_config
@@ -44,14 +45,14 @@ def load_handle(storage: Storage, env: Env) -> TableHandle:
 
 @contextmanager
 def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
-    """The table as it is once its writer exclusion is held, which it is inside the block. `what` is being done.
+    """The table as it is once its lock is held, which it is inside the block. `what` is being done.
 
     What a dead update of its properties left is gone then: who comes next to write heals it, whatever it does.
 
     Raises:
         Conflict: another writer holds it. Else as `open_handle`.
     """
-    with storage.exclusive(what):
+    with held_lock(storage, what):
         recover_table_config(storage)
         yield load_handle(storage, env)
 

@@ -25,6 +25,7 @@ from peers import (
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import TableHandle, open_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.spec import CLEAN, COMPLETED_WRITE_ACTIONS
@@ -47,7 +48,7 @@ def tidy(path: Path, **more: str) -> tuple[int, int]:
     """Files we cleaned and instants we archived."""
     handle = open_handle(str(path), {})
     config = resolve({**LIMITS, **SMALL_HISTORY, **more})
-    with handle.storage.exclusive("clean"):
+    with held_lock(handle.storage, "clean"):
         cleaned = clean(handle, config, ENGINE)
         archived = archive(handle, config, ENGINE)
     return cleaned.files if cleaned else 0, archived.instants if archived else 0

@@ -30,6 +30,7 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.handle import load_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.logs import read_block_rows, read_blocks
 from hoodie.services.compaction.admin import validate_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
@@ -81,7 +82,7 @@ def _handle(table: Path) -> Any:
 
 def _schedule(table: Path) -> Instant:
     handle = _handle(table)
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         planned = schedule_compaction(handle, resolve(OURS), ENGINE, when_due=False)
     assert planned is not None
     return planned
@@ -211,7 +212,7 @@ def test_hudi_reads_and_compacts_our_compacted_logs(
     _start(table, version, model)
     handle = _handle(table)
     on = resolve({**OURS, "hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"})
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         assert schedule_log_compaction(handle, on, ENGINE) is not None
     result = run_log_compaction(handle, on, ENGINE)
     assert result is not None
@@ -278,7 +279,7 @@ def test_our_compaction_logs_the_changes_that_hudis_logs(
     continue_table(table, "delete", slim_rows([4, 5], 1), {**NO_SERVICES, **chosen})
     before = _changes(peer.read(table, "cdc"))
     handle = _handle(table)
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         assert schedule_compaction(handle, resolve({**OURS, **chosen}), ENGINE, when_due=False) is not None
     shutil.copytree(table, twin)
     _call(peer, twin, version, "execute", chosen)

@@ -13,6 +13,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import TableHandle, open_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.read import ReadOptions, load_read_plan, run_read, validate_table
 from hoodie.services.compaction.admin import validate_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
@@ -54,7 +55,7 @@ def test_compaction_keeps_every_row_and_moves_all_to_base_files(table: GoldenTab
     assert all(check.is_valid for check in validate_compaction(handle))
     run_all(handle)
     assert difference(rows_of(handle), before) is None
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         schedule_compaction(handle, OPTIONS, ENGINE, when_due=False)
     assert all(check.is_valid for check in validate_compaction(handle))
     run_all(handle)
@@ -67,7 +68,7 @@ def test_compaction_keeps_every_row_and_moves_all_to_base_files(table: GoldenTab
 def test_log_compaction_keeps_every_row(table: GoldenTable, tmp_path: Path) -> None:
     handle = open_handle(str(table.unpack(tmp_path)), {})
     before = rows_of(handle)
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         schedule_log_compaction(handle, OPTIONS, ENGINE)
     run_log_compaction(handle, OPTIONS, ENGINE)
     assert difference(rows_of(handle), before) is None

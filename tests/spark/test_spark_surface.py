@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
+from hoodie.locks import held_lock
 from hoodie.spark import FrameSource
 
 pytestmark = pytest.mark.spark
@@ -335,7 +336,7 @@ def test_a_base_file_that_went_away_is_named(spark: SparkSession, rides: DataFra
 
 def test_a_second_writer_conflicts(spark: SparkSession, rides: DataFrame, base: str) -> None:
     rides.write.format("hudi").options(**OPTIONS).save(base)
-    with hoodie.Table.open(base).storage.exclusive("a test"), pytest.raises(Conflict):
+    with held_lock(hoodie.Table.open(base).storage, "a test"), pytest.raises(Conflict):
         rides.write.format("hudi").options(**OPTIONS).mode("append").save(base)
 
 

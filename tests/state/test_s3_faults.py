@@ -28,6 +28,7 @@ from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import HudiError, Missing, Unavailable
 from hoodie.handle import load_handle
+from hoodie.locks import held_lock
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.storage.lease import LEASE_PATH, Lease, parse_lease
 from hoodie.storage.object import ObjectStorage
@@ -104,7 +105,7 @@ def read_file(storage: Storage, path: str) -> bytes:
 
 
 def locked(storage: Storage) -> bool:
-    with storage.exclusive("a test"):
+    with held_lock(storage, "a test"):
         return True
 
 

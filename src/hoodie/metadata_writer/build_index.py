@@ -24,6 +24,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
 from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.locks import held_within
 from hoodie.metadata import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -66,7 +67,6 @@ from hoodie.spec import (
     keys,
 )
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan
-from hoodie.storage.waiting import exclusive_within
 from hoodie.timeline import (
     Timeline,
     complete,
@@ -112,7 +112,7 @@ class IndexBuilt:
 def build_index(
     handle: TableHandle, definition: IndexDefinition, engine: Engine | None = None, config: Config | None = None
 ) -> IndexBuilt:
-    """The index, ready for readers and kept by writers from now on. Takes the table's writer exclusion twice, shortly:
+    """The index, ready for readers and kept by writers from now on. Takes the table lock twice, shortly:
     to begin, where another writer is a `Conflict` at once, and to end, where it waits for writers that are still
     running, up to `hoodie.metadata.index.check.timeout.seconds`.
 
@@ -127,10 +127,10 @@ def build_index(
     wait_ms = 1000 * (config or Config()).integer(_WAIT_SECONDS)
     try:
         staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
-        with exclusive_within(handle.storage, handle.env, "index", wait_ms):
+        with held_within(handle.storage, handle.env, "index", wait_ms):
             done, staged = _finish(plan, staged)
     except Invalid:
-        with suppress(Conflict), exclusive_within(handle.storage, handle.env, "index", wait_ms):
+        with suppress(Conflict), held_within(handle.storage, handle.env, "index", wait_ms):
             _give_up(plan)
         raise
     own = [one for one in staged if one.name == definition.name]

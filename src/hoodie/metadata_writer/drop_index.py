@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 def drop_index(handle: TableHandle, name: str) -> tuple[str, ...]:
     """The names of the indexes that are gone: the one with this name, with or without its prefix, and those that need
-    it. The caller holds the table's writer exclusion.
+    it. The caller holds the table lock.
 
     Raises:
         Invalid: there is no such index, or it is the list of files.

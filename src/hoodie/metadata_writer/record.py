@@ -5,7 +5,7 @@
    invisible; its rollback takes the delta commit back.
 2. Doing it again for an instant first takes back what was recorded before.
 3. Partitions that are being built are updated, too: nothing that happens meanwhile is missed.
-4. The caller holds the table's writer exclusion.
+4. The caller holds the table lock.
 """
 
 from __future__ import annotations

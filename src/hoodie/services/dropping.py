@@ -7,6 +7,7 @@ to the end, and goes with it: nobody makes a new table meanwhile, whose files wo
 from __future__ import annotations
 
 from hoodie.engine import LocalEngine
+from hoodie.locks import held_lock
 from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.spec import keys
 from hoodie.storage import Storage
@@ -21,7 +22,7 @@ def drop_table(storage: Storage) -> None:
     Raises:
         Conflict: a writer is at work.
     """
-    with storage.exclusive("drop"):
+    with held_lock(storage, "drop"):
         own = storage.list_dir(keys.HOODIE_DIR)
         for folder in (*storage.list_dir("").dirs, *own.dirs):
             if folder not in (keys.HOODIE_DIR, keys.LOCKS_DIR):

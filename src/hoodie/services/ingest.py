@@ -1,6 +1,6 @@
 """One write from its options to its completed instant: healing, planning, running, taking back.
 
-1. The caller holds the table's writer exclusion from the first look at the table to the last file that is deleted.
+1. The caller holds the table lock from the first look at the table to the last file that is deleted.
 2. Everything that can be refused without looking at rows is refused before anything changes: options against the table,
    schemas, what this package cannot write.
 3. A write that fails takes itself back: no file, no instant. When even that fails, the next write rolls it back.
@@ -98,7 +98,7 @@ def with_note(options: WriteOptions, request: Request) -> WriteOptions:
 
 
 def write_held(handle: TableHandle, request: Request) -> Committed:
-    """The outcome of one operation on a table whose writer exclusion the caller holds. Raises as `write_table`."""
+    """The outcome of one operation on a table whose lock the caller holds. Raises as `write_table`."""
     config = request.config
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)

@@ -1,7 +1,7 @@
-"""The two locks of a service that works beside writers: one for each plan, and the table's writer exclusion.
+"""The two locks of a service that works beside writers: one for each plan, and the table lock.
 
 1. Who carries out a plan, takes it off the timeline or rolls it back holds the plan's own lock; nobody waits for that.
-2. The writer exclusion is waited for: a service that has worked for an hour does not give up for a short write.
+2. The table lock is waited for: a service that has worked for an hour does not give up for a short write.
 3. Who needs both takes the plan's lock first, or takes it without waiting.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from hoodie.handle import TableHandle
+from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
-from hoodie.storage.waiting import exclusive_within
 from hoodie.timeline import recover_table_config
 
 
@@ -23,16 +23,16 @@ def executor_lock(storage: Storage, requested: InstantTime) -> AbstractContextMa
     Raises:
         Conflict: another holds it.
     """
-    return storage.exclusive(f"compaction {requested}", f"compaction_{requested}")
+    return held_lock(storage, f"compaction {requested}", f"compaction_{requested}")
 
 
 @contextmanager
-def writer_exclusion(handle: TableHandle, what: str, wait_ms: int) -> Iterator[None]:
-    """Hold the table's writer exclusion, after waiting for it up to `wait_ms`.
+def table_lock(handle: TableHandle, what: str, wait_ms: int) -> Iterator[None]:
+    """Hold the table lock, after waiting for it up to `wait_ms`.
 
     Raises:
         Conflict: it is still held.
     """
-    with exclusive_within(handle.storage, handle.env, what, wait_ms):
+    with held_within(handle.storage, handle.env, what, wait_ms):
         recover_table_config(handle.storage)
         yield

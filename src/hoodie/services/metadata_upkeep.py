@@ -6,7 +6,7 @@
    table around it has (`archiving.plan`), and one commit more.
 3. In version 6 the instants are those of the last delta commit with a suffix: 001 the compaction, 002 the clean.
 
-The caller holds the table's writer exclusion, and nothing of the table is half done.
+The caller holds the table lock, and nothing of the table is half done.
 """
 
 from __future__ import annotations

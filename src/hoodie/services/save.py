@@ -2,7 +2,7 @@
 
 1. A first write that fails leaves no table.
 2. Save mode overwrite is one commit when the table stays of its kind; see `hoodie.write.overwrite` for the other case.
-3. Services run when the commit is done and the writer exclusion was given back; see `after_commit`.
+3. Services run when the commit is done and the table lock was given back; see `after_commit`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_held
@@ -124,7 +125,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
         )
     schema = storable(without_meta(request.source.schema))
     made = False
-    with storage.exclusive(request.operation):
+    with held_lock(storage, request.operation):
         if is_table(storage):
             return None
         try:
@@ -187,7 +188,7 @@ def _continue_switch(storage: Storage, env: Env) -> bool:
     """Whether an overwrite that died after its point of no return was found, and is finished now."""
     if load_switch(storage) is None:
         return False
-    with storage.exclusive("finish overwrite"):
+    with held_lock(storage, "finish overwrite"):
         switch = None if is_table(storage) else load_switch(storage)
         if switch is not None:
             log.info("finishing the interrupted overwrite %s", switch.instant)

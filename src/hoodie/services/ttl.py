@@ -88,7 +88,7 @@ def preview_ttl(handle: TableHandle, config: Config, engine: Engine | None = Non
 
 def run_ttl(handle: TableHandle, config: Config, engine: Engine) -> Committed | None:
     """The commit that deleted the expired partitions, or None when none has expired. The caller holds the table's
-    writer exclusion.
+    table lock.
     """
     expired = _expired(handle, parse_ttl_options(config), _slices(handle))
     if not expired:

@@ -9,13 +9,12 @@
 5. A storage may be pickled: the copy works on the same bytes. Messages and `repr` hold no secret.
 6. Foreign errors never come out: `Missing`, `Conflict`, `Unavailable`, `Invalid`; for a lost answer `CommitUnknown`.
 
-It does not know what Hudi is, except for the `.hoodie` folder that `exclusive` may use.
+It does not know what Hudi is. Who may write when is the business of `hoodie.locks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -173,17 +172,6 @@ class Storage(Protocol):
 
     def open_output(self, path: str) -> OutputFile:
         """A new data file; folders are made. See `OutputFile`."""
-        ...
-
-    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
-        """The best mutual exclusion between writers of this base that the storage has, held inside the `with` block.
-
-        Never waits. `what` says what is being done, for the message. Holders of different `scope`s (file names without
-        folder; the empty one is the table's writers) do not exclude each other.
-
-        Raises:
-            Conflict: another holds it.
-        """
         ...
 
 

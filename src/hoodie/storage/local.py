@@ -27,7 +27,7 @@ from typing import Any
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
-from hoodie.storage.flock import SUFFIX, give_back, held_below, locks_folders, remove_free_locks, take_lock
+from hoodie.storage.flock import held_below
 from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_file, remove_tree
 from hoodie.storage.posix import (
     NEW_FILE,
@@ -41,9 +41,6 @@ from hoodie.storage.posix import (
     write_all,
     write_temp,
 )
-
-_HELD = (errno.EWOULDBLOCK,)
-_WRITER = "writer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,49 +143,24 @@ class LocalStorage:
     def open_output(self, path: str) -> LocalOutput:
         return LocalOutput(self._own(path))
 
-    @contextmanager
-    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
-        """`flock` on the file `.hoodie/.locks/writer.flock`, or `<scope>.flock`; ends with the process. See `flock`.
+    def ensure_own(self, path: str) -> None:
+        """Nothing, when a file of this path would be the table's own.
 
-        The file is removed at the end, with those of scopes that dead holders left, and so are the folders that are
-        empty then: what is no table does not look like one. The base itself stays where it was there before, and may
-        stay, empty, where two did this at the same time.
+        Raises:
+            Invalid: it lies behind a link.
         """
-        folder = os.path.join(self.base, ".hoodie")
-        self._own(".hoodie/.locks/any")
-        was_there = os.path.lexists(folder) or not os.path.lexists(self.base)
-        own = os.path.join(folder, ".locks", f"{scope or _WRITER}{SUFFIX}")
-        with translated("lock", folder, writes=True):
-            lock = self._lock(own, what)
-        stays = not (scope or locks_folders(folder))
-        if not scope:
-            _remove_stale_temps(folder)
-        try:
-            yield
-        finally:
-            if give_back(lock, own, stays=stays):
-                self._tidy(folder, with_base=was_there)
+        self._own(path)
 
-    def _lock(self, own: str, what: str) -> int:
-        try:
-            return take_lock(own)
-        except OSError as error:
-            if error.errno not in _HELD:
-                raise
-            raise Conflict(
-                f"Another writer holds {self.base}, so {what} cannot start",
-                remedy="Retry when it has finished",
-                path=self.base,
-            ) from error
-
-    def _tidy(self, folder: str, *, with_base: bool) -> None:
-        locks = os.path.join(folder, ".locks")
-        remove_free_locks(locks, _WRITER + SUFFIX)
-        with suppress(OSError):
-            os.rmdir(locks)
-            os.rmdir(folder)
-            if with_base and not os.path.islink(self.base):
-                os.rmdir(self.base)
+    def remove_stale_temps(self, folder: str, depth: int = 1) -> None:
+        """Removes temporary files that dead writers left in a folder (an absolute path) and, down to a depth, in its
+        hidden ones: nobody may ever list them.
+        """
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(TEMP_PREFIX):
+                    remove_if_stale(entry)
+                elif depth and entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    self.remove_stale_temps(entry.path, depth - 1)
 
     def _own(self, path: str) -> str:
         """The absolute path of a file that is to be changed. Raises: Invalid: it lies behind a link."""
@@ -303,16 +275,6 @@ def _split_uri(uri: str) -> tuple[str, str]:
     if not rest.startswith("/"):
         raise Invalid(f"{uri!r} is not an absolute file URI", remedy="Use file:///path or /path", uri=uri)
     return "file://", rest
-
-
-def _remove_stale_temps(folder: str, depth: int = 1) -> None:
-    """Remove what dead writers left in a folder and, down to a depth, in its hidden ones: nobody may ever list them."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(TEMP_PREFIX):
-                remove_if_stale(entry)
-            elif depth and entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
-                _remove_stale_temps(entry.path, depth - 1)
 
 
 def _info(path: str, facts: os.stat_result) -> FileInfo:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +27,6 @@ class _File:
 class _Store:
     files: dict[str, _File] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    holders: dict[str, threading.Lock] = field(default_factory=dict)
 
 
 _STORES: dict[str, _Store] = {}
@@ -122,22 +120,6 @@ class MemoryStorage:
 
     def open_output(self, path: str) -> MemoryOutput:
         return MemoryOutput(self, checked_path(path))
-
-    @contextmanager
-    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
-        store = self._store
-        with store.lock:
-            writer = store.holders.setdefault(scope, threading.Lock())
-        if not writer.acquire(blocking=False):
-            raise Conflict(
-                f"Another writer holds {self.uri}, so {what} cannot start",
-                remedy="Retry when it has finished",
-                uri=self.uri,
-            )
-        try:
-            yield
-        finally:
-            writer.release()
 
     def forget(self) -> None:
         """Drop all files of this name."""

@@ -3,7 +3,7 @@
 1. Every path is put below the folder before the outer storage sees it, and taken out again of what it lists. The outer
    storage checks it as always, so no path leaves the folder.
 2. All promises of the contract are those of the outer storage.
-3. `exclusive` is the outer storage's: whoever writes the inner table holds the table around it.
+3. It has no locks of its own: whoever writes the inner table holds the table around it.
 
 It does not know what lies in the folder.
 """
@@ -11,7 +11,6 @@ It does not know what lies in the folder.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,9 +75,6 @@ class NestedStorage:
 
     def open_output(self, path: str) -> OutputFile:
         return self.outer.open_output(self._file(path))
-
-    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
-        return self.outer.exclusive(what, scope)
 
     def _below(self, path: str) -> str:
         return f"{self.folder}/{checked_path(path)}" if path else self.folder

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -26,7 +26,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
-from hoodie.storage.lease import LOCKS_FOLDER, ensure_held, held_lease, without_own_lease
+from hoodie.storage.lease import LOCKS_FOLDER, ensure_held, without_own_lease
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
 from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole, until_whole
 
@@ -164,14 +164,7 @@ class ObjectStorage:
         checked_path(path)
         return ObjectOutput(self._store, path, lambda action: self._calling(action, path), self.env.sleep)
 
-    def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
-        """The lease `.hoodie/.locks/table_lock.json`, as Hudi's storage-based lock provider keeps it. See `lease`.
-
-        With a `scope` it is `.hoodie/.locks/<scope>.json`, removed at the end.
-        """
-        return held_lease(self, what, self.env, scope=scope)
-
-    # The lease needs more of the store than the contract has: versions of one object.
+    # A lease (`hoodie.storage.lease`) needs more of the store than the contract has: versions of one object.
 
     def read_version(self, path: str) -> tuple[bytes, Mapping[str, str]]:
         """The bytes of a file, and what names this version of it.

@@ -1,7 +1,7 @@
 """The façade: open a table, ask it, write to it. It composes the packages below and decides nothing itself.
 
 Every call loads a fresh picture of the table, so a `Table` may be kept as long as one likes. Writes take the table's
-writer exclusion, undo failed writes first, and either become visible as a whole or leave the table as it was. What
+table lock, undo failed writes first, and either become visible as a whole or leave the table as it was. What
 writes is loaded with the first write: who only reads does not wait for it.
 """
 

@@ -1,7 +1,7 @@
 """A storage that counts its calls and can fail, misbehave, stop working or kill the process at a chosen one.
 
 1. Calls are numbered from 1 in the order they begin, over all threads. `open_output` counts at open, and each `write`,
-   `close` and `abort` of its file counts too; `exclusive` counts at entry ("exclusive") and exit ("release").
+   `close` and `abort` of its file counts too; a lock counts when it is taken ("exclusive") and given back ("release").
 2. "At n" acts before call n has any effect, "after n" when it has had all of it: a lost answer.
 3. From `crash_at` on, every call raises `Crash`, clean-up calls included: the process is as good as dead, but the test
    lives on. `kill_at` and `kill_after` end the process for real, by SIGKILL.
@@ -20,11 +20,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.errors import Missing, Unavailable
+from hoodie.locks import LockProvider, held_lock
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage
 from hoodie.storage.failures import os_failure
 
@@ -157,11 +158,16 @@ class CountingStorage:
                 self._being_written.append(output)
             return output
 
+    def lock_provider(self) -> LockProvider:
+        """Locks of the storage inside, counted."""
+        return _CountedLocks(self)
+
     @contextmanager
-    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
+    def locked(self, what: str, scope: str = "") -> Iterator[None]:
+        """The lock of the storage inside, held inside the block; taking it and giving it back are calls."""
         call = self._begin("exclusive", "")
         # Whatever strikes below, the lock is let go: a dead process holds nothing.
-        with self.inner.exclusive(what, scope):
+        with held_lock(self.inner, what, scope):
             self._strike(call, 1)
             try:
                 yield
@@ -225,6 +231,14 @@ class CountingStorage:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _CountedLocks:
+    storage: CountingStorage
+
+    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+        return self.storage.locked(what, scope)
 
 
 class CountedOutput(OutputFile):

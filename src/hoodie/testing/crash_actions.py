@@ -23,6 +23,7 @@ from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import Invalid
 from hoodie.handle import load_handle
+from hoodie.locks import held_lock
 from hoodie.services.ingest import Request
 from hoodie.services.save import SaveMode, save_rows
 from hoodie.storage import MemoryStorage, Storage
@@ -284,7 +285,7 @@ def died(storage: Storage, kind: Kind) -> None:
 def heal(storage: Storage, kind: Kind) -> object:
     from hoodie.services.undoing.rollback import heal as healed  # noqa: PLC0415
 
-    with storage.exclusive("heal"):
+    with held_lock(storage, "heal"):
         return healed(load_handle(storage, Awake()), ENGINE)
 
 

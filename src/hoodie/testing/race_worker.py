@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
-import hoodie.storage.object
+import hoodie.locks.storage_based
 from hoodie.errors import HudiError
 from hoodie.storage.lease import held_lease
 from hoodie.table import Table
@@ -70,7 +70,7 @@ class Racer:
 def main(text: str) -> None:
     logging.disable(logging.WARNING)
     # Leases that run out while a process is stopped for some seconds, not minutes.
-    hoodie.storage.object.held_lease = partial(held_lease, validity_seconds=LEASE_SECONDS, renew_seconds=0.5)  # type: ignore[attr-defined]
+    hoodie.locks.storage_based.held_lease = partial(held_lease, validity_seconds=LEASE_SECONDS, renew_seconds=0.5)  # type: ignore[attr-defined]
     racer = Racer(**json.loads(text))
     if racer.reads_only:
         read_until_over(racer)

@@ -6,7 +6,7 @@
    an archiver left that died before it is not part of the history, and the next one overwrites it.
 3. `_version_` is replaced as a whole, so readers never miss it (Hudi deletes it and makes it anew).
 
-Writers hold the table's writer exclusion. Bytes: `docs/format/history.md`.
+Writers hold the table lock. Bytes: `docs/format/history.md`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
    once more. Whoever undoes stores its plan first and looks for a completion then: one of the two sees the other.
 5. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
-It does not roll anything back and holds no lock; callers write inside `Storage.exclusive`.
+It does not roll anything back and holds no lock; callers hold the table lock.
 Grammar of names and contents: `docs/format/timeline.md`.
 """
 

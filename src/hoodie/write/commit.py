@@ -205,7 +205,7 @@ def fenced_when_gone(handle: TableHandle, inflight: Instant) -> Iterator[None]:
 def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats: Sequence[WriteStat] = ()) -> None:
     """Nothing, when no other write has moved since `known` was loaded. `stats`: the files this one has written.
 
-    A look, not a lock: writers that honour `Storage.exclusive` never get here together. It catches the others.
+    A look, not a lock: writers that honour the table lock never get here together. It catches the others.
 
     Compactions and log compactions are apart: they work on files that a plan has set aside, so whatever else completes
     is nothing to them, and their progress is nothing to a write that knew of the plan. A plan that was made meanwhile

@@ -8,7 +8,7 @@
 4. A merge-on-read table takes changes of stored rows in log files and new rows in base files; everything before that is
    the same for both kinds of table.
 
-The caller holds the table's writer exclusion, has rolled back failed writes, and undoes this one when it raises.
+The caller holds the table lock, has rolled back failed writes, and undoes this one when it raises.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Conflict, Invalid
+from hoodie.locks import held_lock
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, row, table_of
 
@@ -111,7 +112,7 @@ def test_a_second_writer_conflicts_and_changes_nothing(version: int) -> None:
     lake = Lake(version)
     lake.upsert(row("a"))
     before = lake.files()
-    with lake.storage.exclusive("a test"), pytest.raises(Conflict, match="Another writer"):
+    with held_lock(lake.storage, "a test"), pytest.raises(Conflict, match="Another writer"):
         lake.upsert(row("b"))
     assert lake.files() == before
 

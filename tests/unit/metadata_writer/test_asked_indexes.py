@@ -14,6 +14,7 @@ from hoodie.config import Config, resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
 from hoodie.handle import timeline_of
+from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
 from hoodie.metadata_writer.asked_indexes import parse_expression_options
@@ -257,7 +258,7 @@ def test_with_async_other_columns_leave_the_statistics_as_they_are() -> None:
 
 def test_a_build_waits_at_its_end_for_a_writer_that_is_still_running() -> None:
     lake = lake_of(**RECORDS)
-    writer = lake.storage.exclusive("a write")
+    writer = held_lock(lake.storage, "a write")
     env = _Resting(after=3, then=lambda: writer.__exit__(None, None, None))
     handle = replace(lake.handle(), env=env, storage=_held_after_staging(lake, writer))
     build_index(handle, secondary_index("v", "v"))
@@ -267,7 +268,7 @@ def test_a_build_waits_at_its_end_for_a_writer_that_is_still_running() -> None:
 
 def test_a_build_gives_up_waiting_in_time_and_can_be_repeated() -> None:
     lake = lake_of(**RECORDS)
-    writer = lake.storage.exclusive("a write")
+    writer = held_lock(lake.storage, "a write")
     handle = replace(lake.handle(), storage=_held_after_staging(lake, writer))
     with pytest.raises(Conflict):
         build_index(
@@ -316,10 +317,10 @@ def _held_after_staging(lake: Lake, writer: AbstractContextManager[None]) -> Any
     class Held(CountingStorage):
         asked = 0
 
-        def exclusive(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+        def locked(self, what: str, scope: str = "") -> AbstractContextManager[None]:
             self.asked += 1
             if self.asked == 2:
                 writer.__enter__()
-            return lake.storage.exclusive(what, scope)
+            return held_lock(lake.storage, what, scope)
 
     return Held(lake.storage)

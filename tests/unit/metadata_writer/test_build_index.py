@@ -10,6 +10,7 @@ import pytest
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
 from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index as build
 from hoodie.metadata_writer import (
@@ -166,7 +167,7 @@ def test_version_6_refuses_what_its_readers_do_not_know() -> None:
 
 def test_another_writer_that_holds_the_table_is_a_conflict() -> None:
     lake = lake_of()
-    with lake.storage.exclusive("test"), pytest.raises(Conflict):
+    with held_lock(lake.storage, "test"), pytest.raises(Conflict):
         build(lake.handle(), record_index())
 
 

@@ -14,6 +14,7 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Invalid, Unsupported
+from hoodie.locks import held_lock
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.services.undoing.rollback import heal
@@ -279,7 +280,7 @@ def test_left_over_temporary_files_are_swept(version: int) -> None:
 def test_second_writer_is_refused_while_one_is_at_work(version: int) -> None:
     lake = lake_of(version)
     before = lake.files()
-    with lake.storage.exclusive("another write"):
+    with held_lock(lake.storage, "another write"):
         for name in OPERATIONS:
             with pytest.raises(Conflict, match="Another writer"):
                 act(lake, lake.storage, name)

@@ -10,10 +10,10 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
+from hoodie.locks.in_process import InProcessLocks, Storage
 from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
 from hoodie.spec import V6, V8, V9
-from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
@@ -46,16 +46,16 @@ def test_error_mode_refuses_a_table(mode: str) -> None:
 
 @pytest.fixture
 def race(monkeypatch: pytest.MonkeyPatch, version: int) -> Lake:
-    """A lake without a table; the first to ask for the writer exclusion gets it when another writer has made one."""
-    lake, exclusive, waiting = Lake(version), MemoryStorage.exclusive, [True]
+    """A lake without a table; the first to ask for the table lock gets it when another writer has made one."""
+    lake, acquire, waiting = Lake(version), InProcessLocks.acquire, [True]
 
-    def after_another(self: MemoryStorage, what: str, scope: str = "") -> AbstractContextManager[None]:
+    def after_another(self: InProcessLocks, what: str, scope: str = "") -> AbstractContextManager[None]:
         if waiting:
             waiting.clear()
             lake.save([row("a"), row("b", "first")], "error")
-        return exclusive(self, what, scope)
+        return acquire(self, what, scope)
 
-    monkeypatch.setattr(MemoryStorage, "exclusive", after_another)
+    monkeypatch.setattr(InProcessLocks, "acquire", after_another)
     return lake
 
 

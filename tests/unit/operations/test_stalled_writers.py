@@ -44,7 +44,7 @@ class Unlocked(CountingStorage):
     """A storage on which leases are over as soon as they are taken."""
 
     @contextmanager
-    def exclusive(self, what: str, scope: str = "") -> Iterator[None]:
+    def locked(self, what: str, scope: str = "") -> Iterator[None]:
         del what, scope
         with self.counted("exclusive", ""):
             pass

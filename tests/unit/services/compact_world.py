@@ -11,6 +11,7 @@ import pyarrow as pa
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
 from hoodie.handle import TableHandle
+from hoodie.locks import held_lock
 from hoodie.read import ReadOptions, load_read_plan, run_read
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.services.compaction.result import CompactionResult
@@ -84,7 +85,7 @@ def config(**more: Any) -> Config:
 
 
 def schedule(handle: TableHandle, options: Config | None = None) -> Instant | None:
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         return schedule_compaction(handle, options or config(), ENGINE, when_due=False)
 
 

@@ -22,6 +22,7 @@ from compact_world import (
 )
 
 from hoodie.errors import Conflict, Invalid, Unavailable
+from hoodie.locks import held_lock
 from hoodie.services.compaction.admin import repair_compaction, unschedule_compaction, validate_compaction
 from hoodie.services.compaction.compact import run_compaction
 from hoodie.services.compaction.executor import load_plan
@@ -146,7 +147,7 @@ def test_a_rollback_that_died_is_finished_before_its_plan_is_begun(profile):
     requested = new_instant_time(env, handle.config.timezone, timeline.last_time())
     create_requested(table.storage, table.profile, requested, ROLLBACK, plan)
     assert run_compaction(handle, config(), ENGINE) is not None
-    with table.storage.exclusive("write"):
+    with held_lock(table.storage, "write"):
         heal(handle, ENGINE)
     assert table.timeline().pending() == ()
     assert rows_of(table) == rows_of(table, query="read_optimized") == SMALL

@@ -30,6 +30,7 @@ from compact_world import (
 
 from hoodie.engine import TaskId
 from hoodie.errors import Conflict, Invalid, Unsupported
+from hoodie.locks import held_lock
 from hoodie.merge import register_merger
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
@@ -290,7 +291,7 @@ def test_a_writer_is_waited_for_and_then_given_up(profile):
     table, env = small_table(profile)
     handle = handle_of(table, env)
     schedule(handle)
-    with table.storage.exclusive("write"), pytest.raises(Conflict, match="Another writer"):
+    with held_lock(table.storage, "write"), pytest.raises(Conflict, match="Another writer"):
         run_compaction(handle, config(**{"write.lock.wait_time_ms": 500}), ENGINE)
     assert sum(env.sleeps) >= 0.5
     assert rows_of(table) == SMALL
@@ -301,7 +302,7 @@ def test_a_writer_is_waited_for_and_then_given_up(profile):
 def test_whoever_holds_the_table_may_compact(profile):
     table, env = small_table(profile)
     handle = handle_of(table, env)
-    with table.storage.exclusive("upgrade"):
+    with held_lock(table.storage, "upgrade"):
         schedule_compaction(handle, config(), ENGINE, when_due=False)
         assert run_compaction(handle, config(), ENGINE, held=True) is not None
 
@@ -312,7 +313,7 @@ def test_due_says_why(profile):
     assert preview_compaction(handle, config()).notes == ("not due: 2 of 5 delta commits",)
     after_two = config(**{"compact.inline.max.delta.commits": 2})
     assert preview_compaction(handle, after_two).notes == ("due: 2 of 2 delta commits",)
-    with table.storage.exclusive("plan"):
+    with held_lock(table.storage, "plan"):
         assert schedule_compaction(handle, config(), ENGINE) is None
 
 

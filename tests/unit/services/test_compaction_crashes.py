@@ -10,6 +10,7 @@ from compact_world import ENGINE, SMALL, compact, config, handle_of, paths, rows
 from test_log_compaction import ON, many_logs
 
 from hoodie.errors import HudiError
+from hoodie.locks import held_lock
 from hoodie.services.compaction.compact import run_compaction
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
 from hoodie.spec import parse_base_file_name, parse_log_file_name
@@ -25,7 +26,7 @@ def plan_and_run(table, env, storage) -> None:
 
 def plan_and_run_logs(table, env, storage) -> None:
     handle = handle_of(table, env, storage)
-    with storage.exclusive("plan"):
+    with held_lock(storage, "plan"):
         schedule_log_compaction(handle, ANY, ENGINE)
     run_log_compaction(handle, ANY, ENGINE)
 

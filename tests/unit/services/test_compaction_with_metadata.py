@@ -12,6 +12,7 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.handle import TableHandle, load_handle, timeline_of
+from hoodie.locks import held_lock
 from hoodie.read import ReadOptions, load_read_plan, run_read, validate_table
 from hoodie.services.compaction.admin import unschedule_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
@@ -59,7 +60,7 @@ def rows_of(handle: TableHandle, query: str = "snapshot") -> list[tuple[object, 
 
 
 def schedule(handle: TableHandle) -> str:
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         planned = schedule_compaction(handle, CONFIG, ENGINE, when_due=False)
     assert planned is not None
     return planned.requested
@@ -99,7 +100,7 @@ def test_death_between_the_metadata_table_and_the_commit(table: Path, tmp_path: 
     if then == "retry":
         assert run_compaction(handle, CONFIG, ENGINE) is not None
     else:
-        with plain.exclusive("unschedule"):
+        with held_lock(plain, "unschedule"):
             unschedule_compaction(handle, ENGINE, instant)
         assert not [one for one in timeline_of(handle).pending() if one.action == COMPACTION]
     assert validate_table(handle, ENGINE) == []

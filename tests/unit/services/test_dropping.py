@@ -8,6 +8,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from hoodie.errors import Conflict, Invalid, Unavailable
+from hoodie.locks import held_lock
 from hoodie.services.dropping import drop_table
 from hoodie.spec import keys
 from hoodie.storage import object as object_module
@@ -40,7 +41,7 @@ def test_lock_is_held_until_the_table_is_gone_and_goes_with_it(uri: str) -> None
 
     def look(call: Call) -> None:
         held.append(lock in lake.files())
-        with pytest.raises(Conflict), open_storage(uri).exclusive("a first write"):
+        with pytest.raises(Conflict), held_lock(open_storage(uri), "a first write"):
             pass
 
     class Watched(CountingStorage):

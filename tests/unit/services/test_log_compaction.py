@@ -22,6 +22,7 @@ from compact_world import (
     schedule,
 )
 
+from hoodie.locks import held_lock
 from hoodie.logs import BlockKind, read_blocks
 from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
@@ -45,7 +46,7 @@ def many_logs(profile, **more):
 
 def compact_logs(handle, **more):
     options = config(**{**ON, **more})
-    with handle.storage.exclusive("plan"):
+    with held_lock(handle.storage, "plan"):
         schedule_log_compaction(handle, options, ENGINE)
     return run_log_compaction(handle, options, ENGINE)
 
@@ -152,20 +153,20 @@ def test_rows_that_mark_themselves_as_deleted_stay_deletes():
 def test_few_blocks_partial_rows_and_switched_off_are_no_plan():
     table, env = many_logs(V9)
     handle = handle_of(table, env)
-    with table.storage.exclusive("plan"):
+    with held_lock(table.storage, "plan"):
         assert schedule_log_compaction(handle, config(), ENGINE) is None
         assert schedule_log_compaction(handle, config(**{**ON, "log.compaction.blocks.threshold": 4}), ENGINE) is None
         table.delta(at(5), {A: {"rows": [{"id": "k1", "qty": 9}], "columns": ("id", "qty")}})
         assert schedule_log_compaction(handle, config(**ON), ENGINE) is None
     keyless, env = many_logs(V9, choices={"populate_meta_fields": False})
-    with keyless.storage.exclusive("plan"):
+    with held_lock(keyless.storage, "plan"):
         assert schedule_log_compaction(handle_of(keyless, env), config(**ON), ENGINE) is None
 
 
 def test_its_groups_are_left_alone_by_compactions(profile):
     table, env = many_logs(profile)
     handle = handle_of(table, env)
-    with table.storage.exclusive("plan"):
+    with held_lock(table.storage, "plan"):
         schedule_log_compaction(handle, config(**ON), ENGINE)
     pending = schedule(handle)
     assert pending is not None
@@ -175,7 +176,7 @@ def test_its_groups_are_left_alone_by_compactions(profile):
 def test_what_a_dead_executor_left_is_taken_away(profile):
     table, env = many_logs(profile)
     handle = handle_of(table, env)
-    with table.storage.exclusive("plan"):
+    with held_lock(table.storage, "plan"):
         planned = schedule_log_compaction(handle, config(**ON), ENGINE)
     assert planned is not None
     to_inflight(table.storage, table.profile, planned)

@@ -13,6 +13,7 @@ from hoodie.handle import load_handle
 from hoodie.index import first_ring, load_ring
 from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
+from hoodie.locks import held_lock
 from hoodie.services.resizing import plan as resize_plan
 from hoodie.services.resizing.resize import preview_resize, resize_buckets
 from hoodie.testing.counting_storage import CountingStorage, Crash
@@ -47,7 +48,7 @@ def made(version, **options):
 def resized(lake, storage=None, **options):
     handle = load_handle(storage or lake.storage, Awake())
     config = resolve({**lake.options, **options})
-    with handle.storage.exclusive("resize"):
+    with held_lock(handle.storage, "resize"):
         return resize_buckets(handle, config, LocalEngine(1))
 
 

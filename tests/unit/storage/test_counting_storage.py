@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from hoodie.errors import Conflict, Unavailable
+from hoodie.locks import held_lock
 from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 
@@ -21,7 +22,7 @@ def test_every_call_is_counted_with_its_path(inner) -> None:
     told: list[Call] = []
     storage = CountingStorage(inner, on_call=told.append)
     storage.create("a", b"1")
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         storage.read("a")
     with storage.open_output("f") as output:
         output.write(b"1")
@@ -69,20 +70,20 @@ def test_after_a_crash_nothing_works_and_no_handler_swallows_it(inner) -> None:
 
 def test_a_crash_releases_what_it_held(inner) -> None:
     storage = CountingStorage(inner, crash_at=2)
-    with pytest.raises(Crash), storage.exclusive("a write"):
+    with pytest.raises(Crash), held_lock(storage, "a write"):
         storage.put("a", b"")
-    with inner.exclusive("the next write"):
+    with held_lock(inner, "the next write"):
         pass
 
 
 def test_a_failing_entry_holds_nothing(inner) -> None:
     storage = CountingStorage(inner, fail_at=1)
-    with pytest.raises(Unavailable), storage.exclusive("a write"):
+    with pytest.raises(Unavailable), held_lock(storage, "a write"):
         pass
     lost = CountingStorage(inner, fail_after=1)
-    with pytest.raises(Unavailable), lost.exclusive("a write"):
+    with pytest.raises(Unavailable), held_lock(lost, "a write"):
         pass
-    with inner.exclusive("the next write"):
+    with held_lock(inner, "the next write"):
         pass
 
 

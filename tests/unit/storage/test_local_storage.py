@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unavailable, Unsupported
+from hoodie.locks import held_lock
 from hoodie.storage import LocalStorage, open_storage, posix
 from hoodie.storage.posix import STALE_SECONDS, TEMP_PREFIX
 from hoodie.testing.counting_storage import CountingStorage
@@ -166,9 +167,9 @@ def test_a_writer_removes_what_dead_ones_left_where_nobody_lists(storage) -> Non
         left = Path(storage.base, folder, TEMP_PREFIX + "left")
         left.write_bytes(b"half of")
         os.utime(left, (0, 0))
-    with storage.exclusive("a plan", "of_work"):
+    with held_lock(storage, "a plan", "of_work"):
         assert len(names_on_disk(storage)) == 4
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         pass
     assert names_on_disk(storage) == [".hoodie/.index_defs/index.json"]
 
@@ -294,7 +295,7 @@ def test_a_folder_without_write_permission_is_unavailable(tmp_path, request) -> 
         lambda: storage.delete("x"),
         lambda: storage.delete_dir(""),
         lambda: storage.open_output("p/f"),
-        lambda: storage.exclusive("a write").__enter__(),
+        lambda: held_lock(storage, "a write").__enter__(),
     )
     for act in acts:
         with pytest.raises(Unavailable, match="permission is denied") as caught:
@@ -422,7 +423,7 @@ def test_no_descriptor_is_left_open(storage) -> None:
         storage.open_output("w").abort()
         storage.read_range("x", 0, 1)
         storage.open_input("x").close()
-        with storage.exclusive("a write"), pytest.raises(Conflict), storage.exclusive("a write"):
+        with held_lock(storage, "a write"), pytest.raises(Conflict), held_lock(storage, "a write"):
             pass
 
     use()
@@ -541,7 +542,7 @@ def test_a_lock_behind_a_link_is_refused_and_changes_nothing_there(tmp_path, out
     os.symlink(outside, f"{storage.base}/{linked}")
     before = state_of(outside)
     for scope in ("", "plan"):
-        with pytest.raises(Invalid, match="symbolic link"), storage.exclusive("a write", scope):
+        with pytest.raises(Invalid, match="symbolic link"), held_lock(storage, "a write", scope):
             pass
     assert state_of(outside) == before
 
@@ -551,7 +552,7 @@ def test_a_lock_file_that_is_a_link_makes_no_file_elsewhere(tmp_path, outside) -
     os.makedirs(storage.base + "/.hoodie/.locks")
     os.symlink(outside / "made", storage.base + "/.hoodie/.locks/plan.flock")
     before = state_of(outside)
-    with pytest.raises(Invalid), storage.exclusive("a plan", "plan"):
+    with pytest.raises(Invalid), held_lock(storage, "a plan", "plan"):
         pass
     assert state_of(outside) == before
 
@@ -593,13 +594,14 @@ def test_a_linked_partition_is_listed_and_read(tmp_path) -> None:
         storage.head("dangling")
 
 
-# exclusive
+# locks
 
 
 HOLDER = """
 import sys, time
+from hoodie.locks import held_lock
 from hoodie.storage import LocalStorage
-with LocalStorage(sys.argv[1]).exclusive("a write"):
+with held_lock(LocalStorage(sys.argv[1]), "a write"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -610,19 +612,20 @@ def test_another_process_excludes_and_its_death_frees(storage) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_env()) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(Conflict, match="Another writer holds"), storage.exclusive("a write"):
+        with pytest.raises(Conflict, match="Another writer holds"), held_lock(storage, "a write"):
             pass
         holder.kill()
         holder.wait()
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
     assert names_on_disk(storage) == []
 
 
 FORKING = """
 import os, sys, time
+from hoodie.locks import held_lock
 from hoodie.storage import LocalStorage
-with LocalStorage(sys.argv[1]).exclusive("a write"):
+with held_lock(LocalStorage(sys.argv[1]), "a write"):
     child = os.fork()
     if child == 0:
         time.sleep(60)
@@ -640,24 +643,24 @@ def test_a_child_does_not_keep_the_lock_of_a_parent_that_was_killed(storage) -> 
         try:
             holder.kill()
             holder.wait()
-            with storage.exclusive("the next write"):
+            with held_lock(storage, "the next write"):
                 pass
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage) -> None:
-    lock = storage.exclusive("a write")
+    lock = held_lock(storage, "a write")
     lock.__enter__()
     child = os.fork()
     if child == 0:
         lock.__exit__(None, None, None)
         os._exit(0)
     os.waitpid(child, 0)
-    with pytest.raises(Conflict), LocalStorage(storage.base).exclusive("another"):
+    with pytest.raises(Conflict), held_lock(LocalStorage(storage.base), "another"):
         pass
     lock.__exit__(None, None, None)
-    with storage.exclusive("the next write"):
+    with held_lock(storage, "the next write"):
         pass
 
 
@@ -667,7 +670,7 @@ def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage)
 def test_only_who_may_write_can_open_the_lock(storage, folder, expected) -> None:
     storage.put(".hoodie/x", b"")
     os.chmod(storage.base + "/.hoodie", folder)
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         assert stat.S_IMODE(os.stat(storage.base + "/.hoodie/.locks").st_mode) == folder
         assert stat.S_IMODE(os.stat(storage.base + "/.hoodie/.locks/writer.flock").st_mode) == expected
 
@@ -691,7 +694,7 @@ sys.stdin.read()
 def test_who_may_only_read_stops_no_writer(storage) -> None:
     storage.put(".hoodie/.locks/writer.flock", b"")
     os.remove(storage.base + "/.hoodie/.locks/writer.flock")
-    holding = storage.exclusive("a write that is killed")
+    holding = held_lock(storage, "a write that is killed")
     holding.__enter__()
     for folder in (storage.base, *(str(one) for one in Path(storage.base).parents if "pytest" in str(one))):
         os.chmod(folder, 0o755)
@@ -701,19 +704,19 @@ def test_who_may_only_read_stops_no_writer(storage) -> None:
         assert reader.stdout.readline() == "no /.hoodie/.locks/writer.flock\n"
         assert reader.stdout.readline() == "locked\n"
         holding.__exit__(None, None, None)
-        with storage.exclusive("the next write"):
+        with held_lock(storage, "the next write"):
             pass
         reader.kill()
 
 
 def test_a_forked_child_does_not_keep_the_lock(storage) -> None:
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         child = os.fork()
         if child == 0:
             time.sleep(20)
             os._exit(0)
     try:
-        with storage.exclusive("the next write"):
+        with held_lock(storage, "the next write"):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
@@ -733,22 +736,22 @@ def test_the_lock_is_on_the_file_that_is_there(storage, monkeypatch) -> None:
         real(file, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with storage.exclusive("a write"), pytest.raises(Conflict), LocalStorage(storage.base).exclusive("another"):
+    with held_lock(storage, "a write"), pytest.raises(Conflict), held_lock(LocalStorage(storage.base), "another"):
         pass
 
 
 def test_folders_that_are_empty_when_a_lock_is_given_back_go(storage, tmp_path) -> None:
     none = LocalStorage(str(tmp_path / "none"))
-    with none.exclusive("a write"):
+    with held_lock(none, "a write"):
         assert is_held(none)
     assert not os.path.lexists(none.base)
     os.mkdir(none.base)
-    with none.exclusive("a write"):
+    with held_lock(none, "a write"):
         pass
     assert os.listdir(none.base) == []
     storage.put(".hoodie/hoodie.properties", b"")
     storage.put("p/x", b"")
-    with storage.exclusive("drop"):
+    with held_lock(storage, "drop"):
         storage.delete_dir("p")
         assert storage.delete_dir("") == 1
         assert is_held(storage)
@@ -757,7 +760,7 @@ def test_folders_that_are_empty_when_a_lock_is_given_back_go(storage, tmp_path) 
 
 def is_held(storage: LocalStorage) -> bool:
     try:
-        with LocalStorage(storage.base).exclusive("a look"):
+        with held_lock(LocalStorage(storage.base), "a look"):
             return False
     except Conflict:
         return True
@@ -769,7 +772,7 @@ def test_threads_that_take_and_give_back_a_lock_of_an_empty_folder_exclude_each_
     def work() -> None:
         storage = LocalStorage(str(tmp_path / "t"))
         for _ in range(150):
-            with suppress(Conflict), storage.exclusive("a write"):
+            with suppress(Conflict), held_lock(storage, "a write"):
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()
@@ -793,9 +796,9 @@ def test_where_folders_cannot_be_locked_the_file_stays(storage, monkeypatch) -> 
         real(file, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with storage.exclusive("a write"), pytest.raises(Conflict), storage.exclusive("another"):
+    with held_lock(storage, "a write"), pytest.raises(Conflict), held_lock(storage, "another"):
         pass
-    with storage.exclusive("a third"):
+    with held_lock(storage, "a third"):
         pass
     assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
 
@@ -803,18 +806,18 @@ def test_where_folders_cannot_be_locked_the_file_stays(storage, monkeypatch) -> 
 def test_lock_files_of_dead_holders_of_a_scope_go_with_the_next_and_those_of_living_ones_stay(storage) -> None:
     for name in ("dead.flock", "writer.flock"):
         storage.put(f".hoodie/.locks/{name}", b"")
-    with storage.exclusive("a plan", "living"):
-        with storage.exclusive("another plan", "another"):
+    with held_lock(storage, "a plan", "living"):
+        with held_lock(storage, "another plan", "another"):
             assert ".hoodie/.locks/dead.flock" in names_on_disk(storage)
         assert names_on_disk(storage) == [".hoodie/.locks/living.flock", ".hoodie/.locks/writer.flock"]
-        with pytest.raises(Conflict), storage.exclusive("the same plan", "living"):
+        with pytest.raises(Conflict), held_lock(storage, "the same plan", "living"):
             pass
     assert names_on_disk(storage) == [".hoodie/.locks/writer.flock"]
 
 
 def test_a_lock_that_fails_otherwise_is_unavailable(storage, monkeypatch) -> None:
     monkeypatch.setattr(fcntl, "flock", _failing(errno.EIO))
-    with pytest.raises(Unavailable), storage.exclusive("a write"):
+    with pytest.raises(Unavailable), held_lock(storage, "a write"):
         pass
 
 

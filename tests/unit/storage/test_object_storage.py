@@ -15,6 +15,7 @@ from obstore.store import MemoryStore
 
 from hoodie.env import SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, Invalid, Missing, Unavailable, Unsupported
+from hoodie.locks import held_lock
 from hoodie.storage import object as object_module
 from hoodie.storage import open_storage
 from hoodie.storage.lease import LEASE_PATH, Lease, encode_lease, held_lease, parse_lease
@@ -374,7 +375,7 @@ def lease_of(storage: ObjectStorage) -> Lease:
 
 
 def test_a_lease_is_written_as_hudi_writes_it(storage, env) -> None:
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         fields = json.loads(storage.read(LEASE_PATH))
         assert list(fields) == ["validUntil", "expired", "owner"]
         assert fields["expired"] is False
@@ -387,19 +388,19 @@ def test_a_lease_is_written_as_hudi_writes_it(storage, env) -> None:
 def test_a_lease_of_a_hudi_writer_excludes_until_it_has_passed(storage, env) -> None:
     until = int(env.now().timestamp() * 1000) + 60_000
     storage.put(LEASE_PATH, b'{"owner":"hudi-1","validUntil":%d,"expired":false,"extra":1}' % until)
-    with pytest.raises(Conflict, match="hudi-1"), storage.exclusive("a write"):
+    with pytest.raises(Conflict, match="hudi-1"), held_lock(storage, "a write"):
         pass
     env.ahead = timedelta(seconds=60)
-    with pytest.raises(Conflict), storage.exclusive("a write"):  # within the clock difference
+    with pytest.raises(Conflict), held_lock(storage, "a write"):  # within the clock difference
         pass
     env.ahead = timedelta(seconds=61)
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         assert lease_of(storage).owner != "hudi-1"
 
 
 def test_an_expired_lease_is_free_at_once(storage) -> None:
     storage.put(LEASE_PATH, encode_lease(Lease(2**60, True, "gone")))
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         pass
 
 
@@ -409,7 +410,7 @@ def test_of_two_that_replace_a_free_lease_one_wins(storage, monkeypatch) -> None
 
     def late(self, path, data, version):
         monkeypatch.setattr(ObjectStorage, "replace_version", real)
-        held = self.exclusive("the other's write")
+        held = held_lock(self, "the other's write")
         held.__enter__()
         try:
             return real(self, path, data, version)
@@ -417,7 +418,7 @@ def test_of_two_that_replace_a_free_lease_one_wins(storage, monkeypatch) -> None
             held.__exit__(None, None, None)
 
     monkeypatch.setattr(ObjectStorage, "replace_version", late)
-    with pytest.raises(Conflict), storage.exclusive("a write"):
+    with pytest.raises(Conflict), held_lock(storage, "a write"):
         pass
 
 
@@ -456,13 +457,13 @@ def test_a_lease_taken_by_another_is_not_given_back(storage, env, caplog) -> Non
 def test_a_lease_whose_replacement_was_repeated_by_the_client_is_held(storage, puts) -> None:
     storage.put(LEASE_PATH, encode_lease(Lease(0, True, "gone")))
     puts.script[:] = [(True, foreign.PreconditionError("412"))]
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         assert lease_of(storage).expired is False
     assert lease_of(storage).expired is True
 
 
 def test_a_lease_is_given_back_though_answers_are_lost_and_requests_do_not_arrive(storage, puts) -> None:
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         puts.script[:] = [(False, LOST), (True, LOST)]
     assert lease_of(storage).expired is True
 
@@ -473,23 +474,23 @@ def test_a_lease_that_was_taken_though_the_answer_was_lost_is_held(storage, puts
     if before is not None:
         storage.put(LEASE_PATH, encode_lease(before))
     puts.script[:] = answers
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         assert not lease_of(storage).expired
     assert lease_of(storage).expired
 
 
 def test_a_lease_that_could_not_be_given_back_does_not_stop_its_own_process(storage, puts) -> None:
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         puts.script[:] = [(False, LOST)] * 9
     puts.script[:] = []
     assert not lease_of(storage).expired
-    with storage.exclusive("the next write"):
+    with held_lock(storage, "the next write"):
         pass
     assert lease_of(storage).expired
 
 
 def test_a_lease_that_could_not_be_given_back_is_given_back_as_soon_as_the_store_answers(storage, puts) -> None:
-    with storage.exclusive("a write"):
+    with held_lock(storage, "a write"):
         puts.script[:] = [(False, LOST)] * 9
     puts.script[:] = []
     assert not lease_of(storage).expired
@@ -500,7 +501,7 @@ def test_a_lease_that_was_taken_by_a_request_without_an_answer_is_given_back_soo
     puts.script[:] = [(True, LOST)]
     real = obstore.get
     monkeypatch.setattr(object_module.obstore, "get", lambda *args, **kwargs: _fail_once_there(real, *args, **kwargs))
-    with pytest.raises(CommitUnknown), storage.exclusive("a write"):
+    with pytest.raises(CommitUnknown), held_lock(storage, "a write"):
         pytest.fail("nobody knows whether it is held")
     monkeypatch.setattr(object_module.obstore, "get", real)
     assert not lease_of(storage).expired
@@ -529,8 +530,8 @@ def test_a_lease_whose_extension_got_no_answer_is_still_ours(storage, puts, env)
 
 
 def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage, monkeypatch) -> None:
-    with storage.exclusive("a write"):
-        lock = storage.exclusive("of the child", "plan")
+    with held_lock(storage, "a write"):
+        lock = held_lock(storage, "of the child", "plan")
         lock.__enter__()
         monkeypatch.setattr(os, "getpid", lambda: -1)
         lock.__exit__(None, None, None)
@@ -539,10 +540,10 @@ def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage,
 
 
 def test_a_table_that_is_deleted_under_its_lease_keeps_it_until_it_is_given_back(storage) -> None:
-    with storage.exclusive("drop"):
+    with held_lock(storage, "drop"):
         storage.put("p/x", b"")
         assert storage.delete_dir("") == 1
-        with pytest.raises(Conflict), storage.exclusive("another"):
+        with pytest.raises(Conflict), held_lock(storage, "another"):
             pass
     assert list(storage.list("")) == []
 
@@ -567,7 +568,7 @@ def test_a_holder_that_has_lost_its_lease_makes_no_instant(storage, env, caplog,
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"validUntil":"x","expired":false,"owner":"o"}'])
 def test_what_is_no_lease_is_corrupt_and_names_the_remedy(storage, data) -> None:
     storage.put(LEASE_PATH, data)
-    with pytest.raises(Corrupt, match="nobody writes"), storage.exclusive("a write"):
+    with pytest.raises(Corrupt, match="nobody writes"), held_lock(storage, "a write"):
         pass
 
 

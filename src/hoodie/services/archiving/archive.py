@@ -12,7 +12,7 @@
 5. Then the history itself is kept small: files of a level merged into one (version 8 and later), small archives merged
    where that is asked for (version 6).
 
-The caller holds the table's writer exclusion. What goes is decided in `plan`. Bytes: `docs/format/history.md`.
+The caller holds the table lock. What goes is decided in `plan`. Bytes: `docs/format/history.md`.
 """
 
 from __future__ import annotations

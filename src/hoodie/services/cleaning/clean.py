@@ -11,7 +11,7 @@
 7. A call that finishes pending cleans plans no other, unless `hoodie.clean.multiple.enabled` says so. However many are
    pending, from whomever, all are finished, oldest first.
 
-The caller holds the table's writer exclusion. What goes is decided in `plan`. Bytes: `docs/format/clean.md`.
+The caller holds the table lock. What goes is decided in `plan`. Bytes: `docs/format/clean.md`.
 """
 
 from __future__ import annotations

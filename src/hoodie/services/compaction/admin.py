@@ -8,7 +8,7 @@
 3. Where that has happened all the same (Hudi's command line does it without a word), repairing puts the plan back for
    these groups, at its own instant: every file keeps its name and is seen again.
 
-The caller holds the table's writer exclusion for everything that changes something.
+The caller holds the table lock for everything that changes something.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compaction: log files of a merge-on-read table become part of base files.
 
-1. Scheduling makes a plan and stores it; that is quick and done under the table's writer exclusion. Carrying it out may
+1. Scheduling makes a plan and stores it; that is quick and done under the table lock. Carrying it out may
    take long and is done by one executor, beside writers: what they append comes after the compaction.
 2. A compaction changes no row: a snapshot gives the same rows before, during and after it, commit times included.
 3. It completes as a `commit` of operation COMPACT. Until then its base files are nobody's.
@@ -70,7 +70,7 @@ def schedule_compaction(
     """The compaction that is planned now, requested; None when none is due (unless `when_due` is off), when there is
     nothing to compact, or when a running write forbids it (version 6).
 
-    The caller holds the table's writer exclusion. Lists the table's files.
+    The caller holds the table lock. Lists the table's files.
 
     Raises:
         Invalid: not a merge-on-read table, or a strategy that does not fit its partitions.
@@ -101,7 +101,7 @@ def run_compaction(
 ) -> CompactionResult | None:
     """What carrying out the pending compaction `instant` (None: the oldest one) has done; None when none is pending.
 
-    The caller does not hold the table's writer exclusion: it is taken, after waiting for it, to complete. `held`: the
+    The caller does not hold the table lock: it is taken, after waiting for it, to complete. `held`: the
     caller does hold it.
 
     Raises:

@@ -1,6 +1,6 @@
 """Carrying out a plan that is on the timeline: what compactions and log compactions have in common.
 
-1. One executor works on a plan at a time: it holds a lock of the plan's own while it runs. The table's writer exclusion
+1. One executor works on a plan at a time: it holds a lock of the plan's own while it runs. The table lock
    is taken only to complete, so writers go on meanwhile.
 2. A plan that is inflight while nobody holds its lock was left by an executor that died. Its files go, by their
    markers, then its inflight file: it is a plan again, and is begun anew.
@@ -28,7 +28,7 @@ from hoodie.metadata_writer import MetadataOptions
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
 from hoodie.services.deletion import delete_files
-from hoodie.services.locks import executor_lock, writer_exclusion
+from hoodie.services.locks import executor_lock, table_lock
 from hoodie.services.undoing.rollback import finish_interrupted
 from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.spec import (
@@ -87,7 +87,7 @@ def run_pending(
     """What carrying out the pending plan `instant` (None: the oldest one) has done; None when none is pending, or when
     another executor completed it meanwhile.
 
-    `held`: the caller holds the table's writer exclusion. Otherwise it is taken to complete, after waiting for a writer
+    `held`: the caller holds the table lock. Otherwise it is taken to complete, after waiting for a writer
     up to `hoodie.write.lock.wait_time_ms`.
 
     Raises:
@@ -100,7 +100,7 @@ def run_pending(
         return None
 
     def exclusion() -> AbstractContextManager[None]:
-        return nullcontext() if held else writer_exclusion(handle, kind.operation.lower(), options.wait_ms)
+        return nullcontext() if held else table_lock(handle, kind.operation.lower(), options.wait_ms)
 
     with executor_lock(handle.storage, asked.requested):
         clock = handle.env.monotonic()

@@ -57,7 +57,7 @@ def schedule_log_compaction(
     """The log compaction that is planned now, requested; None when it is not enabled (`hoodie.log.compaction.enable`
     or `.inline`; unless `when_enabled` is off), when no log has enough blocks, or while a write is running.
 
-    The caller holds the table's writer exclusion. Lists the table's files, and reads the frames of log files.
+    The caller holds the table lock. Lists the table's files, and reads the frames of log files.
 
     Raises:
         Invalid: not a merge-on-read table. Corrupt: a log file is damaged.

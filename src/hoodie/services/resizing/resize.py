@@ -7,7 +7,7 @@
 3. Order of effects: plan, inflight, files, the new ring (which does not count yet), the completed instant, the ring's
    marker. Dying before the completed instant leaves a plan. The next resize carries it out: its files have other names,
    its child nodes the same.
-4. Nothing else may write while it runs: the caller holds the table's writer exclusion from plan to completion. Whoever
+4. Nothing else may write while it runs: the caller holds the table lock from plan to completion. Whoever
    holds it and finds a plan of ours pending knows that it is dead: a writer drops it (`drop_dead_resizes`). Plans of
    Hudi are left alone, and their file groups are refused to writers.
 """
@@ -100,7 +100,7 @@ class ResizeResult:
 
 def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> ResizeResult | None:
     """What splitting and merging buckets has done; None when every bucket is of a good size. A plan that is pending is
-    carried out instead of a new one. The caller holds the table's writer exclusion.
+    carried out instead of a new one. The caller holds the table lock.
 
     Raises:
         Invalid: the options do not speak of a consistent hashing index.
@@ -123,7 +123,7 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
 
 
 def drop_dead_resizes(handle: TableHandle, engine: Engine, timeline: Timeline, config: Config) -> Timeline:
-    """The timeline without pending resizes of ours. The caller holds the table's writer exclusion, so they are dead.
+    """The timeline without pending resizes of ours. The caller holds the table lock, so they are dead.
 
     One that had begun is rolled back, which leaves its plan; then the plan goes.
     """

@@ -35,7 +35,7 @@ _LEFTOVERS = (".spool", keys.OVERWRITE_SUFFIX)
 def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
     """Remove all traces of this process's own pending write `requested`: files, log files, instants, markers.
 
-    The caller still holds the writer exclusion. A completed or vanished instant is left alone. When this fails
+    The caller still holds the table lock. A completed or vanished instant is left alone. When this fails
     half-way, what is left is a pending write that the next `heal` rolls back.
     """
     instant = timeline_of(handle).find(requested)

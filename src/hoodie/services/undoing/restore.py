@@ -12,7 +12,7 @@
 4. Rollbacks after the commit leave the timeline: what they took back is gone twice.
 5. Commits under a savepoint are not undone, and nothing is restored that a clean may have removed.
 
-The caller holds the table's writer exclusion. Bytes and order: `docs/format/savepoint-restore.md`.
+The caller holds the table lock. Bytes and order: `docs/format/savepoint-restore.md`.
 """
 
 from __future__ import annotations

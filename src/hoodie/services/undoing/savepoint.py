@@ -7,7 +7,7 @@
 4. Deleting goes the same way back, completed file first. Whoever dies in between leaves an inflight savepoint, which
    promises nothing and which the next call on it removes or completes.
 
-The caller holds the table's writer exclusion.
+The caller holds the table lock.
 """
 
 from __future__ import annotations

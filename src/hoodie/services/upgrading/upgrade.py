@@ -11,7 +11,7 @@
 4. Log files that a downgrade named anew before it died get their names back, unless the downgrade is what goes on.
 5. What stands in the way is found before anything changes.
 
-The caller holds the table's writer exclusion. What becomes of each file: `docs/design/0010-versions.md`.
+The caller holds the table lock. What becomes of each file: `docs/design/0010-versions.md`.
 """
 
 from __future__ import annotations

@@ -8,15 +8,16 @@ from typing import Final
 
 from hoodie.env import Env
 from hoodie.errors import Conflict
-from hoodie.storage.contract import Storage
+from hoodie.locks.providers import held_lock
+from hoodie.storage import Storage
 
 _POLL_SECONDS: Final = 0.05
 _LONGEST_POLL_SECONDS: Final = 2.0
 
 
 @contextmanager
-def exclusive_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator[None]:
-    """Hold a table's writer exclusion, after waiting for it up to `wait_ms`.
+def held_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator[None]:
+    """The lock of a table, held inside the block, after waiting for it up to `wait_ms`.
 
     Raises:
         Conflict: it is still held.
@@ -24,7 +25,7 @@ def exclusive_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Ite
     deadline = env.monotonic() + wait_ms / 1000
     pause = _POLL_SECONDS
     while True:
-        lock = storage.exclusive(what)
+        lock = held_lock(storage, what)
         try:
             lock.__enter__()
             break

@@ -1,0 +1,39 @@
+"""Which provider keeps the writers of a table apart: the best one that its storage has."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from hoodie.errors import Unsupported
+from hoodie.locks.file_system import FileSystemLocks
+from hoodie.locks.in_process import InProcessLocks
+from hoodie.locks.lock_provider import HasLocks, LockProvider
+from hoodie.locks.storage_based import StorageBasedLocks
+from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage
+
+
+def lock_provider_of(storage: Storage) -> LockProvider:
+    """The provider for the table in `storage`: for one inside another table, that of the table around it.
+
+    Raises:
+        Unsupported: the storage has nothing to keep writers apart.
+    """
+    match storage:
+        case HasLocks():
+            return storage.lock_provider()
+        case NestedStorage():
+            return lock_provider_of(storage.outer)
+        case LocalStorage():
+            return FileSystemLocks(storage)
+        case MemoryStorage():
+            return InProcessLocks(storage.uri)
+    if hasattr(storage, "replace_version"):
+        return StorageBasedLocks(storage)
+    raise Unsupported(f"Nothing keeps writers of {storage.uri} apart", remedy="Use a local folder or an object store")
+
+
+def held_lock(storage: Storage, what: str, scope: str = "") -> AbstractContextManager[None]:
+    """The lock of the table in `storage` (or of one `scope` of work on it), held inside the block. Raises as
+    `LockProvider.acquire`.
+    """
+    return lock_provider_of(storage).acquire(what, scope)

@@ -1,0 +1,77 @@
+"""What every provider of locks must do. Test modules subclass it with a fixture `storage`, whose provider it is."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hoodie.errors import Conflict
+from hoodie.locks import held_lock, held_within
+from hoodie.storage import Storage
+from hoodie.testing.env import FakeEnv
+
+
+class LockProviderContract:
+    """Subclass it with a fixture `storage`: an empty storage that can be pickled."""
+
+    def test_a_lock_is_held_by_one_at_a_time(self, storage: Storage) -> None:
+        copy = pickle.loads(pickle.dumps(storage))
+        with held_lock(storage, "the first write"):
+            for other in (storage, copy):
+                with pytest.raises(Conflict, match="the second write"), held_lock(other, "the second write"):
+                    pytest.fail("two hold it")
+        with held_lock(copy, "the third write"):
+            pass
+
+    def test_a_lock_ends_with_an_exception(self, storage: Storage) -> None:
+        with pytest.raises(RuntimeError, match="boom"), held_lock(storage, "a write"):
+            raise RuntimeError("boom")
+        with held_lock(storage, "a write"):
+            pass
+
+    def test_scopes_do_not_exclude_each_other_and_leave_nothing_behind(self, storage: Storage) -> None:
+        copy = pickle.loads(pickle.dumps(storage))
+        with held_lock(storage, "a write"), held_lock(storage, "one", "plan_1"), held_lock(copy, "two", "plan_2"):
+            for other in (storage, copy):
+                with pytest.raises(Conflict, match="three"), held_lock(other, "three", "plan_1"):
+                    pytest.fail("two hold it")
+        with held_lock(copy, "four", "plan_1"):
+            pass
+        assert not [file.path for file in storage.list("") if "plan_" in file.path]
+
+    def test_of_many_threads_wanting_it_exactly_one_holds_the_lock(self, storage: Storage) -> None:
+        bar = threading.Barrier(8)
+
+        def contend(_: int) -> bool:
+            bar.wait()
+            try:
+                with held_lock(storage, "a write"):
+                    bar.wait()
+                    return True
+            except Conflict:
+                bar.wait()
+                return False
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(contend, range(8))) == 1
+
+    def test_who_waits_gets_it_when_it_is_given_back_or_hears_who_holds_it(self, storage: Storage) -> None:
+        lock = held_lock(storage, "the first write")
+        lock.__enter__()
+
+        class Clock(FakeEnv):
+            def sleep(self, seconds: float) -> None:
+                super().sleep(seconds)
+                if self.monotonic() > 1 and not given:
+                    given.append(True)
+                    lock.__exit__(None, None, None)
+
+        given: list[bool] = [True]
+        with pytest.raises(Conflict, match="the second write"), held_within(storage, Clock(), "the second write", 500):
+            pytest.fail("two hold it")
+        given.clear()
+        with held_within(storage, Clock(), "the second write", 60_000):
+            assert given
