@@ -10,10 +10,11 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
-from hoodie.locks.in_process import InProcessLocks, Storage
+from hoodie.locks.in_process import InProcessLocks
 from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
 from hoodie.spec import V6, V8, V9
+from hoodie.storage import Storage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
