@@ -25,14 +25,16 @@ from hoodie.timeline.load import (
 from hoodie.timeline.log_archive import list_archives, load_archived_logicals
 from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merge_archives, settle_merge
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
-from hoodie.timeline.markers import load_markers
+from hoodie.timeline.markers import DirectMarkers, Markers, markers_of
 from hoodie.timeline.timeline import Timeline, furthest
 from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
     "ArchivedInstant",
+    "DirectMarkers",
     "HistoryLimits",
     "HistoryRow",
+    "Markers",
     "MergeLimits",
     "Timeline",
     "append_archive",
@@ -58,10 +60,10 @@ __all__ = [
     "load_commit_metadata",
     "load_history",
     "load_instant",
-    "load_markers",
     "load_requested",
     "load_table_config",
     "load_timeline",
+    "markers_of",
     "merge_archives",
     "new_instant_time",
     "parse_as_of",

@@ -23,9 +23,10 @@ import pyarrow as pa
 from hoodie.handle import TableHandle
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
-from hoodie.spec import LogFileName, MarkerKind, marker_path, path_in
+from hoodie.spec import LogFileName, MarkerKind, path_in
 from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema, parse_logging_mode
 from hoodie.storage import OutputFile, Storage
+from hoodie.timeline import markers_of
 from hoodie.write.incoming import KEY
 
 BLOCK_ROWS = 131_072
@@ -130,7 +131,7 @@ class ChangeLog:
         if not self._pending:
             return
         if self._file is None:
-            self.storage.create(marker_path(self.name.instant, self.path, self.logging.marker), b"")
+            markers_of(self.storage, self.name.instant).create(self.path, self.logging.marker)
             self._file = self.storage.open_output(self.path)
         schema = change_schema(self.logging.mode, to_avro(self.schema, self.table_name))
         header = {HeaderKey.INSTANT_TIME: self.name.instant, HeaderKey.SCHEMA: schema}

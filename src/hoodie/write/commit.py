@@ -31,9 +31,8 @@ from hoodie.spec import (
     Instant,
     WriteStat,
     keys,
-    marker_dir,
 )
-from hoodie.timeline import Timeline, complete, load_markers
+from hoodie.timeline import Timeline, complete, markers_of
 from hoodie.write.partition_metafiles import create_partition_metafiles
 
 log = logging.getLogger(__name__)
@@ -234,9 +233,9 @@ def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats:
 
 
 def drop_leftovers(handle: TableHandle, instant: str) -> None:
-    """Delete markers (or spool files) of a write that is over. A failure costs disk space only, so it is logged."""
+    """Delete the markers of a write that is over. A failure costs disk space only, so it is logged."""
     try:
-        handle.storage.delete_dir(marker_dir(instant))
+        markers_of(handle.storage, instant).drop()
     except HudiError as error:
         log.warning("could not delete the markers of %s: %s", instant, error)
 
@@ -244,7 +243,7 @@ def drop_leftovers(handle: TableHandle, instant: str) -> None:
 def remove_losers(handle: TableHandle, instant: str, stats: Sequence[WriteStat]) -> None:
     """Delete the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
-    for marker in load_markers(handle.storage, instant) or ():
+    for marker in markers_of(handle.storage, instant).load() or ():
         if marker.data_path not in kept and handle.storage.delete(marker.data_path):
             log.info("deleted %s, left by a retried task", marker.data_path)
 

@@ -38,9 +38,10 @@ from hoodie.logs import (
 )
 from hoodie.records import to_avro
 from hoodie.records.deletion import is_deleted
-from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, marker_path, path_in
+from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, path_in
 from hoodie.spec.file_names import token_of_instant
 from hoodie.storage import OutputFile
+from hoodie.timeline import markers_of
 from hoodie.write.combine import ordering_values
 from hoodie.write.file_task import Stamp, WriteTarget
 from hoodie.write.incoming import KEY, RowsRef
@@ -293,7 +294,7 @@ class _LogFiles:
         version = place.version + len(self._names)
         self._names.append(LogFileName(place.file_id, place.instant, version, self._token).text)
         path = path_in(self.task.partition, self._names[-1])
-        target.storage.create(marker_path(target.instant, path, self.task.log.marker), b"")
+        markers_of(target.storage, target.instant).create(path, self.task.log.marker)
         return target.storage.open_output(path)
 
     @property

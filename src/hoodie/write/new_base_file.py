@@ -21,10 +21,10 @@ from hoodie.spec import (
     MarkerKind,
     RuntimeStats,
     WriteStat,
-    marker_path,
     path_in,
 )
 from hoodie.storage import Storage
+from hoodie.timeline import markers_of
 from hoodie.view import BaseFile
 
 
@@ -53,7 +53,7 @@ class NewBaseFile:
         self.name = BaseFileName(file_id, token, target.instant).text
         self._path = path_in(partition, self.name)
         kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
-        target.storage.create(marker_path(target.instant, self._path, kind), b"")
+        markers_of(target.storage, target.instant).create(self._path, kind)
 
     @property
     def milliseconds(self) -> int:

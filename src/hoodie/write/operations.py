@@ -13,6 +13,7 @@ The caller holds the table lock, has rolled back failed writes, and undoes this 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import Arrangement, Engine, Source, TaskId
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, HudiError, Invalid
 from hoodie.index import Positions
 from hoodie.metadata_writer import list_for_writers
 from hoodie.records import to_avro
@@ -53,7 +54,7 @@ from hoodie.write.buckets import (
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.change_log import change_logging_of
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
-from hoodie.write.commit import Committed, Outcome, drop_leftovers, fenced_when_gone, finish
+from hoodie.write.commit import Committed, Outcome, fenced_when_gone, finish
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef
@@ -80,6 +81,8 @@ from hoodie.write.plan import (
 from hoodie.write.replace import plan_replaced
 from hoodie.write.reserved import ensure_free, load_reserved
 from hoodie.write.skeletons import load_skeleton_sources, stitched_rows, with_source_bytes
+
+log = logging.getLogger(__name__)
 
 _SPOOL_SUFFIX = ".spool"
 _SORTED = (
@@ -118,11 +121,19 @@ def run_write(write: Write, source: Source) -> Committed:
         incoming = run_intake(source, keying, spool)
         committed = _write_tagged(write, incoming)
     except BaseException:
-        drop_leftovers(write.handle, write.instant + _SPOOL_SUFFIX)
+        _drop_spooled(write, spool)
         raise
     if not incoming.in_memory:
-        drop_leftovers(write.handle, write.instant + _SPOOL_SUFFIX)
+        _drop_spooled(write, spool)
     return committed
+
+
+def _drop_spooled(write: Write, spool: Spool) -> None:
+    """Delete the input that waited in files. A failure costs disk space only, so it is logged."""
+    try:
+        write.handle.storage.delete_dir(spool.folder)
+    except HudiError as error:
+        log.warning("could not delete the spooled input of %s: %s", write.instant, error)
 
 
 def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:

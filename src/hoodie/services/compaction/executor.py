@@ -40,12 +40,11 @@ from hoodie.spec import (
     InstantTime,
     State,
     WriteStat,
-    marker_dir,
     parse_base_file_name,
     parse_compaction_plan,
     parse_log_file_name,
 )
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_markers, load_requested, to_inflight
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of, to_inflight
 from hoodie.write.commit import Outcome, finish
 
 log = logging.getLogger(__name__)
@@ -134,7 +133,7 @@ def undo_inflight(handle: TableHandle, engine: Engine, instant: Instant) -> None
     doomed = _files_of(handle, instant)
     delete_files(handle.storage, engine, doomed, "undo compaction")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))
-    handle.storage.delete_dir(marker_dir(instant.requested))
+    markers_of(handle.storage, instant.requested).drop()
 
 
 def load_plan(handle: TableHandle, instant: Instant) -> CompactionPlan:
@@ -222,7 +221,7 @@ def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequ
 
 def _files_of(handle: TableHandle, instant: Instant) -> list[str]:
     """The files an executor may have left: by their markers, else by their names in the partitions of the plan."""
-    markers = load_markers(handle.storage, instant.requested)
+    markers = markers_of(handle.storage, instant.requested).load()
     if markers is not None:
         return [marker.data_path for marker in markers]
     by_base_instant = handle.profile.slicing == "base_instant"

@@ -56,14 +56,13 @@ from hoodie.spec import (
     InstantTime,
     State,
     encode_requested_replace,
-    marker_dir,
 )
 from hoodie.spec.replace_plan import CLUSTER
 from hoodie.timeline import (
     Timeline,
     create_requested,
     instant_path,
-    load_markers,
+    markers_of,
     new_instant_time,
     to_inflight,
 )
@@ -225,10 +224,10 @@ def _action(handle: TableHandle) -> str:
 
 def _undone(handle: TableHandle, instant: Instant) -> Instant:
     """The plan as one nobody has begun: what a dead run has written goes, its inflight file last but for markers."""
-    for marker in load_markers(handle.storage, instant.requested) or ():
+    for marker in markers_of(handle.storage, instant.requested).load() or ():
         handle.storage.delete(marker.data_path)
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT)))
-    handle.storage.delete_dir(marker_dir(instant.requested))
+    markers_of(handle.storage, instant.requested).drop()
     return replace(instant, state=State.REQUESTED)
 
 

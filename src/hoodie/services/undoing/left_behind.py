@@ -19,12 +19,11 @@ from hoodie.spec import (
     InstantTime,
     is_partition_metafile,
     keys,
-    marker_dir,
     parse_data_file_name,
     parse_partition_metafile,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, delete_instant_files, load_markers
+from hoodie.timeline import Timeline, delete_instant_files, markers_of
 from hoodie.view import list_partitions
 
 log = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> No
         undo_update(handle, instant, None, engine)
     _remove_files(handle, engine, requested, _files_of(handle, requested))
     delete_instant_files(handle.storage, handle.profile, instant)
-    handle.storage.delete_dir(marker_dir(requested))
+    markers_of(handle.storage, requested).drop()
 
 
 def remove_strays(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
@@ -57,7 +56,7 @@ def remove_strays(handle: TableHandle, engine: Engine, requested: InstantTime) -
     if timeline.find(requested) is None and not timeline.is_before_start(requested):
         # The marker of a file may have gone before the file came.
         _remove_files(handle, engine, requested, {*_files_of(handle, requested), *_named_by(handle, requested)})
-        handle.storage.delete_dir(marker_dir(requested))
+        markers_of(handle.storage, requested).drop()
 
 
 def _remove_files(handle: TableHandle, engine: Engine, requested: InstantTime, paths: Iterable[str]) -> None:
@@ -89,7 +88,7 @@ def sweep(storage: Storage, timeline: Timeline) -> None:
 
 def _files_of(handle: TableHandle, requested: InstantTime) -> list[str]:
     """Files of a pending write of this process, log files included."""
-    markers = load_markers(handle.storage, requested)
+    markers = markers_of(handle.storage, requested).load()
     if markers is not None:
         return [marker.data_path for marker in markers]
     return _named_by(handle, requested)

@@ -58,7 +58,6 @@ from hoodie.spec import (
     encode_rollback_metadata,
     encode_rollback_plan,
     keys,
-    marker_dir,
     parse_rollback_plan,
 )
 from hoodie.storage import Storage
@@ -72,6 +71,7 @@ from hoodie.timeline import (
     list_instants,
     load_instant,
     load_requested,
+    markers_of,
     new_instant_time,
     to_inflight,
 )
@@ -285,7 +285,7 @@ def rollback_metadata(start: InstantTime, target: InstantInfo, files: UndoneFile
 def forget_traces(storage: Storage, *instants: InstantTime) -> None:
     """Remove markers and heartbeats of writes that are no more."""
     for instant in instants:
-        storage.delete_dir(marker_dir(instant))
+        markers_of(storage, instant).drop()
         storage.delete(heartbeat_path(instant))
 
 

@@ -43,7 +43,7 @@ from hoodie.spec import (
     parse_log_file_name,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_markers, load_requested
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of
 from hoodie.view import GroupId, list_partitions, load_pending_compactions
 
 BY_MARKERS = "hoodie.rollback.using.markers"
@@ -95,7 +95,7 @@ def load_undo_plan(
         return RollbackPlan(info)
     blocks = handle.profile.capabilities.rollback_command_blocks
     form = path_form(handle)
-    markers = load_markers(handle.storage, target.requested) if by_markers and not target.is_completed else None
+    markers = markers_of(handle.storage, target.requested).load() if by_markers and not target.is_completed else None
     if markers is not None:
         return RollbackPlan(info, plan_from_markers(target.requested, markers, form, takes_back_blocks=blocks))
     metadata = load_commit_metadata(handle.storage, handle.profile, target)
