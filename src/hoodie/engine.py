@@ -134,18 +134,18 @@ class LocalEngine:
 
 
 def _end(pool: ThreadPoolExecutor, futures: Iterable[Future[R]]) -> None:
-    """Wait until no task runs any more, however often the user interrupts: a task that outlived its write would leave
-    files behind whoever takes the write back.
+    """Wait until no task runs any more, however often the user or a signal interrupts: a task that outlived its write
+    would leave files behind whoever takes the write back.
     """
-    interrupt: KeyboardInterrupt | None = None
+    interrupt: BaseException | None = None
     while True:
         try:
             for future in futures:
                 future.cancel()
             wait(futures)  # not `shutdown`: a thread whose join was interrupted passes for ended
             break
-        except KeyboardInterrupt as again:
-            interrupt = again
+        except BaseException as again:
+            interrupt = interrupt or again
     pool.shutdown()
     if interrupt is not None:
         raise interrupt

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -86,8 +87,14 @@ class Service:
         """Arguments by name, defaults filled in.
 
         Raises:
-            Invalid: one is missing or of the wrong kind.
+            Invalid: one is missing or of the wrong kind, or the service has none of that name.
         """
+        names = [one.name for one in self.arguments]
+        for name in given:
+            if name not in names:
+                near = next(iter(difflib.get_close_matches(name, names, n=1)), None)
+                known = f"Did you mean {near}?" if near else f"It has {', '.join(names) or 'none'}"
+                raise Invalid(f"{self.name} has no argument {name}", remedy=known)
         found = {}
         for one in self.arguments:
             value = given.get(one.name)

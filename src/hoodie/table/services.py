@@ -64,7 +64,13 @@ class TableServices:
         service, opened = load_service(name), self._opened
         if service.preview is None:
             raise Invalid(f"There is no preview of {name}", remedy="Run it: it does only what is due")
-        given = service.checked(dict(zip((one.name for one in service.arguments), values, strict=False)))
+        names = [one.name for one in service.arguments]
+        if len(values) > len(names):
+            raise Invalid(
+                f"{name} has {len(names)} arguments, and {len(values)} are given",
+                remedy=f"It has {', '.join(names) or 'none'}",
+            )
+        given = service.checked(dict(zip(names, values, strict=False)))
         return service.preview(opened.fresh(), self._config(service, options), opened.engine, **given)
 
     def compact(self, instant: str | None = None, **options: object) -> CompactionResult | None:

@@ -159,7 +159,8 @@ def finish(  # noqa: PLR0917
             guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     except Fenced:
-        _remove_own(undo_update(handle, inflight, None, engine), outcome.files)
+        with contextlib.suppress(HudiError):  # nothing may hide that this write was fenced
+            _remove_own(undo_update(handle, inflight, None, engine), outcome.files)
         drop_leftovers(handle, inflight.requested)
         raise
     drop_leftovers(handle, inflight.requested)

@@ -88,9 +88,9 @@ def finish_overwrite(old: TableHandle, new: TableHandle, inflight: Instant, outc
     new.storage.create(switch.path, encode_switch(switch))
     try:
         return run_switch(new.storage, switch, new.env)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:  # whatever stops it: the old table is going, nobody takes it back
         raise CommitUnknown(
-            f"The overwrite {switch.instant} stopped half-way: {error}",
+            f"The overwrite {switch.instant} stopped half-way: {str(error) or 'it was interrupted'}",
             remedy="All new rows are stored. Remove the cause and write again: that finishes this overwrite first, or "
             "takes it back if the old table still stands",
             instant=switch.instant,

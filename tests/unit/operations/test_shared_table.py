@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
+from hoodie.engine import LocalEngine
+from hoodie.env import Env
 from hoodie.errors import Conflict
 from hoodie.handle import TableHandle
-from hoodie.table import Table
+from hoodie.storage import Storage
+from hoodie.table import opened
 from hoodie.testing.lake import Lake, row, table_of
 
 
@@ -52,9 +57,28 @@ def test_a_service_goes_on_from_the_table_as_it_was_locked(monkeypatch: pytest.M
     """Another thread's look at the table in between does not count."""
     lake = Lake()
     lake.upsert(row("a"))
-    table = lake.table
-    old = table._opened.handle
-    monkeypatch.setattr(Table, "_handle", property(lambda _: old, lambda _, handle: None), raising=False)
-    with table._opened.held("test") as handle:
-        assert isinstance(handle, TableHandle)
+    locked: list[TableHandle] = []
+    held_table = opened.held_table
+
+    @contextmanager
+    def held(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
+        with held_table(storage, what, env) as handle:
+            locked.append(handle)
+            yield handle
+
+    class Raced(opened.OpenedTable):
+        """Another thread always looks last."""
+
+        @property
+        def handle(self) -> TableHandle:
+            return old
+
+        @handle.setter
+        def handle(self, handle: TableHandle) -> None:
+            del handle
+
+    old = lake.handle()
+    monkeypatch.setattr(opened, "held_table", held)
+    with Raced(old, dict(lake.options), LocalEngine(1)).held("test") as handle:
         assert handle is not old
+        assert [handle] == locked

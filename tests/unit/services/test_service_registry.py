@@ -92,5 +92,10 @@ def test_the_names_of_services_are_shown_and_others_refused() -> None:
         services.vacuum()
     with pytest.raises(Invalid, match="rollback needs its argument instant"):
         services.preview("rollback")
+    with pytest.raises(Invalid, match="compact has no argument instnat") as caught:
+        services.run("compact", {"instnat": "1"})
+    assert "instant" in str(caught.value.remedy)
+    with pytest.raises(Invalid, match="clean has 0 arguments, and 1 are given"):
+        services.preview("clean", "20260101000000000")
     with pytest.raises(Invalid, match="to of upgrade is 'nine'"):
         services.run("upgrade", {"to": "nine"})

@@ -121,7 +121,7 @@ def run_pending(
                 done = finish(now, timeline_of(now), inflight, outcome, partitions, engine, metadata=metadata)
         except (CommitUnknown, Fenced):
             raise
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             _give_up(handle, engine, inflight, stats)
             raise
         return result_of(done, outcome, int((handle.env.monotonic() - clock) * 1000))

@@ -23,7 +23,7 @@ from hoodie.spec import (
     parse_partition_metafile,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, delete_instant_files, markers_of
+from hoodie.timeline import Timeline, delete_instant_files, is_table, markers_of
 from hoodie.view import list_partitions
 
 log = logging.getLogger(__name__)
@@ -34,11 +34,12 @@ _LEFTOVERS = (".spool", keys.OVERWRITE_SUFFIX)
 def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
     """Remove all traces of this process's own pending write `requested`: files, log files, instants, markers.
 
-    The caller still holds the table lock. A completed or vanished instant is left alone. When this fails
+    The caller still holds the table lock. A completed or vanished instant is left alone, and so is everything once an
+    overwrite has begun to put another table in this one's place: its new files are all there is. When this fails
     half-way, what is left is a pending write that the next `heal` rolls back.
     """
     instant = timeline_of(handle).find(requested)
-    if instant is None or instant.is_completed:
+    if instant is None or instant.is_completed or not is_table(handle.storage):
         return
     if handle.config.has_metadata_table:
         undo_update(handle, instant, None, engine)
