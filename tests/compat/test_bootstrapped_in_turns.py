@@ -20,7 +20,7 @@ from peers import (
 )
 
 from hoodie import Table
-from hoodie.read.bootstrap import is_skeleton
+from hoodie.slices.bootstrap import is_skeleton
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 WRITERS = [(6, "hudi_015"), (8, "hudi_12"), (9, "hudi_12")]

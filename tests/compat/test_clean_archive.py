@@ -24,11 +24,11 @@ from peers import (
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.locks import held_lock
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.spec import CLEAN, COMPLETED_WRITE_ACTIONS
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.timeline import load_history
 
 ENGINE = LocalEngine(2)

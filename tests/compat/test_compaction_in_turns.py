@@ -29,7 +29,6 @@ from peers import (
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import load_handle, timeline_of
 from hoodie.locks import held_lock
 from hoodie.logs import read_block_rows, read_blocks
 from hoodie.services.compaction.admin import validate_compaction
@@ -37,6 +36,7 @@ from hoodie.services.compaction.compact import run_compaction, schedule_compacti
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.spec import Instant
+from hoodie.state.handle import load_handle, timeline_of
 from hoodie.storage import open_storage
 from hoodie.timeline import load_commit_metadata
 

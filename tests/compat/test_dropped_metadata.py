@@ -10,8 +10,8 @@ from peers import Readers, read_rows, table_options, write_rows
 
 from hoodie import Table
 from hoodie.env import SystemEnv
-from hoodie.handle import load_handle
 from hoodie.metadata_writer.partition_state import set_aside
+from hoodie.state.handle import load_handle
 from hoodie.storage import open_storage
 
 INDEX = "hoodie.metadata.record.index.enable"

@@ -27,9 +27,9 @@ from peers import (
 )
 
 from hoodie import Table
-from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.metadata_writer import build_index, drop_index, expression_index, secondary_index
+from hoodie.state.handle import open_handle, timeline_of
 
 ON = {"hoodie.metadata.enable": "true"}
 STATS = {**ON, "hoodie.metadata.index.column.stats.enable": "true"}

@@ -24,11 +24,11 @@ from hoodie import Table
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata import open_metadata_table
 from hoodie.services.ingest import Request
 from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.services.save import write_table
+from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage import open_storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash

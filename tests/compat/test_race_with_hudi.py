@@ -20,7 +20,7 @@ from peers.process import PeerFailed
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced
-from hoodie.handle import TableHandle, load_handle
+from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import LocalStorage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage

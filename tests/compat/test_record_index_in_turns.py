@@ -22,8 +22,8 @@ from peers import (
 )
 
 from hoodie import Table
-from hoodie.handle import load_handle, timeline_of
 from hoodie.metadata import open_metadata_table
+from hoodie.state.handle import load_handle, timeline_of
 
 WHOLE = {
     "hoodie.index.type": "RECORD_INDEX",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.handle import TableHandle, open_handle, timeline_of
-from hoodie.read import ReadOptions, load_read_plan, run_read
+from hoodie.query import ReadOptions, load_read_plan, run_read
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.testing.golden import GoldenRead, GoldenTable
 
 Reader = Callable[[Path, GoldenRead], pa.Table]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.read.bootstrap import is_skeleton
+from hoodie.slices.bootstrap import is_skeleton
 from hoodie.table import Table
 from hoodie.testing.golden import GoldenTable, golden_tables
 

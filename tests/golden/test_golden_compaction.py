@@ -12,12 +12,12 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.locks import held_lock
-from hoodie.read import ReadOptions, load_read_plan, run_read, validate_table
+from hoodie.query import ReadOptions, load_read_plan, run_read, validate_table
 from hoodie.services.compaction.admin import validate_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.testing.golden import GoldenTable, difference, golden_tables
 
 HERE = Path(__file__).parent

@@ -22,7 +22,6 @@ import pytest
 from hoodie import Table
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.metadata.keys import secondary_keys
 from hoodie.metadata.record_schema import encode_records, record_schema
@@ -38,8 +37,9 @@ from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
 from hoodie.metadata_writer.source import RecordSource
 from hoodie.metadata_writer.sources import source_of
-from hoodie.read.bootstrap import is_skeleton
 from hoodie.records import RowBytes, decode_rows
+from hoodie.slices.bootstrap import is_skeleton
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.view import list_files
 

@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.handle import TableHandle, timeline_of
+from hoodie.filters.sql import parse_row_filter
 from hoodie.metadata import MetadataTable, Question, open_metadata_table
-from hoodie.read import ReadOptions, ReadPlan, load_read_plan, read_rows
-from hoodie.read.expression_skipping import slices_that_may_match
-from hoodie.read.filter_sql import parse_row_filter
+from hoodie.query import ReadOptions, ReadPlan, load_read_plan
+from hoodie.query.expression_skipping import slices_that_may_match
+from hoodie.slices import read_rows
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.timeline import Timeline
 from hoodie.view import load_view

@@ -13,9 +13,9 @@ import pytest
 from hoodie import Table
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.services.metadata_upkeep import keep_metadata
+from hoodie.state.handle import open_handle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.view import PartitionFiles, list_files
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HudiError, Invalid
-from hoodie.handle import TableHandle, timeline_of
-from hoodie.read import ReadOptions, load_read_plan, validate_table
+from hoodie.query import ReadOptions, load_read_plan, validate_table
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenRead, GoldenTable, Rule, difference, golden_tables, load_rules
 from hoodie.view import load_view
 

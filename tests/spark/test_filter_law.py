@@ -1,5 +1,5 @@
 """Random filters over all types: the local engine, with and without data skipping, keeps the rows Spark keeps, and
-DuckDB where it means the same (`tests/unit/read/test_filters_beside_duckdb.py` asks it for more).
+DuckDB where it means the same (`tests/unit/filters/test_filters_beside_duckdb.py` asks it for more).
 
 `HOODIE_FILTERS` is the number of conditions (100), `HOODIE_FILTER_SEED` where they begin.
 """
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import hoodie
-from hoodie.read.filter_sql import parse_filter
+from hoodie.filters.sql import parse_filter
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.testing.duckdb_filters import DuckFilters
 from hoodie.testing.random_filters import random_condition, random_rows

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hoodie import HudiError
 from hoodie.engine import LocalEngine
-from hoodie.read import run_read
+from hoodie.query import run_read
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.data_source import HudiSource, register
 from hoodie.spark.failures import ErrorInTransit

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.errors import Corrupt, Invalid
-from hoodie.read.filter_sql import parse_row_filter
+from hoodie.filters.sql import parse_row_filter
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.worker import with_schema
 from hoodie.spark.worker_scan import Work, is_worker_scan_possible, with_longs, worker_scan

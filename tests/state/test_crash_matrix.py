@@ -26,7 +26,7 @@ from zlib import crc32
 import pytest
 
 from hoodie.errors import CommitUnknown, HudiError, Unavailable
-from hoodie.handle import load_handle
+from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash

@@ -27,8 +27,8 @@ import pytest
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import HudiError, Missing, Unavailable
-from hoodie.handle import load_handle
 from hoodie.locks import held_lock
+from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.storage.lease import LEASE_PATH, Lease, parse_lease
 from hoodie.storage.object import ObjectStorage

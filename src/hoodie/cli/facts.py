@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hoodie.read import Finding
+    from hoodie.query import Finding
     from hoodie.spec import Instant
     from hoodie.view import FileSlice
 

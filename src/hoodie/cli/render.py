@@ -13,7 +13,7 @@ from hoodie.notebook import size_text
 from hoodie.spec import Instant, State
 
 if TYPE_CHECKING:
-    from hoodie.read import Finding
+    from hoodie.query import Finding
     from hoodie.view import FileSlice
     from hoodie.write import Committed
 

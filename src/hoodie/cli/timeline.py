@@ -10,8 +10,8 @@ from argparse import ArgumentParser, Namespace
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.facts import timeline_rows
 from hoodie.cli.printing import console, print_json
-from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.spec import Instant
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.timeline import load_history
 
 

@@ -23,7 +23,6 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.locks import held_within
 from hoodie.metadata import (
     BLOOM_FILTERS,
@@ -67,6 +66,7 @@ from hoodie.spec import (
     keys,
 )
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan
+from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.timeline import (
     Timeline,
     complete,

@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.hfile import encode_hfile
 from hoodie.metadata.all_records import merged_records
 from hoodie.metadata.damage import naming_metadata_table
@@ -37,6 +36,7 @@ from hoodie.metadata_writer.slots import base_name, base_stat
 from hoodie.metadata_writer.undo import last_compaction
 from hoodie.spec import COMPACTION, DELTA_COMMIT, Dialect, Instant, InstantTime, State
 from hoodie.spec.avro_container import encode_container
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
 from hoodie.view import FileSlice, list_files, load_pending_compactions, view_of

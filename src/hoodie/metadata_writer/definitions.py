@@ -13,10 +13,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hoodie.handle import TableHandle
 from hoodie.metadata import IndexDefinition
 from hoodie.metadata.index_definitions import DEFAULT_PATH
 from hoodie.spec import keys
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import store_table_config
 
 

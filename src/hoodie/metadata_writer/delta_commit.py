@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid
-from hoodie.handle import TableHandle
 from hoodie.metadata import IndexDefinition
 from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata_writer.group_files import (
@@ -37,6 +36,7 @@ from hoodie.metadata_writer.layout import places
 from hoodie.metadata_writer.slots import Slot, base_name, base_stat, load_slots, log_name, log_stat
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask
 from hoodie.spec import DELTA_COMMIT, CommitMetadata, Dialect, Instant, InstantTime, WriteStat, keys
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, complete, create_requested, to_inflight
 

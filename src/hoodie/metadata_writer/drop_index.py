@@ -13,13 +13,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from hoodie.errors import Corrupt, Invalid
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, load_index_definitions
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
 from hoodie.spec import INDEXING, State
 from hoodie.spec.index_plan import parse_index_plan
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import delete_instant_files, instant_path, load_requested
 
 log = logging.getLogger(__name__)

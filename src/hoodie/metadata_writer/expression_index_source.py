@@ -45,11 +45,11 @@ from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, 
 from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows, is_storable
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.read.bootstrap import iter_stitched
 from hoodie.records import BloomOptions, align, opened_once, read_columns, read_footer, with_meta
 from hoodie.records.bloom import DYNAMIC, SIMPLE
 from hoodie.records.columns import type_at
 from hoodie.records.java_text import java_text
+from hoodie.slices.bootstrap import iter_stitched
 from hoodie.storage import Storage
 from hoodie.view import LogFile
 

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
@@ -37,6 +36,7 @@ from hoodie.spec import (
     encode_partition_metafile,
     keys,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, to_inflight
 

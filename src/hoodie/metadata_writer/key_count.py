@@ -13,11 +13,11 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Invalid
-from hoodie.handle import TableHandle
 from hoodie.hfile import open_hfile
 from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.store import READING_THREADS
 from hoodie.spec import WriteStat
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 
 VALIDATE: Final = "hoodie.metadata.record.index.enable.validation.on.initialization"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle
 from hoodie.metadata import RECORD_INDEX, load_index_definitions
 from hoodie.metadata.index_definitions import DEFAULT_PATH
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX, data_partition_groups
@@ -18,6 +17,7 @@ from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
 from hoodie.metadata_writer.record_index_source import record_index_definition
 from hoodie.metadata_writer.slots import listed_file_ids
 from hoodie.spec import keys
+from hoodie.state.handle import TableHandle
 from hoodie.storage import NestedStorage
 
 log = logging.getLogger(__name__)

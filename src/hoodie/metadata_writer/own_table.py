@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hoodie.errors import Corrupt, Invalid, Unsupported
-from hoodie.handle import TableHandle
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, profile_for, profile_of
 from hoodie.spec.merge_rules import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY
 from hoodie.spec.table_config import KEYGEN_CLASSES, table_checksum
+from hoodie.state.handle import TableHandle
 from hoodie.storage import NestedStorage
 from hoodie.timeline import load_table_config, store_table_config
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from hoodie.handle import TableHandle
 from hoodie.metadata import FILES
 from hoodie.spec import keys
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import store_table_config
 
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, IndexDefinition, MetadataState, load_index_definitions
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
@@ -47,6 +46,7 @@ from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_p
 from hoodie.metadata_writer.undo import last_compaction, settle, take_back
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import Timeline
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hoodie.handle import TableHandle
-from hoodie.read.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, is_skeleton_file, load_sources, source_of
+from hoodie.slices.bootstrap import BOOTSTRAP_BASE_PATH, BootstrapSource, is_skeleton_file, load_sources, source_of
+from hoodie.state.handle import TableHandle
 from hoodie.view import BaseFile, GroupId, LogFile
 
 Sources = Mapping[GroupId, BootstrapSource]

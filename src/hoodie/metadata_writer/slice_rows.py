@@ -18,9 +18,8 @@ import pyarrow as pa
 from hoodie.errors import Unsupported
 from hoodie.metadata_writer.skeletons import Sources, source_of_base
 from hoodie.metadata_writer.source import SourceContext
-from hoodie.read import ReadOptions, RowPlan, SliceRead, read_rows
-from hoodie.read.merge_plan import plan_merge
 from hoodie.records import KEY_FIELD, align, opened_once, read_columns, read_footer, with_meta
+from hoodie.slices import READ_BATCH_ROWS, MergeOptions, RowPlan, SliceRead, plan_merge, read_rows
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
@@ -81,9 +80,8 @@ def slice_rows(
         )
     full = with_meta(schema)
     wanted = pa.schema([full.field(name).with_nullable(True) for name in dict.fromkeys((KEY_FIELD, *columns))])
-    options = ReadOptions()
-    merge = plan_merge(schema, wanted.names, handle.config, context.timeline, options)
+    merge = plan_merge(schema, wanted.names, handle.config, context.timeline, MergeOptions())
     if instant is not None and merge.blocks.completed is not None:
         merge = replace(merge, blocks=replace(merge.blocks, completed=merge.blocks.completed | {instant}))
-    plan = RowPlan(wanted, wanted, None, None, options.batch_rows, frozenset({KEY_FIELD}), merge=merge)
+    plan = RowPlan(wanted, wanted, None, None, READ_BATCH_ROWS, frozenset({KEY_FIELD}), merge=merge)
     return SliceRows(handle.storage, plan)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle
 from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
 from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, list_files, load_pending_compactions, view_of

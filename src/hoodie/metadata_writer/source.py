@@ -17,10 +17,10 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from hoodie.engine import Engine
-from hoodie.handle import TableHandle
 from hoodie.metadata import IndexDefinition, MetadataState, MetadataTable, open_metadata_table
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.update import TableUpdate
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
 from hoodie.view import View, load_view
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import TableHandle
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.asked_indexes import dropped_by_name
@@ -37,6 +36,7 @@ from hoodie.metadata_writer.record_index_source import (
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
 from hoodie.metadata_writer.source import RecordSource, SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
+from hoodie.state.handle import TableHandle
 
 COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hoodie.errors import Unsupported
 from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.read import load_newest_schema
 from hoodie.records import without_meta
+from hoodie.state.table_schema import load_newest_schema
 
 _MEMO = "columns before"
 

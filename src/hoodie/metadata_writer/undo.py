@@ -19,7 +19,6 @@ from dataclasses import replace
 from itertools import count
 
 from hoodie.errors import Conflict, Missing
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer.delta_commit import spill_folder
 from hoodie.spec import (
@@ -43,6 +42,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
 from hoodie.spec.log_block import ROLLBACK_COMMAND
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import (
     Timeline,
     complete,

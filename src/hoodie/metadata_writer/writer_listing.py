@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import FILES, open_metadata_table, with_log_sizes
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles
 

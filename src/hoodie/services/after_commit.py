@@ -20,8 +20,8 @@ from hoodie.env import Env
 from hoodie.errors import Conflict, HudiError
 from hoodie.services.registry import REGISTERED, load_service
 from hoodie.services.service import AfterCommit, Service, run_service
+from hoodie.state.table_state import TableState, load_state
 from hoodie.storage import Storage
-from hoodie.table_state import TableState, load_state
 
 log = logging.getLogger(__name__)
 

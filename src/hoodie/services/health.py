@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import FILES
 from hoodie.notebook import html_table, size_text
-from hoodie.read import Finding
+from hoodie.query import Finding
 from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice, View, load_view
 

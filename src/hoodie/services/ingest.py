@@ -18,16 +18,16 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
-from hoodie.read import load_newest_schema
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.undoing.heartbeat import holding_heartbeat
 from hoodie.services.undoing.left_behind import remove_strays, take_back
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.table_schema import load_newest_schema
 from hoodie.storage.lease import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.view import list_partitions, load_view

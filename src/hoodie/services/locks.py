@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from hoodie.handle import TableHandle
 from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import recover_table_config
 

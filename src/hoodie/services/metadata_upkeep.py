@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_own
 from hoodie.metadata_writer.compact import has_enough
 from hoodie.metadata_writer.own_table import nested_storage
@@ -25,7 +24,8 @@ from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import COMPACTION, InstantTime
-from hoodie.table_state import TableState
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.table_state import TableState
 from hoodie.timeline import load_timeline
 
 _V6_CLEAN = "002"

@@ -18,12 +18,12 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
-from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.locks import held_lock
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_held
 from hoodie.spec import keys, path_in, profile_of
+from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
 from hoodie.view import list_partitions

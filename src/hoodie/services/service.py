@@ -21,9 +21,9 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
-from hoodie.handle import TableHandle, held_table, load_handle
 from hoodie.services.preview import ServicePreview
-from hoodie.table_state import TableState
+from hoodie.state.handle import TableHandle, held_table, load_handle
+from hoodie.state.table_state import TableState
 
 FAIL: Final = "hoodie.fail.writes.on.inline.table.service.exception"
 

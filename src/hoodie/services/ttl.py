@@ -17,11 +17,11 @@ from typing import Final, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.ingest import Request, write_held
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile, path_in
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.view import FileSlice, load_view
 from hoodie.write import Committed
 

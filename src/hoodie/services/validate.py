@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import HudiError
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import index_troubles
-from hoodie.read import Finding, validate_table
-from hoodie.read.validate import CHECKING_THREADS
+from hoodie.query import Finding, validate_table
+from hoodie.query.validate import CHECKING_THREADS
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.view import load_view
 
 _HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted"})

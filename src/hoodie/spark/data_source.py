@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
 
 from hoodie.engine import usable_cores
 from hoodie.errors import Unsupported
-from hoodie.read import ReadPlan, narrowed
+from hoodie.query import ReadPlan, narrowed
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import pickled
 from hoodie.spark.failures import through_jvm

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.read import SliceRead
 from hoodie.records import read_footer
+from hoodie.slices import SliceRead
 from hoodie.spark.arrow_types import is_natively_readable
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage

@@ -1,4 +1,4 @@
-"""Spark's simple filters as SQL text of the dialect that `hoodie.read` understands.
+"""Spark's simple filters as SQL text of the dialect that `hoodie.query` understands.
 
 Spark hands a source its filters in two forms: Catalyst expressions in the driver's JVM, and objects of
 `pyspark.sql.datasource` in the Python process that plans a data source. Both are offers: a filter without a text here

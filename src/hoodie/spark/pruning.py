@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hoodie.read import ReadOptions, ReadPlan
+from hoodie.query import ReadOptions, ReadPlan
 from hoodie.spark.worker_frame import Prune
 from hoodie.table import Table
 
@@ -34,7 +34,7 @@ def pruner(table: Table, options: ReadOptions) -> Prune | None:
             return plan
         # Loads the readers of the metadata table, which frames without filters do not need.
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
-        from hoodie.read.data_skipping import without_ruled_out  # noqa: PLC0415
+        from hoodie.query.data_skipping import without_ruled_out  # noqa: PLC0415
 
         if not opened:
             opened.append(open_metadata_table(table.storage, config, planned))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from hoodie.read import FileRead, RowPlan, read_rows
+from hoodie.slices import FileRead, RowPlan, read_rows
 from hoodie.spark.failures import through_jvm
 from hoodie.spark.partial_aggregate import aggregated
 from hoodie.spark.worker import start, with_schema

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
-from hoodie.read import FileRead, ReadPlan, SliceRead, narrowed, parse_read_options
+from hoodie.query import ReadPlan, narrowed, parse_read_options
+from hoodie.slices import FileRead, SliceRead
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.differing_types import load_differing_types
 from hoodie.spark.engine import is_classic

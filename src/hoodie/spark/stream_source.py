@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.read import narrowed
-from hoodie.read.time_travel import first_incomplete_write
+from hoodie.query import narrowed
+from hoodie.query.time_travel import first_incomplete_write
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.data_source import (
     MOST_BYTES,

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unavailable, Unsupported
 from hoodie.given_options import resolve_given
-from hoodie.handle import TableHandle
 from hoodie.services.ingest import CommitNote
 from hoodie.spark.writer import path_of, with_partitioning, without_path, write_frame
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline, load_commit_metadata
 
 if TYPE_CHECKING:

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import HudiError
-from hoodie.read import FileRead, ReadPlan, RowFilter, RowPlan, narrowed
-from hoodie.read.row_filter import joined
+from hoodie.filters import RowFilter
+from hoodie.filters.row_filter import joined
+from hoodie.query import ReadPlan, narrowed
+from hoodie.slices import FileRead, RowPlan
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import Runner, SparkEngine, numbered, pickled
 from hoodie.spark.partial_aggregate import Aggregation, aggregated_schema
@@ -126,7 +128,7 @@ def understood(filters: Sequence[str], schema: pa.Schema, timezone: str) -> RowF
     if not filters:
         return None
     # Loads sqlglot, which a query without conditions does not need.
-    from hoodie.read.filter_sql import parse_row_filter  # noqa: PLC0415
+    from hoodie.filters.sql import parse_row_filter  # noqa: PLC0415
 
     found = []
     for text in filters:

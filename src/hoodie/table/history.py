@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hoodie.handle import timeline_of
 from hoodie.notebook import html_table
 from hoodie.spec import Instant
+from hoodie.state.handle import timeline_of
 from hoodie.table.opened import OpenedTable
 from hoodie.timeline import load_history
 

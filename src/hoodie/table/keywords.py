@@ -12,7 +12,7 @@ from typing import Any
 
 from hoodie.config import find, meant, nearest
 from hoodie.errors import Invalid
-from hoodie.read import ReadOptions
+from hoodie.query import ReadOptions
 from hoodie.spec import TimeZone
 from hoodie.timeline import instant_text
 

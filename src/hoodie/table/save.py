@@ -12,8 +12,8 @@ from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
-from hoodie.handle import storage_options
-from hoodie.read import Rows
+from hoodie.query import Rows
+from hoodie.state.handle import storage_options
 from hoodie.storage import open_storage
 from hoodie.table.opened import option_texts
 

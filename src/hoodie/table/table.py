@@ -18,9 +18,8 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
 from hoodie.given_options import resolve_given
-from hoodie.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.notebook import html_table
-from hoodie.read import (
+from hoodie.query import (
     BucketHint,
     Progress,
     ReadOptions,
@@ -30,12 +29,13 @@ from hoodie.read import (
     load_read_plan,
     parse_read_options,
 )
-from hoodie.read.listing import load_read_view
-from hoodie.read.lookup_keys import asked_keys
-from hoodie.read.settled import settled, settled_rows
-from hoodie.read.validate import Finding
+from hoodie.query.listing import load_read_view
+from hoodie.query.lookup_keys import asked_keys
+from hoodie.query.settled import settled, settled_rows
+from hoodie.query.validate import Finding
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
+from hoodie.state.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.storage import Storage, open_storage
 from hoodie.table.history import TableHistory
 from hoodie.table.indexes import TableIndexes

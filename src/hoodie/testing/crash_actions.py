@@ -22,10 +22,10 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import Invalid
-from hoodie.handle import load_handle
 from hoodie.locks import held_lock
 from hoodie.services.ingest import Request
 from hoodie.services.save import SaveMode, save_rows
+from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table, as_source, write
 from hoodie.testing.counting_storage import CountingStorage, Crash

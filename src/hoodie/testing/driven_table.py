@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import load_handle
 from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
+from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.spec import (
     COMMIT,
@@ -40,6 +39,7 @@ from hoodie.spec import (
     new_table_properties,
     profile_of,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
 from hoodie.timeline import Timeline, load_timeline
 

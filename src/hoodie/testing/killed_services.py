@@ -20,9 +20,9 @@ from typing import Any, Final, Literal, Protocol
 from hoodie.config import resolve
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid
-from hoodie.handle import open_handle
 from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.services.undoing.rollback import heal
+from hoodie.state.handle import open_handle
 from hoodie.table import Table, as_source, write
 from hoodie.testing.killed import AFTER_ALL, Killer
 from hoodie.testing.lake import Awake, row, table_of

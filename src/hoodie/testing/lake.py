@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.services.save import SaveMode
 from hoodie.spec import CommitMetadata
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write
 from hoodie.timeline import load_commit_metadata

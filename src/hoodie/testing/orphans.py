@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 
 from hoodie.env import SystemEnv
-from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.spec import is_partition_metafile, keys
+from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage.posix import TEMP_PREFIX
 from hoodie.view import FileSlice, load_view
 

@@ -4,7 +4,7 @@
 2. It holds committed slices only, and knows which groups were replaced when.
 3. Time is *requested* time, also where completion times exist: a table "as of T" is made of what was requested until T.
 
-Not known here: rows, schemas, what a query wants (see `hoodie.read`).
+Not known here: rows, schemas, what a query wants (see `hoodie.query`).
 """
 
 from __future__ import annotations

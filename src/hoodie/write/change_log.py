@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie.handle import TableHandle
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
 from hoodie.spec import LogFileName, MarkerKind, path_in
 from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema, parse_logging_mode
+from hoodie.state.handle import TableHandle
 from hoodie.storage import OutputFile, Storage
 from hoodie.timeline import markers_of
 from hoodie.write.incoming import KEY

@@ -19,7 +19,6 @@ from typing import Any
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import MetadataOptions, TableUpdate, record_update, undo_update, unlisted
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
@@ -32,6 +31,7 @@ from hoodie.spec import (
     WriteStat,
     keys,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, complete, markers_of
 from hoodie.write.partition_metafiles import create_partition_metafiles
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.engine import Engine
-from hoodie.handle import TableHandle
 from hoodie.metadata_writer import MetadataOptions
-from hoodie.read.bootstrap import BootstrapSource
+from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
 from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions

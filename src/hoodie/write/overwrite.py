@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, HudiError
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.spec import (
     BaseFileName,
     Instant,
@@ -38,6 +37,7 @@ from hoodie.spec import (
     parse_data_file_name,
     profile_of,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage, checked_path
 from hoodie.timeline import complete, create_requested, store_table_config, to_inflight
 from hoodie.write.commit import Outcome, remove_losers

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import Env
 from hoodie.errors import Conflict
-from hoodie.handle import TableHandle
 from hoodie.spec import InstantTime, PartitionMetafile, encode_partition_metafile, keys, path_in
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 
 CREATING_THREADS = 16

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 
 from hoodie.errors import Unsupported
-from hoodie.handle import TableHandle
 from hoodie.index import StitchedRows
-from hoodie.read.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_slice_sources, source_of
+from hoodie.slices.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_slice_sources, source_of
+from hoodie.state.handle import TableHandle
 from hoodie.view import FileSlice, GroupId
 from hoodie.write.job import Write
 

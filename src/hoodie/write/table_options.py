@@ -14,7 +14,6 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import TableHandle
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
@@ -28,6 +27,7 @@ from hoodie.spec.keys import (
     PARTITION_EXTRACTOR_CLASS,
     SLASH_DATES,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
 from hoodie.write.index_choice import remembered_index

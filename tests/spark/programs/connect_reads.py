@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 import hoodie
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.read import run_read
+from hoodie.query import run_read
 from hoodie.spark.worker_frame import worker_frame
 from hoodie.testing.golden import difference
 

@@ -15,7 +15,7 @@ from hoodie.cli.printing import console
 from hoodie.cli.render import commit_grid, files_grid, findings_grid, timeline_grid
 from hoodie.cli.row_grid import rows_grid
 from hoodie.notebook import size_text
-from hoodie.read import Finding
+from hoodie.query import Finding
 from hoodie.spec import BaseFileName, Instant, LogFileName, State
 from hoodie.view import BaseFile, FileSlice, LogFile
 from hoodie.write import Committed

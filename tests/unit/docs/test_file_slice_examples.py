@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from format_pages import block, page, rows
 
-from hoodie.handle import open_handle, timeline_of
 from hoodie.hfile import open_hfile
 from hoodie.services.upgrading.logs import load_renames, plan_renames, store_renames
 from hoodie.spec import (
@@ -22,6 +21,7 @@ from hoodie.spec import (
     parse_log_file_name,
     partition_key,
 )
+from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage import MemoryStorage
 from hoodie.view import BaseFile, FileSlice, LogFile, View, load_view
 

@@ -136,7 +136,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "bucket counts of a partition's own": first_write({"hoodie.bucket.index.partition.expressions": "2026.*,16"}),
     "the same stored in the table": (
         "tests/unit/operations/test_bucket_writes.py::test_bucket_counts_that_partitions_have_of_their_own_are_refused",
-        "tests/unit/read/test_key_lookup.py::test_buckets_leave_other_file_groups_alone",
+        "tests/unit/query/test_key_lookup.py::test_buckets_leave_other_file_groups_alone",
     ),
     "index INMEMORY or HBASE": later_write(
         *values("hoodie.index.type", "INMEMORY", "HBASE"), {"hoodie.index.class": "com.example.Mine"}
@@ -148,7 +148,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     ),
     "schema: rename, reorder, drop": (
         *later_write({"hoodie.schema.on.read.enable": "true"}),
-        "tests/unit/read/test_table_schema.py::test_a_writer_is_told_that_it_cannot_continue_the_history",
+        "tests/unit/state/test_table_schema.py::test_a_writer_is_told_that_it_cannot_continue_the_history",
     ),
     "several writers at once": (
         *later_write(
@@ -178,7 +178,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
             {"hoodie.table.multiple.base.file.formats.enable": "true"},
         ),
         "tests/unit/operations/test_bad_input.py::test_tables_of_kinds_to_come",
-        "tests/unit/read/test_lance_tables.py::test_writes_are_refused_before_anything_changes",
+        "tests/unit/query/test_lance_tables.py::test_writes_are_refused_before_anything_changes",
     ),
     "writes beside a pending resize": (
         "tests/unit/services/test_resize.py"
@@ -190,7 +190,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "unschedule once log files carry": (
         "tests/unit/services/test_compact_admin.py::test_version_6_keeps_a_plan_that_log_files_are_named_by",
     ),
-    "base files Lance": ("tests/unit/read/test_lance_tables.py::test_writes_are_refused_before_anything_changes",),
+    "base files Lance": ("tests/unit/query/test_lance_tables.py::test_writes_are_refused_before_anything_changes",),
     "several folders in one read": options(
         {"hoodie.datasource.read.paths": "/lake/a,/lake/b"},
         {"hoodie.datasource.read.extract.partition.values.from.path": "true"},

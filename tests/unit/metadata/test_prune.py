@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Corrupt
+from hoodie.filters.sql import parse_row_filter
 from hoodie.metadata import COLUMN_STATS, RECORD_INDEX, Question
 from hoodie.metadata.keys import bloom_filter_key, column_stats_key, partition_stats_key, secondary_key
-from hoodie.read.filter_sql import parse_row_filter
 from hoodie.records import BloomFilter
 from hoodie.spec import encode_table_config, keys, parse_base_file_name, parse_log_file_name
 from hoodie.testing.hand_metadata import FIRST, location_record, stats_record

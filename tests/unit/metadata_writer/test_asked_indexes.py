@@ -13,13 +13,13 @@ import pytest
 from hoodie.config import Config, resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
-from hoodie.handle import timeline_of
 from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
 from hoodie.metadata_writer.asked_indexes import parse_expression_options
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
 from hoodie.spec import INDEXING
+from hoodie.state.handle import timeline_of
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import ROWS, Lake, row
 

@@ -9,7 +9,6 @@ import pytest
 
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index as build
@@ -24,6 +23,7 @@ from hoodie.metadata_writer import (
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
 from hoodie.spec import INDEXING
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan, parse_index_plan
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Lake, row
 

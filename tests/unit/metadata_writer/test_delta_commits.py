@@ -9,7 +9,6 @@ import pytest
 from test_metadata_kept import ENGINE, ensure_equal, lake_of
 
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata import IndexDefinition, group_of_keys, open_metadata_table
 from hoodie.metadata.keys import secondary_key
@@ -19,6 +18,7 @@ from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, w
 from hoodie.metadata_writer.layout import group_file_ids, places
 from hoodie.metadata_writer.undo import settle, take_back
 from hoodie.spec import DELTA_COMMIT, BlockKind, HeaderKey, Instant, State
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
 
 PARTITION = "record_index"

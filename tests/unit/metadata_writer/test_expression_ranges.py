@@ -15,13 +15,13 @@ import pytest
 from hoodie.config import Config
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import load_handle, timeline_of
 from hoodie.metadata import open_metadata_table
 from hoodie.metadata_writer import MetadataOptions, SourceContext, build_index, expression_index
 from hoodie.metadata_writer.column_stats_source import committed_files
 from hoodie.metadata_writer.expression_index_source import ExpressionTask, records_of_files, records_of_partition
 from hoodie.metadata_writer.index_functions import parse_function
 from hoodie.records import with_meta
+from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.lake import ROWS, Lake, row
 
 ENGINE = LocalEngine(1)

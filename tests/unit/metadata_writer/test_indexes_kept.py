@@ -12,7 +12,6 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import timeline_of
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata_writer import (
@@ -24,6 +23,7 @@ from hoodie.metadata_writer import (
 )
 from hoodie.metadata_writer.sources import source_of
 from hoodie.records import RowBytes, decode_rows
+from hoodie.state.handle import timeline_of
 from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 

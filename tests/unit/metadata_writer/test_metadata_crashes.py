@@ -11,12 +11,12 @@ from test_metadata_kept import ENGINE, ON, ensure_equal, lake_of
 from hoodie.config import resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Fenced, HudiError
-from hoodie.handle import load_handle
 from hoodie.services.ingest import Request
 from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.services.save import write_table
 from hoodie.services.undoing.rollback import heal
 from hoodie.spec import keys
+from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import Table, as_source
 from hoodie.testing import crash_actions as actions

@@ -9,7 +9,6 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata import open_metadata_table
 from hoodie.metadata_writer import (
     MetadataOptions,
@@ -24,6 +23,7 @@ from hoodie.metadata_writer import (
 )
 from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.spec import Instant, keys
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.lake import Lake, row
 from hoodie.timeline import complete, create_requested, new_instant_time, to_inflight
 from hoodie.view import PartitionFiles, list_files

@@ -14,12 +14,12 @@ import pytest
 from bootstrap_world import bootstrapped
 
 from hoodie.errors import Corrupt, Unsupported
-from hoodie.handle import open_handle, timeline_of
 from hoodie.metadata import open_metadata_table
-from hoodie.read.bootstrap import is_skeleton, iter_stitched
 from hoodie.records import read_footer
 from hoodie.services.compaction.executor import load_plan
+from hoodie.slices.bootstrap import is_skeleton, iter_stitched
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, TableConfig, encode_table_config, keys
+from hoodie.state.handle import open_handle, timeline_of
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 from hoodie.view import FileSlice
 from hoodie.write.skeletons import load_skeleton_sources

@@ -10,10 +10,10 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import load_handle
 from hoodie.logs import HeaderKey, read_block_rows, read_blocks
 from hoodie.services.compaction.compact import run_compaction
 from hoodie.spec.change_schema import change_schema, parse_logging_mode
+from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
 from hoodie.write.change_log import ChangeLog

@@ -13,11 +13,11 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import load_handle
 from hoodie.logs import BlockKind, Deletes, HeaderKey, LogBlock, parse_positions, read_block_rows, read_blocks
 from hoodie.logs import read_deletes as deletes_of
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.spec import State, WriteStat
+from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import ROWS, Awake, Lake, row, table_of

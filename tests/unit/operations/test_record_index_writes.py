@@ -9,9 +9,9 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.errors import Invalid
-from hoodie.handle import load_handle
 from hoodie.index import IndexKind, parse_index_kind
 from hoodie.services.ingest import Request, write_held
+from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, row, table_of
 from hoodie.write import look_up

@@ -11,7 +11,7 @@ import pytest
 from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import Conflict
-from hoodie.handle import TableHandle
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.table import opened
 from hoodie.testing.lake import Lake, row, table_of

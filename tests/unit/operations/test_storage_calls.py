@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.handle import load_handle
+from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle
 from hoodie.locks import held_lock
-from hoodie.read import ReadOptions, load_read_plan, run_read
+from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.spec import FormatProfile, Instant
+from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.hand_logs import HandLogTable, at

@@ -11,11 +11,11 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import HudiError, Unavailable
-from hoodie.handle import load_handle
 from hoodie.services import metadata_upkeep
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import clean
 from hoodie.services.service import Service
+from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, row, table_of

@@ -14,7 +14,6 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, Unavailable
-from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.services.archiving.archive import ArchiveResult, archive, preview_archive
 from hoodie.spec import (
     CLEAN,
@@ -48,6 +47,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.commit_fields import COUNT_FIELDS
 from hoodie.spec.replace_plan import EMPTY_REPLACE
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.storage import MemoryStorage, NestedStorage, Storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.handle import TableHandle, open_handle, timeline_of
 from hoodie.services.cleaning.facts import load_protected
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import Protected, plan_clean
@@ -30,6 +29,7 @@ from hoodie.spec import (
     parse_clean_plan,
     parse_log_file_name,
 )
+from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.timeline import (
     Timeline,

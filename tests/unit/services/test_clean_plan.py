@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hoodie.config import Config
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.cleaning.facts import load_protected
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, plan_clean, touched_partitions
@@ -30,6 +29,7 @@ from hoodie.spec import (
     parse_instant_time,
 )
 from hoodie.spec.replace_plan import RequestedReplace
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import Timeline

@@ -10,8 +10,7 @@ import pytest
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle, timeline_of
-from hoodie.read import ReadOptions, load_read_plan, run_read
+from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.cleaning.clean import CleanResult, clean, preview_clean
 from hoodie.services.undoing.savepoint import create_savepoint, delete_savepoint
 from hoodie.spec import (
@@ -27,6 +26,7 @@ from hoodie.spec import (
     parse_clean_metadata,
     parse_clean_plan,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at

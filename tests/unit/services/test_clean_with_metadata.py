@@ -9,11 +9,11 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import open_metadata_table
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.spec import CLEAN
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Lake, row

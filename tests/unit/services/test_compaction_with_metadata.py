@@ -11,12 +11,12 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.locks import held_lock
-from hoodie.read import ReadOptions, load_read_plan, run_read, validate_table
+from hoodie.query import ReadOptions, load_read_plan, run_read, validate_table
 from hoodie.services.compaction.admin import unschedule_compaction
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.spec import COMPACTION
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage, open_storage
 from hoodie.table import as_source, write
 from hoodie.testing.counting_storage import CountingStorage, Crash

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.handle import load_handle
 from hoodie.spec import encode_table_config, keys
+from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage, Crash

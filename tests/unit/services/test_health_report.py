@@ -10,9 +10,9 @@ import pytest
 
 import hoodie
 from hoodie.config import resolve
-from hoodie.handle import load_handle
 from hoodie.services.health import Concern, TableHealth, examine
 from hoodie.services.report import html_report
+from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage
 from hoodie.testing.env import FakeEnv
 from hoodie.timeline import create_requested, to_inflight

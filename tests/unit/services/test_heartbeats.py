@@ -11,7 +11,6 @@ from undo_world import BEFORE, ENGINE, last_delta, paths, rows_of, small_table
 
 from hoodie.config import resolve
 from hoodie.errors import Fenced, Unavailable
-from hoodie.handle import TableHandle
 from hoodie.services.undoing.heartbeat import (
     Heartbeat,
     HeartbeatRule,
@@ -21,6 +20,7 @@ from hoodie.services.undoing.heartbeat import (
 )
 from hoodie.services.undoing.rollback import heal, heal_expired
 from hoodie.spec import V9, State
+from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.env import FakeEnv

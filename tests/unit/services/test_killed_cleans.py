@@ -11,8 +11,8 @@ import itertools
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.handle import load_handle
 from hoodie.spec import CLEAN
+from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage, Crash

@@ -9,13 +9,13 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.handle import load_handle
 from hoodie.index import first_ring, load_ring
 from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
 from hoodie.locks import held_lock
 from hoodie.services.resizing import plan as resize_plan
 from hoodie.services.resizing.resize import preview_resize, resize_buckets
+from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
 

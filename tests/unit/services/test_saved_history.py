@@ -8,8 +8,8 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
-from hoodie.handle import load_handle
 from hoodie.spec.keys import LOG_RENAMES_FILE
+from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row

@@ -10,8 +10,8 @@ import pytest
 from hoodie.cli.app import main
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
-from hoodie.handle import load_handle
 from hoodie.services.registry import REGISTERED, load_service
+from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CHANGING, CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row

@@ -7,12 +7,12 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.handle import load_handle
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.services.undoing.left_behind import take_back
 from hoodie.services.undoing.restore import restore
 from hoodie.services.undoing.rollback import roll_back_instant
+from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash

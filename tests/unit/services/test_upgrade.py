@@ -12,11 +12,11 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Invalid, Unavailable, Unsupported
-from hoodie.handle import load_handle
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
 from hoodie.services.upgrading.upgrade import Upgraded, preview_upgrade, upgrade
 from hoodie.spec import CLEAN, COMMIT, Instant, State, keys, parse_log_file_name
+from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hoodie.engine import LocalEngine
-from hoodie.handle import TableHandle
-from hoodie.read import ReadOptions, load_read_plan, run_read
+from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.spec import (
     DELTA_COMMIT,
     CommitMetadata,
@@ -18,6 +17,7 @@ from hoodie.spec import (
     marker_path,
     workload_profile,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.hand_logs import HandLogTable, at

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.filters.sql import parse_row_filter
 from hoodie.merge import MergeRules, MergeStep
-from hoodie.read import ReadPlan
-from hoodie.read.filter_sql import parse_row_filter
+from hoodie.query import ReadPlan
+from hoodie.slices import MergeOptions
 from hoodie.spark.worker_frame import scan_identity
 from hoodie.testing.lake import ROWS, Lake, logged_lake, row
 
@@ -48,7 +49,7 @@ def test_reads_of_the_same_rows_are_one_scan(lake: Lake) -> None:
 def test_reads_that_merge_by_other_rules_are_other_scans(lake: Lake) -> None:
     """Seen as a cached answer to the query before."""
     plain = lake.table.read_plan(conditions=())
-    marked = lake.table.read_plan(conditions=(), merge_options=MARKER)
+    marked = lake.table.read_plan(conditions=(), merge=MergeOptions(MARKER))
     assert plain.files == marked.files
     assert _identity(lake, plain) != _identity(lake, marked)
 

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In, IsNull, Not, StringStartsWith
 
-from hoodie.read import SliceRead
-from hoodie.read.filter_sql import parse_row_filter
+from hoodie.filters.sql import parse_row_filter
+from hoodie.slices import SliceRead
 from hoodie.spark.filters import texts_of
 from hoodie.spark.worker_frame import packed
 from hoodie.spec import parse_base_file_name

@@ -18,7 +18,6 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import HudiError
-from hoodie.handle import TableHandle
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, MetadataTable
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.column_range import ColumnRange
@@ -36,6 +35,7 @@ from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
 from hoodie.records.columns import type_at
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
 

@@ -25,7 +25,6 @@ from typing import Any, Final, TypeVar
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES
 from hoodie.notebook import html_table
 from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
@@ -53,9 +52,10 @@ from hoodie.spec import (
     keys,
     marker_dir,
 )
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.table_state import TableState
 from hoodie.storage import FileInfo, NestedStorage, Storage
 from hoodie.storage.lease import ensure_held
-from hoodie.table_state import TableState
 from hoodie.timeline import (
     HistoryRow,
     Timeline,

@@ -25,7 +25,6 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update
 from hoodie.notebook import html_table
 from hoodie.services.cleaning.facts import (
@@ -59,9 +58,10 @@ from hoodie.spec import (
     parse_data_file_name,
     path_in,
 )
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.table_state import TableState
 from hoodie.storage import Storage
 from hoodie.storage.lease import ensure_held
-from hoodie.table_state import TableState
 from hoodie.timeline import (
     Timeline,
     complete,

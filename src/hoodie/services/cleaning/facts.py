@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Invalid
-from hoodie.handle import TableHandle
 from hoodie.metadata import FILES, open_metadata_table
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
@@ -42,6 +41,7 @@ from hoodie.spec import (
     parse_compaction_plan,
     parse_requested_replace,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_instant, load_requested
 from hoodie.view import (
     GroupId,

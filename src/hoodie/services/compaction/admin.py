@@ -21,7 +21,6 @@ from typing import Any
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import HudiError, Invalid
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer import undo_update
 from hoodie.services.compaction.compact import ensure_compactable
@@ -40,6 +39,7 @@ from hoodie.spec import (
     State,
     encode_compaction_plan,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, delete_instant_files, instant_path
 from hoodie.view import GroupId, LogFile, View, load_view

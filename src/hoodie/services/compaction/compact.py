@@ -17,9 +17,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
-from hoodie.read.bootstrap import load_slice_sources
-from hoodie.read.listing import load_read_view
+from hoodie.query.listing import load_read_view
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
@@ -32,6 +30,7 @@ from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Argument, Service, TableLock
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import pending_writes
+from hoodie.slices.bootstrap import load_slice_sources
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
@@ -42,7 +41,8 @@ from hoodie.spec import (
     WriteStat,
     encode_compaction_plan,
 )
-from hoodie.table_state import TableState
+from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
 from hoodie.view import GroupId, View, list_partitions, load_view
 from hoodie.write.reserved import load_reserved

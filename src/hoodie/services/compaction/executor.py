@@ -23,7 +23,6 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Missing
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata_writer import MetadataOptions
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
@@ -44,6 +43,7 @@ from hoodie.spec import (
     parse_compaction_plan,
     parse_log_file_name,
 )
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of, to_inflight
 from hoodie.write.commit import Outcome, finish
 

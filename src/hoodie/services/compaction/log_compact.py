@@ -19,9 +19,8 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.handle import TableHandle, held_table, load_handle, timeline_of
-from hoodie.read import ReadOptions, load_read_facts, plan_merge
-from hoodie.read.listing import load_read_view
+from hoodie.query import ReadOptions, load_read_facts
+from hoodie.query.listing import load_read_view
 from hoodie.records import without_meta
 from hoodie.services.compaction.compact import ensure_compactable, taken_groups
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
@@ -33,6 +32,7 @@ from hoodie.services.compaction.slices import extra_metadata, load_slices, slice
 from hoodie.services.service import AfterCommit, Service, TableLock
 from hoodie.services.undoing.rollback import heal
 from hoodie.services.undoing.rollback_checks import pending_writes
+from hoodie.slices import plan_merge
 from hoodie.spec import (
     LOG_COMPACTION,
     Instant,
@@ -40,6 +40,7 @@ from hoodie.spec import (
     WriteStat,
     encode_compaction_plan,
 )
+from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.timeline import create_requested, new_instant_time
 from hoodie.view import FileSlice, GroupId, View
 from hoodie.write.log_place import LogPlace, log_place
@@ -103,7 +104,7 @@ def _worth_it(
     if facts.schema is None:
         return []
     own = without_meta(facts.schema)
-    blocks = plan_merge(own, (), handle.config, view.timeline, options.read).blocks
+    blocks = plan_merge(own, (), handle.config, view.timeline, options.merge).blocks
     tasks = [CountTask(handle.storage, part.logs, blocks) for part in slices]
     chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
     counts = chosen.run(count_blocks, tasks, "count log blocks")

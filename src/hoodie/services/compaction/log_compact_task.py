@@ -32,11 +32,11 @@ from hoodie.logs import (
     read_blocks,
 )
 from hoodie.merge import LogPart
-from hoodie.read import OpenSlice, SliceRead
-from hoodie.read.slice_read import BlockChoice
 from hoodie.records import FILE_NAME_FIELD, to_avro
 from hoodie.records.ordering import Positions
 from hoodie.services.compaction.task import CompactTarget, with_log_facts
+from hoodie.slices import OpenSlice, SliceRead
+from hoodie.slices.slice_read import BlockChoice
 from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, path_in
 from hoodie.storage import Storage
 from hoodie.timeline import markers_of

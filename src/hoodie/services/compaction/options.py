@@ -8,8 +8,8 @@ from typing import Final, Literal, cast
 
 from hoodie.config import Config
 from hoodie.errors import Invalid
-from hoodie.read import ReadOptions, parse_read_options
 from hoodie.records import BaseFileOptions
+from hoodie.slices import MergeOptions, parse_merge_options
 from hoodie.spec import TableConfig
 from hoodie.write import base_file_options
 
@@ -56,7 +56,7 @@ class CompactOptions:
     (`strategies`, one after the other, within `limits`), how base files are written, from how many blocks on a log is
     compacted (`least_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
 
-    Performance: `read` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
+    Performance: `merge` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
     compacted in the driver; `wait_ms` is how long to wait for a writer before completing.
     """
 
@@ -68,13 +68,13 @@ class CompactOptions:
     least_blocks: int
     max_file_bytes: int
     base_file: BaseFileOptions
-    read: ReadOptions
+    merge: MergeOptions
     local_job_bytes: int
     wait_ms: int
 
-    def for_tasks(self, parallelism: int) -> ReadOptions:
+    def for_tasks(self, parallelism: int) -> MergeOptions:
         """What merging needs in one of so many tasks at the same time."""
-        return replace(self.read, merge_memory_bytes=max(_LEAST_MEMORY, self.read.merge_memory_bytes // parallelism))
+        return replace(self.merge, memory_bytes=max(_LEAST_MEMORY, self.merge.memory_bytes // parallelism))
 
 
 def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
@@ -102,7 +102,7 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
         least_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         base_file=base_file_options(config, table),
-        read=replace(parse_read_options(config), merge_memory_bytes=_memory_bytes(config)),
+        merge=replace(parse_merge_options(config), memory_bytes=_memory_bytes(config)),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
         wait_ms=config.integer("hoodie.write.lock.wait_time_ms"),
     )

@@ -9,15 +9,16 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Invalid
-from hoodie.handle import TableHandle
-from hoodie.read import ReadFacts, ReadOptions, SliceRead, load_read_facts, plan_merge
-from hoodie.read.bootstrap import source_of
-from hoodie.read.whole_logs import logs_of, whole_logs
+from hoodie.query import ReadFacts, ReadOptions, load_read_facts
+from hoodie.query.whole_logs import logs_of, whole_logs
 from hoodie.records import to_avro, without_meta
 from hoodie.services.compaction.executor import PendingPlan
 from hoodie.services.compaction.options import CompactOptions
 from hoodie.services.compaction.task import CompactTarget
+from hoodie.slices import READ_BATCH_ROWS, SliceRead, plan_merge
+from hoodie.slices.bootstrap import source_of
 from hoodie.spec import CompactionOperation, keys
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import BaseFile, LogFile, View, load_view
 from hoodie.write.change_log import ChangeLogging, change_logging_of
@@ -99,8 +100,7 @@ def slice_target(
     dropped = config.partition_fields if config.drop_partition_columns else ()
     own = without_meta(facts.schema)
     stored = own if not dropped else _without(own, dropped)
-    read = options.for_tasks(parallelism)
-    merge = plan_merge(stored, stored.names, config, view.timeline, read)
+    merge = plan_merge(stored, stored.names, config, view.timeline, options.for_tasks(parallelism))
     return CompactTarget(
         storage=handle.storage,
         env=handle.env,
@@ -111,7 +111,7 @@ def slice_target(
         options=options.base_file,
         merge=merge,
         ids=facts.ids,
-        batch_rows=read.batch_rows,
+        batch_rows=READ_BATCH_ROWS,
         attempt=pending.attempt,
         changes=_change_logging(handle),
     )

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from hoodie.engine import TaskId
 from hoodie.logs import read_blocks
 from hoodie.merge import Changes
-from hoodie.read import MergedSlices, MergePlan, OpenSlice, SliceRead
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
@@ -35,6 +34,7 @@ from hoodie.records import (
     read_footer,
     with_meta,
 )
+from hoodie.slices import MergedSlices, MergePlan, OpenSlice, SliceRead
 from hoodie.spec import LogFileName, RuntimeStats, WriteStat
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
 from hoodie.write.new_base_file import FileTarget, NewBaseFile

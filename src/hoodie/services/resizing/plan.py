@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.errors import Corrupt
-from hoodie.handle import TableHandle
 from hoodie.index import HashNode, HashRing, encode_children, load_ring, parse_children
 from hoodie.index.resize import Resize, ResizeLimits, plan_resizes
 from hoodie.spec import (
@@ -26,6 +25,7 @@ from hoodie.spec import (
     parse_requested_replace,
 )
 from hoodie.spec.replace_plan import CLUSTER
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import instant_path, load_requested
 from hoodie.view import FileSlice, View
 from hoodie.write.options import BucketOptions

@@ -21,7 +21,6 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt, Invalid, Unsupported
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.index import (
     HashRing,
     KeyParts,
@@ -31,8 +30,8 @@ from hoodie.index import (
 )
 from hoodie.metadata_writer import MetadataOptions
 from hoodie.notebook import html_table
-from hoodie.read import ReadOptions, SliceRead, load_read_facts
-from hoodie.read.whole_logs import whole_logs
+from hoodie.query import ReadOptions, load_read_facts
+from hoodie.query.whole_logs import whole_logs
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import extra_metadata, slice_target
@@ -48,6 +47,7 @@ from hoodie.services.resizing.plan import (
 from hoodie.services.resizing.task import ResizeTask, resize_slices
 from hoodie.services.service import Service
 from hoodie.services.undoing.rollback import heal, roll_back
+from hoodie.slices import SliceRead
 from hoodie.spec import (
     CLUSTERING,
     REPLACE_COMMIT,
@@ -58,6 +58,7 @@ from hoodie.spec import (
     encode_requested_replace,
 )
 from hoodie.spec.replace_plan import CLUSTER
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import (
     Timeline,
     create_requested,

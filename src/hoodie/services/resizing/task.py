@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from hoodie.engine import TaskId
 from hoodie.index import HashRing
-from hoodie.read import SliceRead
 from hoodie.records import FILE_NAME_FIELD, KEY_FIELD, with_meta
 from hoodie.services.compaction.task import CompactTarget
+from hoodie.slices import SliceRead
 from hoodie.spec import WriteStat
 from hoodie.write.new_base_file import NewBaseFile
 

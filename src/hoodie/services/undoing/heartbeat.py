@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import Fenced, HudiError, Missing
-from hoodie.handle import TableHandle
 from hoodie.spec import InstantTime, keys
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from hoodie.engine import Engine
 from hoodie.errors import HudiError
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import undo_update, unlisted
 from hoodie.services.deletion import delete_files
 from hoodie.spec import (
@@ -22,6 +21,7 @@ from hoodie.spec import (
     parse_data_file_name,
     parse_partition_metafile,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, delete_instant_files, is_table, markers_of
 from hoodie.view import list_partitions

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import not_in_metadata
 from hoodie.notebook import html_table
 from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import Argument, Service
 from hoodie.spec import RESTORE, ROLLBACK, format_instant_time
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage.lease import ensure_held
 from hoodie.view import BaseFile, LogFile, View, load_view
 

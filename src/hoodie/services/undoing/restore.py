@@ -25,7 +25,6 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import html_table
 from hoodie.services.preview import PreviewStep, ServicePreview
@@ -59,6 +58,7 @@ from hoodie.spec import (
     parse_rollback_metadata,
     parse_rollback_plan,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import (
     Timeline,
     complete,

@@ -22,7 +22,6 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Conflict
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.services.locks import executor_lock
@@ -60,6 +59,7 @@ from hoodie.spec import (
     keys,
     parse_rollback_plan,
 )
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import (
     Timeline,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hoodie.errors import Invalid, Unavailable
-from hoodie.handle import TableHandle
 from hoodie.services.undoing.savepoint import saved_instants
 from hoodie.spec import (
     COMPACTION,
@@ -22,6 +21,7 @@ from hoodie.spec import (
     Instant,
     InstantTime,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline, is_clustering, load_commit_metadata
 from hoodie.view import GroupId, list_files
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Missing
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.undoing.rollback_checks import ensure_can_roll_back, ensure_no_restore
 from hoodie.services.undoing.undo import ensure_own_files
@@ -18,6 +17,7 @@ from hoodie.spec import (
     RollbackPlan,
     parse_data_file_name,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 
 

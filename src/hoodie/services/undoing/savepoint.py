@@ -19,9 +19,8 @@ from typing import Any
 
 from hoodie.config import Config
 from hoodie.errors import Conflict, Invalid
-from hoodie.handle import TableHandle, timeline_of
 from hoodie.notebook import html_table
-from hoodie.read.cleaned import load_retained_from
+from hoodie.query.cleaned import load_retained_from
 from hoodie.spec import (
     SAVEPOINT,
     Instant,
@@ -32,6 +31,7 @@ from hoodie.spec import (
     parse_savepoint_metadata,
     path_in,
 )
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, complete, delete_instant_files, instant_path, load_instant, to_inflight
 from hoodie.view import FileSlice, load_view
 

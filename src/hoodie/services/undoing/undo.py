@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Conflict, HudiError, Unsupported
-from hoodie.handle import TableHandle
 from hoodie.index import forget_rings
 from hoodie.logs import read_blocks
 from hoodie.services.deletion import delete_files
@@ -48,6 +47,7 @@ from hoodie.spec import (
     path_in,
 )
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
+from hoodie.state.handle import TableHandle
 from hoodie.storage import FileInfo, Storage
 from hoodie.storage.lease import ensure_held
 from hoodie.timeline import instant_path, list_instants

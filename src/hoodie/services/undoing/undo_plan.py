@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Unsupported
-from hoodie.handle import TableHandle
 from hoodie.spec import (
     COMPACTION,
     DELTA_COMMIT,
@@ -42,6 +41,7 @@ from hoodie.spec import (
     parse_data_file_name,
     parse_log_file_name,
 )
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of
 from hoodie.view import GroupId, list_partitions, load_pending_compactions

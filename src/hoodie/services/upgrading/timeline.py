@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hoodie.handle import TableHandle
 from hoodie.spec import (
     CLEAN,
     CLUSTERING,
@@ -47,6 +46,7 @@ from hoodie.spec import (
     path_in,
 )
 from hoodie.spec.keys import HOODIE_DIR
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import (
     HistoryRow,

@@ -24,7 +24,6 @@ from typing import Any, Final
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unavailable, Unsupported
-from hoodie.handle import TableHandle, load_handle, timeline_of
 from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import html_table
@@ -59,6 +58,7 @@ from hoodie.spec import (
     profile_for,
     profile_of,
 )
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import instant_path, list_instants, store_table_config
 from hoodie.view import FileSlice, load_view
 

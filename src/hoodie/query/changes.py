@@ -1,0 +1,205 @@
+"""Change data capture: which files tell what each commit in a range changed, and how.
+
+1. A write of a base file over an older one has change files (`.cdc`) beside it. All else is inferred: a base file
+   without updates is all inserts, one without anything new has no changes, a replaced file group is all deletes, and a
+   log file changes the slice its commit says it was written on.
+2. Only operations that change data count. Compaction and clustering move rows.
+3. What the change files hold depends on the logging mode: both images, the image before, or operation and key only.
+   Missing images come from the base file before and the one after.
+4. Rows of bootstrap skeletons are those of their sources.
+5. Changes come in the order of the commits' requested times; those of one commit by partition and file.
+
+Pure, like all planning. What rows look like: `change_rows`; the cases with examples: docs/design/0004-reads.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from hoodie.errors import Corrupt, Invalid
+from hoodie.query.incremental import Window
+from hoodie.slices.bootstrap import BootstrapSource, source_of
+from hoodie.slices.slice_read import ChangeKind, ChangeRead, SliceRead
+from hoodie.spec import NULL_COMMIT, CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
+from hoodie.view import BaseFile, GroupId, LogFile, View
+
+_DATA_CHANGES: Final = frozenset(
+    {
+        "INSERT",
+        "INSERT_PREPPED",
+        "UPSERT",
+        "UPSERT_PREPPED",
+        "DELETE",
+        "DELETE_PREPPED",
+        "BULK_INSERT",
+        "BULK_INSERT_PREPPED",
+        "DELETE_PARTITION",
+        "INSERT_OVERWRITE",
+        "INSERT_OVERWRITE_TABLE",
+        "BOOTSTRAP",
+    }
+)
+_DELETES: Final = frozenset({"DELETE", "DELETE_PREPPED"})
+_BOTH_IMAGES: Final = "DATA_BEFORE_AFTER"
+_OPERATION_AND_KEY: Final = "OP_KEY_ONLY"
+
+
+def ensure_changes_are_kept(config: TableConfig) -> None:
+    """Nothing, when the table keeps change data.
+
+    Raises:
+        Invalid: it does not.
+    """
+    if not config.cdc_enabled:
+        raise Invalid(
+            f"Table {config.name} keeps no change data",
+            remedy="Only a table that was made with hoodie.table.cdc.enabled=true does; use query='incremental'",
+        )
+
+
+def change_reads(
+    window: Window,
+    commits: Mapping[InstantTime, CommitMetadata],
+    view: View,
+    mode: str,
+    sources: Mapping[GroupId, BootstrapSource] | None = None,
+) -> tuple[ChangeRead, ...]:
+    """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons.
+
+    Raises:
+        Invalid: a file that is needed was cleaned, or commits of the range are archived.
+        Corrupt: a commit changed a base file and says neither how nor that it has no updates.
+    """
+    if window.needs_snapshot:
+        raise Invalid(
+            "Changes of archived commits are not known any more, and the range has some",
+            remedy="Begin at a commit of the active timeline",
+            begin=window.begin,
+        )
+    known = _Known(view, mode, sources or {})
+    reads: list[ChangeRead] = []
+    for instant in window.instants:
+        metadata = commits[instant.requested]
+        if metadata.operation_type in _DATA_CHANGES:
+            reads += sorted(known.of_commit(instant.requested, metadata), key=lambda one: one.partition)
+    return tuple(reads)
+
+
+class _Known:
+    """Files of the table by path, to put slices of the past together."""
+
+    def __init__(self, view: View, mode: str, sources: Mapping[GroupId, BootstrapSource]) -> None:
+        self._sources = sources
+        self._view = replace(view, replaced={})  # slices of replaced groups are asked for, too
+        self._mode = mode
+        self._bases = {base.path: base for found in view.files for base in found.bases}
+        self._logs = {log.path: log for found in view.files for log in found.logs}
+        self._by_instant = {
+            (found.partition, base.name.file_id, base.name.instant): base
+            for found in view.files
+            for base in found.bases
+        }
+
+    def of_commit(self, requested: InstantTime, metadata: CommitMetadata) -> Iterator[ChangeRead]:
+        for partition, stat in metadata.write_stats():
+            if not _changed_nothing(stat):
+                yield self._of_stat(requested, metadata.operation_type or "", partition, stat)
+        replaced = metadata.partition_to_replace_file_ids or {}
+        for partition, file_ids in replaced.items():
+            slices = {one.file_id: one for one in self._view.slices_at(requested, (partition,))}
+            for file_id in file_ids:
+                if file_id not in slices:
+                    raise _gone(f"the replaced file group {file_id}", requested, None)
+                before = self._read(partition, slices[file_id].base, slices[file_id].logs)
+                yield ChangeRead(ChangeKind.REPLACED, requested, partition, before=before)
+
+    def _of_stat(self, requested: InstantTime, operation: str, partition: str, stat: WriteStat) -> ChangeRead:
+        if stat.cdc_stats:
+            return self._logged(requested, partition, stat)
+        path = stat.path or ""
+        if stat.is_log or parse_log_file_name(path.rpartition("/")[2]) is not None:
+            before = self._slice_before(requested, partition, stat)
+            logs = (*_logs_of(before), self._log(path, requested))
+            after = self._read(partition, before.base if before else None, logs)
+            return ChangeRead(ChangeKind.MERGED, requested, partition, before=before, after=after)
+        if operation in _DELETES and stat.num_writes == 0 and stat.num_deletes:
+            before = self._read(partition, self._base_before(partition, stat, requested))
+            return ChangeRead(ChangeKind.DELETED, requested, partition, before=before)
+        if stat.num_update_writes == 0 and stat.num_deletes == 0 and stat.num_writes == stat.num_inserts:
+            after = self._read(partition, self._base(path, requested))
+            return ChangeRead(ChangeKind.INSERTED, requested, partition, after=after)
+        raise Corrupt(
+            f"The commit {requested} updated {path} and names no change file for it",
+            remedy="Read the rows with query='incremental'; changes are kept from the commit on that enabled them",
+            path=path,
+        )
+
+    def _logged(self, requested: InstantTime, partition: str, stat: WriteStat) -> ChangeRead:
+        files = tuple(sorted((stat.cdc_stats or {}).items()))
+        if self._mode == _BOTH_IMAGES:
+            return ChangeRead(ChangeKind.LOGGED, requested, partition, files)
+        after = self._read(partition, self._base(stat.path or "", requested))
+        before = None
+        if self._mode == _OPERATION_AND_KEY:
+            before = self._read(partition, self._base_before(partition, stat, requested))
+        return ChangeRead(ChangeKind.LOGGED, requested, partition, files, before, after)
+
+    def _slice_before(self, requested: InstantTime, partition: str, stat: WriteStat) -> SliceRead | None:
+        """The slice a log file was written on, as its commit describes it; None when there was nothing."""
+        own = (stat.path or "").rpartition("/")[2]
+        base = self._base(_path(partition, stat.base_file), requested) if stat.base_file else None
+        names = [name.rpartition("/")[2] for name in stat.log_files or ()]
+        logs = [self._log(_path(partition, name), requested) for name in names if name != own and _has_rows(name)]
+        if base is None and not logs:
+            return None
+        return self._read(partition, base, tuple(sorted(logs, key=lambda log: log.name.order)))
+
+    def _read(self, partition: str, base: BaseFile | None, logs: tuple[LogFile, ...] = ()) -> SliceRead:
+        return SliceRead(partition, base, logs, source=source_of(self._sources, partition, base))
+
+    def _base_before(self, partition: str, stat: WriteStat, requested: InstantTime) -> BaseFile:
+        found = self._by_instant.get((partition, stat.file_id or "", stat.prev_commit or ""))
+        if found is None:
+            raise _gone(f"the base file of {stat.file_id} that {stat.prev_commit} wrote", requested, None)
+        return found
+
+    def _base(self, path: str, requested: InstantTime) -> BaseFile:
+        if path not in self._bases:
+            raise _gone(path, requested, path)
+        return self._bases[path]
+
+    def _log(self, path: str, requested: InstantTime) -> LogFile:
+        if path not in self._logs:
+            raise _gone(path, requested, path)
+        return self._logs[path]
+
+
+def _changed_nothing(stat: WriteStat) -> bool:
+    """Whether a rewrite without change file took over every row as it was, since all that came was too late."""
+    is_rewrite = not stat.is_log and not stat.cdc_stats and stat.prev_commit not in {None, NULL_COMMIT}
+    return is_rewrite and stat.num_writes > 0 and not (stat.num_inserts or stat.num_update_writes or stat.num_deletes)
+
+
+def _has_rows(log_file: str) -> bool:
+    """Whether it is the name of a log file with rows: change files are listed among them."""
+    name = parse_log_file_name(log_file)
+    return name is not None and not name.is_cdc
+
+
+def _logs_of(part: SliceRead | None) -> tuple[LogFile, ...]:
+    return () if part is None else part.logs
+
+
+def _path(partition: str, name: str | None) -> str:
+    return f"{partition}/{name}" if partition else str(name)
+
+
+def _gone(what: str, requested: InstantTime, path: str | None) -> Invalid:
+    return Invalid(
+        f"The changes of {requested} cannot be told: {what} is gone, cleaned since",
+        remedy="Begin later, or let cleaning retain more commits",
+        path=path,
+        instant=requested,
+    )

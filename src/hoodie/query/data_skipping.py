@@ -1,0 +1,68 @@
+"""Which slices of a plan a metadata table rules out, by its statistics and indexes.
+
+1. Everything here may be left out: the rows are the same without it.
+2. Skipping asks about single columns by name: not where files have columns by id (`ColumnIds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie.filters.row_filter import Conjunct, RowFilter, all_of
+from hoodie.metadata import MetadataTable, Question
+from hoodie.query.read_options import ReadOptions
+from hoodie.query.read_plan import ReadPlan
+from hoodie.records.condition import ANYTHING, AllOf
+from hoodie.slices.slice_read import SliceRead
+from hoodie.spec import CUSTOM
+
+
+def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOptions) -> ReadPlan:
+    """`plan` without the slices that cannot hold a row of its filter, as far as the metadata table can tell.
+
+    Raises:
+        Corrupt: the metadata table is damaged.
+    """
+    row_filter = plan.rows.filter
+    slices = [file for file in plan.files if isinstance(file, SliceRead)]
+    if row_filter is None or not options.skip_data or len(slices) < len(plan.files):
+        return plan
+    kept: Sequence[SliceRead] = slices
+    if row_filter.condition is not ANYTHING:
+        question = Question(
+            row_filter.condition,
+            plan.table_schema,
+            of_newest=options.query == "snapshot" and options.as_of is None,
+            by_name=plan.rows.ids is None,
+            path_columns=plan.path_columns,
+        )
+        kept = metadata.may_match(slices, question)
+    kept = _by_expressions(plan, metadata, row_filter, kept)
+    return replace(plan, files=tuple(kept), skipped_files=plan.skipped_files + len(slices) - len(kept))
+
+
+def _by_expressions(
+    plan: ReadPlan, metadata: MetadataTable, row_filter: RowFilter, slices: Sequence[SliceRead]
+) -> Sequence[SliceRead]:
+    """The slices for which conjuncts that are Arrow expressions, and nothing more, may be true."""
+    stored = frozenset(plan.table_schema.names) - plan.path_columns
+    asked = [part for part in row_filter.conjuncts if _says_nothing(part) and part.columns and part.columns <= stored]
+    if not asked or plan.rows.ids is not None or len(slices) < 2:
+        return slices
+    # Loads Arrow's datasets, which conditions in SQL do without.
+    from hoodie.query.expression_skipping import slices_that_may_match  # noqa: PLC0415
+
+    is_custom = metadata.store.config.merge_mode == CUSTOM
+    decided = [part for part in slices if not (is_custom and part.logs)]
+    names = frozenset().union(*(part.columns for part in asked))
+    columns = pa.schema([field for field in plan.table_schema if field.name in names])
+    kept = slices_that_may_match(metadata, decided, all_of(part.expression for part in asked), columns)
+    left_out = {id(part) for part in decided} - {id(part) for part in kept}
+    return [part for part in slices if id(part) not in left_out]
+
+
+def _says_nothing(part: Conjunct) -> bool:
+    return isinstance(part.condition, AllOf) and not part.condition.parts

@@ -1,0 +1,172 @@
+"""Rows by their record keys: a snapshot that reads as little as it can.
+
+1. Where a key can be is asked in this order: the record index (it knows), the hash ranges or buckets of a bucket index,
+   column statistics, then key range and bloom filter in the footer of each base file that is left.
+2. Everything but the record index may only rule files out. Rows are compared with the keys all the same.
+3. A base file that cannot hold a key is not read, while the log files on top of it are: they may hold it.
+
+In which forms keys may be given is said by `lookup_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.errors import Invalid, Unsupported
+from hoodie.filters.row_filter import Conjunct, RowFilter
+from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
+from hoodie.index.hash_ring import HashRing, load_ring
+from hoodie.index.hash_values import KeyParts
+from hoodie.query.load_plan import load_read_plan
+from hoodie.query.lookup_keys import AskedKeys, asked_keys, key_texts
+from hoodie.query.read_options import ReadOptions
+from hoodie.query.read_plan import ReadPlan
+from hoodie.records import KEY_FIELD, KeyRange, read_footer
+from hoodie.records.columns import type_at
+from hoodie.records.condition import ANYTHING, Comparison, Condition
+from hoodie.slices.row_keys import row_keys
+from hoodie.slices.slice_read import FileRead, SliceRead
+from hoodie.spec import TableConfig
+from hoodie.state.table_schema import load_said_schema
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline
+
+RECORD_INDEX = "record_index"
+FOOTER_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BucketHint:
+    """What a caller knows of a table's bucket index: the number of buckets of a simple one, and which fields are
+    hashed when they are not all fields of the key.
+    """
+
+    count: int | None = None
+    hash_fields: tuple[str, ...] = ()
+
+
+def load_lookup_plan(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    keys: Any,
+    options: ReadOptions,
+    *,
+    buckets: BucketHint | None = None,
+    engine: Engine | None = None,
+) -> ReadPlan:
+    """The plan that reads the rows with one of `keys` (see `asked_keys`). `buckets`: what is known of the table's
+    bucket index, which does not say it itself.
+
+    Raises:
+        Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
+            the key is made of several fields. Others as `load_read_plan`.
+    """
+    if options.filter is not None or options.query != "snapshot":
+        raise Invalid("A look-up has no filter and reads a snapshot", remedy="Use scan for other queries")
+    asked_for = keys if isinstance(keys, AskedKeys) else asked_keys(keys, config.record_key_fields)
+    wanted = _key_texts(storage, config, timeline, asked_for)
+    asked = replace(options, filter=_key_filter(config, timeline, wanted))
+    plan = load_read_plan(storage, config, timeline, asked, engine=engine)
+    is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
+    if is_indexed or not config.populate_meta_fields:
+        return plan
+    kept = _by_bucket(storage, config, timeline, plan.files, wanted, buckets or BucketHint())
+    kept = _by_footer(storage, kept, wanted, engine or LocalEngine(FOOTER_THREADS))
+    return replace(plan, files=kept, skipped_files=plan.skipped_files + len(plan.files) - len(kept))
+
+
+def _key_texts(storage: Storage, config: TableConfig, timeline: Timeline, keys: AskedKeys) -> pa.StringArray:
+    types: dict[str, pa.DataType] = {}
+    if not keys.has_texts_only:
+        schema = load_said_schema(storage, config, timeline) or pa.schema([])
+        types = {name: kind for name in config.record_key_fields if (kind := type_at(schema, name)) is not None}
+    return key_texts(keys, config, types)
+
+
+def _key_filter(config: TableConfig, timeline: Timeline, keys: pa.StringArray) -> RowFilter:
+    known = row_keys(config, timeline.profile)
+    column, expression = KEY_FIELD, pc.field(KEY_FIELD).isin(keys)
+    condition: Condition = Comparison(KEY_FIELD, "in", keys)
+    if known.fields:
+        if known.named:
+            raise Unsupported(
+                "Rows do not carry their keys, and the key is made of several fields",
+                remedy="Use scan with a filter on the key columns",
+            )
+        column = known.fields[0]
+        expression, condition = pc.field(column).cast(pa.string()).isin(keys), ANYTHING
+    return RowFilter((Conjunct(expression, frozenset({column}), condition),), f"{column} IN ({len(keys)} keys)")
+
+
+def _by_bucket(  # noqa: PLR0917
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    files: Sequence[FileRead],
+    keys: pa.StringArray,
+    asked: BucketHint,
+) -> tuple[FileRead, ...]:
+    """The slices whose bucket one of the keys has, and those that have none."""
+    slices = [file for file in files if isinstance(file, SliceRead)]
+    parts = KeyParts(config.record_key_fields, asked.hash_fields or config.record_key_fields)
+    if asked.count:
+        ensure_one_count(storage)
+        return _of_buckets(slices, SimpleBuckets(asked.count, parts), keys)
+    completed = frozenset(one.requested for one in timeline.completed())
+    kept: list[FileRead] = []
+    for partition in sorted({part.partition for part in slices}):
+        inside = [part for part in slices if part.partition == partition]
+        live = frozenset(part.file_id for part in inside)
+
+        def counts(instant: str, ring: HashRing, live: frozenset[str] = live) -> bool:
+            return instant in completed or any(ring.file_id(n) in live for n in range(ring.count))
+
+        ring = load_ring(storage, partition, counts, parts) if len(inside) > 1 else None
+        kept += inside if ring is None else _of_buckets(inside, ring, keys)
+    return tuple(kept)
+
+
+def _of_buckets(slices: Sequence[SliceRead], buckets: Buckets, keys: pa.StringArray) -> tuple[SliceRead, ...]:
+    numbers = frozenset(buckets.numbers(keys).tolist())
+    return tuple(part for part in slices if buckets.number_of(part.file_id) in (None, *numbers))
+
+
+def _by_footer(
+    storage: Storage, files: Sequence[FileRead], keys: pa.StringArray, engine: Engine
+) -> tuple[FileRead, ...]:
+    """The slices whose base file may hold a key; those it cannot are left with their log files."""
+    slices = [file for file in files if isinstance(file, SliceRead)]
+    tasks = [
+        _FooterTask(storage, "" if part.base is None or part.base.path.endswith(".hfile") else part.base.path, keys)
+        for part in slices
+    ]
+    held = engine.run(_may_hold, tasks, "ask footers")
+    left = (part if is_held else replace(part, base=None) for part, is_held in zip(slices, held, strict=True))
+    return tuple(part for part in left if part.base is not None or part.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterTask:
+    storage: Storage
+    path: str
+    keys: pa.StringArray
+
+
+def _may_hold(_: TaskId, task: _FooterTask) -> bool:
+    if not task.path:
+        return True
+    footer = read_footer(task.storage, task.path)
+    keys = task.keys
+    if footer.min_key is not None and footer.max_key is not None:
+        keys = keys.filter(KeyRange(footer.min_key, footer.max_key).mask(keys))
+    if not len(keys):
+        return False
+    bloom = footer.bloom()
+    return bloom is None or bool(bloom.contains(keys).any())

@@ -1,0 +1,38 @@
+"""One look at a table: its handle, and the state files of its timeline as one listing showed them.
+
+An operation loads it once and passes it on; who decides something under the lock of the table looks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.env import Env
+from hoodie.spec import Instant, State
+from hoodie.state.handle import TableHandle, load_handle
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, furthest, list_instants
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """`timeline` has the furthest state of every instant; `without_request` are completed ones whose requested file is
+    gone, which an archiver that died leaves.
+    """
+
+    handle: TableHandle
+    timeline: Timeline
+    without_request: tuple[Instant, ...]
+
+
+def load_state(storage: Storage, env: Env) -> TableState:
+    """The state of the table in `storage` as it is now: two calls. Raises as `load_handle`."""
+    return state_of(load_handle(storage, env))
+
+
+def state_of(handle: TableHandle) -> TableState:
+    """The state of an opened table as it is now: one listing."""
+    found = list_instants(handle.storage, handle.profile, handle.config.timezone)
+    timeline = Timeline(handle.profile, furthest(found))
+    requested = {one.logical for one in found if one.state is State.REQUESTED}
+    return TableState(handle, timeline, tuple(one for one in timeline.completed() if one.logical not in requested))
