@@ -2,7 +2,7 @@
 
 1. Columns, or functions of one column, compared with constants; AND, OR, and NOT pushed down to the comparisons.
    Anything else becomes "may hold".
-2. A constant is typed as `filter_sql` types it. Where that would cast the column (a text compared with a number) the
+2. A constant is typed as `sql` types it. Where that would cast the column (a text compared with a number) the
    comparison says nothing.
 3. The result never says more than the condition: where it is false for a row, so is the condition, or NULL.
 """

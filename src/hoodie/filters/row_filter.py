@@ -6,7 +6,7 @@
    less.
 3. Rows for which the condition is NULL do not match, as in SQL.
 
-It does not know SQL (see `filter_sql`) or files.
+It does not know SQL (see `sql`) or files.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
    on a node is listed here, and anything else is `Unsupported`, whatever a later sqlglot thinks of.
 2. Where releases of sqlglot say one thing in two ways, the tree has one of them: NOT LIKE is `Not` over `Like`.
 
-It knows what nodes consist of, not what they mean (`filter_sql`, `filter_condition`).
+It knows what nodes consist of, not what they mean (`sql`, `conditions`).
 """
 
 from __future__ import annotations

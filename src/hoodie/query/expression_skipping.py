@@ -5,7 +5,7 @@
 3. Nothing is stated of floating point columns: NaN is outside of every range. Nor of columns that any file of the slice
    has no statistics of.
 
-Loads `pyarrow.dataset`; conditions in SQL do without (`read.filter_condition`).
+Loads `pyarrow.dataset`; conditions in SQL do without (`filters.conditions`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 2. There is no NOT: it was pushed down to the comparisons. Rows with a null are not kept by any but `is null`.
 3. `function` is applied to the column before it is compared, by the name it has in Spark SQL.
 
-It knows neither SQL (`read.filter_condition`) nor statistics (`metadata.ranges`).
+It knows neither SQL (`filters.conditions`) nor statistics (`metadata.ranges`).
 """
 
 from __future__ import annotations

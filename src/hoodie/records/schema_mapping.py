@@ -7,8 +7,8 @@
 3. Types are the query's; `align` promotes values, as for any file that is older than a change of type.
 4. A column the history does not know (partition columns that are not stored) goes by name.
 
-How to use it, with `ids` from `read.load_schema` (None: names will do for the whole table) and `wanted` the columns a
-reader needs, in the query's names:
+How to use it, with `ids` from `table_schema.load_schema` (None: names will do for the whole table) and `wanted` the
+columns a reader needs, in the query's names:
 
     mapping = ids.mapping(base.name.instant, wanted)                     # None: names will do, read as ever
     for batch in iter_batches(storage, path, schema=mapping.stored):     # conditions on columns can not go in here

@@ -7,7 +7,7 @@
 3. Versions are ordered newest first. Ids are unique within a version, whatever the depth.
 4. Encoding a parsed history gives the bytes Hudi wrote.
 
-It does not know Arrow types (see `records.schema_mapping`), nor which history counts (see `read.table_schema`).
+It does not know Arrow types (see `records.schema_mapping`), nor which history counts (see `state.table_schema`).
 Grammar and a worked example: `docs/format/schema-history.md`.
 """
 
