@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hoodie.fileview import FolderView, file_view_of
 from hoodie.filters.sql import parse_row_filter
 from hoodie.metadata import MetadataTable, Question, open_metadata_table
 from hoodie.query import ReadOptions, ReadPlan, load_read_plan
@@ -28,7 +29,6 @@ from hoodie.slices import read_rows
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.timeline import Timeline
-from hoodie.view import load_view
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -74,9 +74,8 @@ def test_records_are_those_the_real_hudi_read(table: GoldenTable, unpacked: Unpa
 def test_files_are_those_on_storage(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
     handle = opened(unpacked(table))
     timeline = timeline_of(handle)
-    listing = metadata_of(handle, timeline).files()
-    listed = load_view(handle.storage, handle.config, timeline, listing=listing).slices_at()
-    walked = load_view(handle.storage, handle.config, timeline).slices_at()
+    listed = file_view_of(handle.storage, timeline, metadata_of(handle, timeline)).load().slices_at()
+    walked = FolderView(handle.storage, timeline).load().slices_at()
     assert [part.group_id for part in listed] == [part.group_id for part in walked]
     for mine, theirs in zip(listed, walked, strict=True):
         assert mine.base == theirs.base

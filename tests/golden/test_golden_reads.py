@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import HudiError, Invalid
+from hoodie.fileview import FolderView
 from hoodie.query import ReadOptions, load_read_plan, validate_table
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenRead, GoldenTable, Rule, difference, golden_tables, load_rules
-from hoodie.view import load_view
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -131,7 +131,7 @@ def test_file_slices_are_those_of_the_real_hudi(table: GoldenTable, unpacked: Un
             part.base.name.text if part.base else None,
             tuple(sorted(log.name.text for log in part.logs)),
         )
-        for part in load_view(handle.storage, handle.config, timeline).slices_at()
+        for part in FolderView(handle.storage, timeline).load().slices_at()
     }
     assert got == expected
 

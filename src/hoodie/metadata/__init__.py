@@ -2,7 +2,6 @@
 
 from hoodie.metadata.column_stats import FileOf
 from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions, parse_index_definitions
-from hoodie.metadata.log_sizes import with_log_sizes
 from hoodie.metadata.metadata_table import MetadataTable, open_metadata_table
 from hoodie.metadata.partitions import (
     BLOOM_FILTERS,
@@ -35,5 +34,4 @@ __all__ = [
     "parse_index_definitions",
     "slices_that_may_match",
     "validate_metadata_table",
-    "with_log_sizes",
 ]

@@ -26,7 +26,6 @@ from hoodie.metadata_writer.record import (
 )
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordSource, RecordTask, SourceContext
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.metadata_writer.writer_listing import list_for_writers, not_in_metadata, unlisted
 
 __all__ = [
     "METADATA_ENABLE",
@@ -47,8 +46,6 @@ __all__ = [
     "ensure_metadata",
     "expression_index",
     "index_troubles",
-    "list_for_writers",
-    "not_in_metadata",
     "open_own",
     "partition_stats_index",
     "rebuild_partitions",
@@ -58,5 +55,4 @@ __all__ = [
     "secondary_index",
     "store_index_definitions",
     "undo_update",
-    "unlisted",
 ]

@@ -251,7 +251,7 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
         one.action in COMPLETED_WRITE_ACTIONS for one in later
     )
     if plan.must_hold or not may_catch_up:
-        context = replace(plan.context, timeline=now, memo={}, _views={}, _tables={})
+        context = replace(plan.context, timeline=now, memo={}, _views=[], _tables={})
         if not may_catch_up:
             handle = withdraw(handle, plan.names)
             # New instants: what was committed to the groups before would be missed in those of now.
@@ -294,7 +294,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
         replaced=said.partition_to_replace_file_ids or {},
         keeps_rows=said.compacted or said.operation_type in _KEEP_ROWS,
     )
-    context = replace(plan.context, handle=handle, timeline=before, memo={}, _views={}, _tables={})
+    context = replace(plan.context, handle=handle, timeline=before, memo={}, _views=[], _tables={})
     records = [one for name in plan.names for one in _source(name, context).updated(context, update)]
     own = open_own(handle)
     timeline = timeline_of(own)

@@ -17,12 +17,13 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from hoodie.engine import Engine
+from hoodie.fileview import FileSystemView, file_view_of
 from hoodie.metadata import IndexDefinition, MetadataState, MetadataTable, open_metadata_table
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
-from hoodie.view import View, load_view
+from hoodie.view import View
 
 NO_KEYS = pa.array([], pa.string())
 
@@ -75,26 +76,17 @@ class SourceContext:
     rebuilt: frozenset[str] = frozenset()
     state: MetadataState | None = None
     memo: dict[str, Any] = field(default_factory=dict)
-    _views: dict[frozenset[str] | None, View] = field(default_factory=dict)
+    _views: list[FileSystemView] = field(default_factory=list)
     _tables: dict[str, MetadataTable | None] = field(default_factory=dict)
 
     def view(self, partitions: Collection[str] | None = None) -> View:
         """The files of the given partitions (None: all) before the action. Lists them once: from the metadata table
         where there is one that says so, else from storage.
         """
-        asked = None if partitions is None else frozenset(partitions)
-        if asked not in self._views:
-            table = self.metadata_table()
-            listing = None if table is None else table.files(partitions)
-            self._views[asked] = load_view(
-                self.handle.storage,
-                self.handle.config,
-                self.timeline,
-                partitions=partitions,
-                listing=listing,
-                engine=self.engine,
-            )
-        return self._views[asked]
+        if not self._views:
+            handle, table = self.handle, self.metadata_table()
+            self._views.append(file_view_of(handle.storage, self.timeline, table, self.engine))
+        return self._views[0].load(partitions)
 
     def metadata_table(self) -> MetadataTable | None:
         """The metadata table as it is before the action; None while there is none (initialisation)."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
+from hoodie.fileview import FolderView
 from hoodie.query.deep_check import check_files
 from hoodie.query.time_travel import incomplete_writes, load_last_retained
 from hoodie.slices.base_rows import row_count
@@ -39,7 +40,7 @@ from hoodie.spec.properties import MAX_BYTES
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, has_history, list_instants, load_commit_metadata, load_instant, load_timeline
-from hoodie.view import BaseFile, GroupId, View, load_view
+from hoodie.view import BaseFile, GroupId, View
 
 CHECKING_THREADS = 16
 
@@ -84,7 +85,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
     if damaged:  # what the files should be is not known
         return _ordered(findings)
     try:
-        view = load_view(storage, handle.config, timeline, engine=engine)
+        view = FolderView(storage, timeline, engine).load()
         retained = load_last_retained(storage, timeline)
     except Corrupt as error:
         return _ordered([*findings, _unreadable(error, "timeline")])

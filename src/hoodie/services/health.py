@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.fileview import FolderView
 from hoodie.metadata import FILES
 from hoodie.notebook import html_table, size_text
 from hoodie.query import Finding
@@ -23,7 +24,7 @@ from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline
-from hoodie.view import FileSlice, View, load_view
+from hoodie.view import FileSlice, View
 
 Severity = Literal["error", "warning", "note"]
 
@@ -128,7 +129,7 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
         Corrupt: the properties or the timeline cannot be read at all.
     """
     timeline = timeline_of(handle)
-    view = load_view(handle.storage, handle.config, timeline, engine=engine)
+    view = FolderView(handle.storage, timeline, engine).load()
     slices = view.slices_at()
     small = config.integer("hoodie.parquet.small.file.limit")
     partitions = tuple(_partition_sizes(view, slices, small))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid
+from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
@@ -30,7 +31,6 @@ from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.storage.lease import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
-from hoodie.view import list_partitions, load_view
 from hoodie.write import (
     Committed,
     Engines,
@@ -174,7 +174,7 @@ def run_request(write: Write, request: Request) -> Committed:
 
 
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
-    existing = list_partitions(write.handle.storage)
+    existing = WriterView(write.handle, write.timeline).partitions()
     if request.partitions is not None:
         return match_partitions(request.partitions, existing)
     if request.config.is_set(_TO_DELETE):
@@ -188,6 +188,6 @@ def _stored_key(handle: TableHandle, timeline: Timeline, schema: pa.Schema | Non
     """A record key the table holds, where its spelling decides how new keys are spelled."""
     if not needs_stored_key(handle.config, handle.profile, schema):
         return None
-    slices = load_view(handle.storage, handle.config, timeline).slices_at()
+    slices = open_file_view(handle.storage, handle.config, timeline).load().slices_at()
     footers = (read_footer(handle.storage, one.base.path) for one in slices if one.base is not None)
     return next((footer.min_key for footer in footers if footer.min_key is not None), None)

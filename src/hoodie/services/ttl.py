@@ -17,12 +17,13 @@ from typing import Final, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
+from hoodie.fileview import open_file_view
 from hoodie.services.ingest import Request, write_held
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile, path_in
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.view import FileSlice, load_view
+from hoodie.view import FileSlice
 from hoodie.write import Committed
 
 STRATEGY = "hoodie.partition.ttl.management.strategy.type"
@@ -98,7 +99,7 @@ def run_ttl(handle: TableHandle, config: Config, engine: Engine) -> Committed | 
 
 
 def _slices(handle: TableHandle) -> tuple[FileSlice, ...]:
-    return load_view(handle.storage, handle.config, timeline_of(handle)).slices_at()
+    return open_file_view(handle.storage, handle.config, timeline_of(handle)).load().slices_at()
 
 
 def _expired(handle: TableHandle, options: TtlOptions, slices: Sequence[FileSlice]) -> tuple[tuple[str, str], ...]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import HudiError
+from hoodie.fileview import FolderView
 from hoodie.metadata_writer import index_troubles
 from hoodie.query import Finding, validate_table
 from hoodie.query.validate import CHECKING_THREADS
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.view import load_view
 
 _HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted"})
 """Kinds of findings that leave no doubt about which rows there are."""
@@ -33,7 +33,7 @@ def validate(handle: TableHandle, engine: Engine | None = None, *, deep: bool = 
 def _contents(handle: TableHandle, engine: Engine) -> list[Finding]:
     try:
         timeline = timeline_of(handle)
-        slices = load_view(handle.storage, handle.config, timeline, engine=engine).slices_at()
+        slices = FolderView(handle.storage, timeline, engine).load().slices_at()
     except HudiError as error:
         return [Finding("unreadable", str(error.facts.get("path", "")), error.cause)]
     return [Finding("index", path, what) for path, what in index_troubles(handle, timeline, slices, engine)]

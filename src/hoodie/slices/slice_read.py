@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -118,6 +118,11 @@ def slices_of(file: FileRead) -> tuple[SliceRead, ...]:
     if isinstance(file, ChangeRead):
         return tuple(one for one in (file.before, file.after) if one is not None)
     return (file,) if file.whole is None else (file, file.whole)
+
+
+def logs_of(files: Iterable[FileRead]) -> dict[str, LogFile]:
+    """The log files that pieces of a plan read, by path."""
+    return {log.path: log for file in files for part in slices_of(file) for log in part.logs}
 
 
 def with_log_files(file: FileRead, known: Mapping[str, LogFile]) -> FileRead:

@@ -30,7 +30,7 @@ from hoodie.spec import (
 from hoodie.spec.keys import HOODIE_DIR, PROPERTIES_FILE
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata
-from hoodie.view import View, load_view
+from hoodie.view import View, list_files, load_view
 
 SCHEMA_HISTORY_DIR = f"{HOODIE_DIR}/.schema"
 INTERNAL_SCHEMA = "latest_schema"
@@ -129,7 +129,7 @@ def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline
         return said.columns
     if config.create_schema:
         return _created_with(config.create_schema)
-    return load_table_schema(storage, config, load_view(storage, config, timeline))
+    return load_table_schema(storage, config, load_view(storage, timeline, list_files(storage)))
 
 
 def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:

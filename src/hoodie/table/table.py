@@ -17,6 +17,7 @@ import pyarrow as pa
 from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
+from hoodie.fileview import open_file_view
 from hoodie.given_options import resolve_given
 from hoodie.notebook import html_table
 from hoodie.query import (
@@ -29,7 +30,6 @@ from hoodie.query import (
     load_read_plan,
     parse_read_options,
 )
-from hoodie.query.listing import load_read_view
 from hoodie.query.lookup_keys import asked_keys
 from hoodie.query.settled import settled, settled_rows
 from hoodie.query.validate import Finding
@@ -189,7 +189,7 @@ class Table:
         )
         use_metadata = parse_read_options(resolve_given(self._opened.options, purpose="read")).use_metadata
         with collecting_later():
-            view = load_read_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata)
+            view = open_file_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata).load()
             return view.slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:

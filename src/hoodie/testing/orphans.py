@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 
 from hoodie.env import SystemEnv
+from hoodie.fileview import FolderView
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.spec import is_partition_metafile, keys
 from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage.posix import TEMP_PREFIX
-from hoodie.view import FileSlice, load_view
+from hoodie.view import FileSlice
 
 _TEMPORARY = (keys.TEMP_DIR, f"{keys.HOODIE_DIR}/.locks", f"{keys.HOODIE_DIR}/.heartbeat")
 
@@ -22,11 +23,11 @@ def orphans(path: str) -> list[str]:
     The table has to be cleaned up to the newest slices before, and nobody may be at work on it.
     """
     handle = open_handle(path, {}, SystemEnv())
-    view = load_view(handle.storage, handle.config, timeline_of(handle))
+    view = FolderView(handle.storage, timeline_of(handle)).load()
     known = set(_files_of(view.slices_at()))
     if handle.config.has_metadata_table:
         own = open_own(handle)
-        own_view = load_view(own.storage, own.config, timeline_of(own))
+        own_view = FolderView(own.storage, timeline_of(own)).load()
         known.update(f"{keys.METADATA_TABLE_DIR}/{name}" for name in _files_of(own_view.all_slices()))
     return sorted(name for name in files_on_disk(path) if _must_be_known(name) and name not in known)
 

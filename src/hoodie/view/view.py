@@ -21,14 +21,13 @@ from hoodie.spec import (
     Instant,
     InstantTime,
     State,
-    TableConfig,
     parse_compaction_plan,
 )
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
 from hoodie.view.archived_completions import with_archived_completions, with_archived_writes
 from hoodie.view.file_slice import FileGroup, FileSlice, GroupId
-from hoodie.view.listing import LISTING_THREADS, PartitionFiles, list_files
+from hoodie.view.listing import LISTING_THREADS, PartitionFiles
 from hoodie.view.many_objects import collecting_later
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES
@@ -109,28 +108,25 @@ def view_of(
 
 def load_view(
     storage: Storage,
-    config: TableConfig,
     timeline: Timeline,
+    files: tuple[PartitionFiles, ...],
     *,
-    partitions: Collection[str] | None = None,
-    listing: tuple[PartitionFiles, ...] | None = None,
+    are_settled: bool = False,
     engine: Engine | None = None,
 ) -> View:
-    """The view of the table now, or of the given partitions. `listing`: its files, if somebody knows them.
+    """The view of listed files; `are_settled` when only files of settled writes were listed.
 
-    Else lists each folder down to the partitions once. Reads the metadata of every completed replacecommit and the plan
-    of every pending compaction in the active timeline, and where it decides about log files the archived history.
+    Reads the metadata of every completed replacecommit and the plan of every pending compaction in the active timeline,
+    and where it decides about log files the archived history.
 
     Raises:
         Corrupt: metadata or a plan cannot be read.
     """
-    del config  # nothing about a table but its version decides how files are put together, and the timeline knows that
     engine = engine or LocalEngine(LISTING_THREADS)
-    files = list_files(storage, partitions, engine=engine) if listing is None else listing
     timeline = with_archived_completions(storage, timeline, files)
-    blocks = with_archived_writes(storage, timeline, files, are_settled=listing is not None)
+    blocks = with_archived_writes(storage, timeline, files, are_settled=are_settled)
     # Settled files count whatever the history says, but in log files of version 6 blocks of others may lie.
-    timeline = blocks if listing is None else timeline
+    timeline = timeline if are_settled else blocks
     view = view_of(
         timeline, files, load_replaced(storage, timeline, engine), load_pending_compactions(storage, timeline)
     )

@@ -19,7 +19,8 @@ from typing import Any
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
-from hoodie.metadata_writer import MetadataOptions, TableUpdate, record_update, undo_update, unlisted
+from hoodie.fileview.listed import unlisted
+from hoodie.metadata_writer import MetadataOptions, TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
 from hoodie.spec import (

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from hoodie.engine import Arrangement, Engine, Source, TaskId
 from hoodie.errors import Conflict, HudiError, Invalid
+from hoodie.fileview import WriterView
 from hoodie.index import Positions
-from hoodie.metadata_writer import list_for_writers
 from hoodie.records import to_avro
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
@@ -41,7 +41,7 @@ from hoodie.spec import (
     workload_profile,
 )
 from hoodie.timeline import create_requested, load_commit_metadata, to_inflight
-from hoodie.view import FileSlice, View, load_view
+from hoodie.view import FileSlice, View
 from hoodie.write.buckets import (
     BucketHomes,
     load_homes,
@@ -199,9 +199,7 @@ def _view(write: Write, incoming: Incoming) -> View:
 
 def _load_view(write: Write, partitions: Collection[str] | None = None) -> View:
     """The table, or some of its partitions, by its metadata table where it has one."""
-    handle = write.handle
-    listing = list_for_writers(handle, write.timeline, partitions)
-    return load_view(handle.storage, handle.config, write.timeline, partitions=partitions, listing=listing)
+    return WriterView(write.handle, write.timeline).load(partitions)
 
 
 def _plan(  # noqa: PLR0917

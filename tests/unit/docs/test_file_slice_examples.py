@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from format_pages import block, page, rows
 
+from hoodie.fileview import FolderView
 from hoodie.hfile import open_hfile
 from hoodie.services.upgrading.logs import load_renames, plan_renames, store_renames
 from hoodie.spec import (
@@ -23,7 +24,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage import MemoryStorage
-from hoodie.view import BaseFile, FileSlice, LogFile, View, load_view
+from hoodie.view import BaseFile, FileSlice, LogFile, View
 
 SLICES, BOOTSTRAP, NAMES = page("file-slices"), page("bootstrap"), page("upgrade-names")
 Golden = Callable[[str], Path]
@@ -31,7 +32,7 @@ Golden = Callable[[str], Path]
 
 def view_at(base: Path) -> View:
     handle = open_handle(str(base), {})
-    return load_view(handle.storage, handle.config, timeline_of(handle))
+    return FolderView(handle.storage, timeline_of(handle)).load()
 
 
 def shown_as(shortened: str, name: str) -> bool:

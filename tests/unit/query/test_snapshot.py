@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import Corrupt, Invalid, Unavailable
+from hoodie.fileview import FolderView
 from hoodie.query import ReadOptions, run_read
 from hoodie.records import to_avro
 from hoodie.spec import V9, State, encode_container, keys
 from hoodie.state.table_schema import load_table_schema
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import ROWS, HandTable, at
-from hoodie.view import load_view
 
 
 def row(key: str, qty: int | None, part: str = "p0") -> dict[str, object]:
@@ -151,7 +151,7 @@ def test_schema_is_said_by_the_last_write_that_may_change_it(profile):
     table = two_commits(profile)
     odd = ROWS.append(pa.field("odd", pa.string()))
     table.commit(at(4), {("p0", "c"): [row("k1", 10)]}, replaces={"p0": ("a",)}, operation="CLUSTER", schema=odd)
-    view = load_view(table.storage, table.config, table.timeline())
+    view = FolderView(table.storage, table.timeline()).load()
     assert load_table_schema(table.storage, table.config, view) == ROWS
 
 

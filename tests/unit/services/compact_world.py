@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
+from hoodie.fileview import FolderView
 from hoodie.locks import held_lock
 from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
@@ -71,9 +72,8 @@ def later_delta(
 
 
 def view_of_table(table: HandLogTable) -> Any:
-    from hoodie.view import load_view  # noqa: PLC0415
 
-    return load_view(table.storage, table.config, table.timeline())
+    return FolderView(table.storage, table.timeline()).load()
 
 
 def handle_of(table: HandLogTable, env: FakeEnv, storage: Storage | None = None) -> TableHandle:

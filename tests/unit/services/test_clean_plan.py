@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hoodie.config import Config
+from hoodie.fileview import FolderView
 from hoodie.services.cleaning.facts import load_protected
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, plan_clean, touched_partitions
@@ -33,7 +34,6 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import Timeline
-from hoodie.view import load_view
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 KEEP_2 = CleanOptions(commits=2)
@@ -55,7 +55,7 @@ def table_of(profile: FormatProfile, commits: int, group: tuple[str, str] = ("p"
 def planned(handle: TableHandle, options: CleanOptions, now: datetime = NOON) -> PlannedClean:
     timeline = timeline_of(handle)
     earliest = earliest_retained(timeline, options, now, "UTC")
-    view = load_view(handle.storage, handle.config, timeline)
+    view = FolderView(handle.storage, timeline).load()
     return plan_clean(view, earliest, options, load_protected(handle, timeline))
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import Corrupt, Unsupported
+from hoodie.fileview import FolderView
 from hoodie.spec import (
     IdField,
     SchemaHistory,
@@ -20,7 +21,6 @@ from hoodie.spec import (
 from hoodie.state.table_schema import SCHEMA_HISTORY_DIR, load_newest_schema, load_schema, load_table_schema
 from hoodie.testing.hand_table import ROWS, HandTable, at
 from hoodie.timeline import instant_path
-from hoodie.view import load_view
 
 RENAMED = pa.schema([("id", pa.string()), ("part", pa.string()), ("amount", pa.int64())])
 GROUP = ("p", "f")
@@ -57,7 +57,7 @@ def _table(profile):
 
 
 def view(table: HandTable):
-    return load_view(table.storage, table.config, table.timeline())
+    return FolderView(table.storage, table.timeline()).load()
 
 
 def loaded(table: HandTable, as_of: str | None = None):

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import Corrupt
+from hoodie.fileview import FolderView
 from hoodie.spec import V6, V9, BaseFileName, FormatProfile, LogFileName
 from hoodie.storage import MemoryStorage
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import load_timeline
-from hoodie.view import load_view
 
 
 def archive(storage: MemoryStorage, **times: tuple[str, str]) -> None:
@@ -46,7 +46,7 @@ def table(profile: FormatProfile = V9) -> HandTable:
 
 def logs_by_slice(made: HandTable) -> dict[str, int]:
     timeline = load_timeline(made.storage, made.profile, "UTC")
-    view = load_view(made.storage, made.config, timeline)
+    view = FolderView(made.storage, timeline).load()
     return {part.base_instant: len(part.logs) for part in view.all_slices() if part.file_id == "f"}
 
 

@@ -43,7 +43,9 @@ def counted(
 ) -> list[str]:
     """The base files of the group that count, oldest first."""
     timeline = load_timeline(made.storage, made.profile, "UTC")
-    view = load_view(storage or made.storage, made.config, timeline, listing=listing)
+    place = storage or made.storage
+    files = list_files(place) if listing is None else listing
+    view = load_view(place, timeline, files, are_settled=listing is not None)
     return sorted(part.base_instant for part in view.all_slices() if part.file_id == "f")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.fileview import FolderView
 from hoodie.spec import FormatProfile, State, encode_container, parse_base_file_name
 from hoodie.storage import MemoryStorage
 from hoodie.testing.hand_table import HandTable, at, new_name
-from hoodie.view import View, list_files, list_partitions, load_view
+from hoodie.view import View, list_files, list_partitions
 
 
-def view_of_table(table: HandTable, **given) -> View:
-    return load_view(table.storage, table.config, table.timeline(), **given)
+def view_of_table(table: HandTable, partitions: list[str] | None = None) -> View:
+    return FolderView(table.storage, table.timeline()).load(partitions)
 
 
 def seen(view: View, as_of: str | None = None) -> dict[tuple[str, str], str]:

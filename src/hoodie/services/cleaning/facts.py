@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Invalid
-from hoodie.metadata import FILES, open_metadata_table
+from hoodie.fileview import FileSystemView, FolderView, open_file_view
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
 from hoodie.services.cleaning.retention import earliest_retained
@@ -47,7 +47,6 @@ from hoodie.view import (
     GroupId,
     PartitionFiles,
     View,
-    list_files,
     load_pending_compactions,
     replaced_groups,
     view_of,
@@ -120,14 +119,18 @@ def draft_clean(
         window = [one for one in timeline.completed_writes() if previous <= one.requested < earliest.requested]
         found = (metadata for _, metadata in reader.commits(window))
         partitions = touched_partitions(found, is_merge_on_read=handle.config.is_merge_on_read)
-    listing = None if partitions == frozenset() else _listed_by_metadata(handle, config, timeline, partitions)
+    folders = FolderView(handle.storage, timeline)
+    source: FileSystemView = folders
+    if partitions != frozenset():
+        use = not config.is_set(_METADATA) or config.flag(_METADATA)
+        source = open_file_view(handle.storage, handle.config, timeline, use_metadata=use)
+    files = source.files(partitions)
     if options.only is not None:
-        everything = listing if listing is not None else list_files(handle.storage)
-        listing = tuple(files for files in everything if options.takes(files.partition))
-    plan = plan_clean(reader.view(partitions, listing), earliest, options, protected)
-    if listing is not None and plan.partitions:
+        files = tuple(one for one in files if options.takes(one.partition))
+    plan = plan_clean(reader.view(files, are_settled=not source.lists_uncommitted), earliest, options, protected)
+    if plan.partitions and not source.lists_uncommitted:
         # The metadata table does not know files of dead writers: whether a partition is empty, storage has to say.
-        sure = plan_clean(reader.view(frozenset(plan.partitions), None), earliest, options, protected)
+        sure = plan_clean(reader.view(folders.files(plan.partitions)), earliest, options, protected)
         plan = replace(plan, partitions=sure.partitions)
     if options.only is None:
         return plan
@@ -150,7 +153,7 @@ def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[s
     that pending plans read, and saved ones.
     """
     protected = load_protected(handle, timeline)
-    view = _Reader(handle, timeline).view(frozenset(partitions), None)
+    view = _Reader(handle, timeline).view(FolderView(handle.storage, timeline).files(frozenset(partitions)))
     newest = {path for part in view.slices_at() for path in part.paths}
     for group in view.groups:
         at = protected.planned.get(group.group_id)
@@ -208,15 +211,6 @@ def _held_back(
     return earliest and elsewhere
 
 
-def _listed_by_metadata(
-    handle: TableHandle, config: Config, timeline: Timeline, partitions: frozenset[str] | None
-) -> tuple[PartitionFiles, ...] | None:
-    if FILES not in handle.config.metadata_partitions or (config.is_set(_METADATA) and not config.flag(_METADATA)):
-        return None
-    metadata = open_metadata_table(handle.storage, handle.config, timeline)
-    return None if metadata is None else metadata.files(partitions)
-
-
 class _Reader:
     """Commit metadata of one timeline, each read once."""
 
@@ -242,14 +236,13 @@ class _Reader:
                 return one
         return None
 
-    def view(self, partitions: frozenset[str] | None, listing: tuple[PartitionFiles, ...] | None) -> View:
-        """The view of some partitions (None: all), of a known listing or of what is on storage."""
+    def view(self, files: tuple[PartitionFiles, ...], *, are_settled: bool = False) -> View:
+        """The view of listed files; `are_settled` when only files of settled writes were listed."""
         storage, timeline = self._handle.storage, self._timeline
-        files = list_files(storage, partitions, engine=self._engine) if listing is None else listing
         replacing = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
         replaced: Mapping[GroupId, InstantTime] = replaced_groups(self.commits(replacing))
         timeline = with_archived_completions(storage, timeline, files)
-        if listing is None:
+        if not are_settled:
             timeline = with_archived_writes(storage, timeline, files)
         return view_of(timeline, files, replaced, load_pending_compactions(storage, timeline))
 

@@ -21,6 +21,7 @@ from typing import Any
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import HudiError, Invalid
+from hoodie.fileview import FolderView
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer import undo_update
 from hoodie.services.compaction.compact import ensure_compactable
@@ -42,7 +43,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, delete_instant_files, instant_path
-from hoodie.view import GroupId, LogFile, View, load_view
+from hoodie.view import GroupId, LogFile, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ..
     if handle.profile.slicing == "completion":
         return ()
     timeline = timeline_of(handle)
-    view = load_view(handle.storage, handle.config, timeline)
+    view = FolderView(handle.storage, timeline).load()
     orphans = _orphans(handle, timeline, view)
     options = parse_compact_options(config, handle.config)
     repaired = []
@@ -181,7 +182,7 @@ def _ensure_no_later_logs(handle: TableHandle, instant: InstantTime, groups: tup
     if handle.profile.slicing == "completion":
         return
     partitions = {partition for partition, _ in groups}
-    view = load_view(handle.storage, handle.config, timeline_of(handle), partitions=partitions)
+    view = FolderView(handle.storage, timeline_of(handle)).load(partitions)
     later = [
         log.path
         for found in view.files
@@ -201,7 +202,7 @@ def _ensure_no_later_logs(handle: TableHandle, instant: InstantTime, groups: tup
 def _checks(handle: TableHandle, timeline: Timeline, instant: Instant) -> Iterator[OperationCheck]:
     plan = load_plan(handle, instant)
     partitions = {one.partition for one in plan.operations}
-    view = load_view(handle.storage, handle.config, timeline, partitions=partitions)
+    view = FolderView(handle.storage, timeline).load(partitions)
     files = listed_files(view)
     slices = {group.group_id: group.slices for group in view.groups}
     for one in plan.operations:

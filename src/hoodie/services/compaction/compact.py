@@ -17,7 +17,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.query.listing import load_read_view
+from hoodie.fileview import FolderView, open_file_view
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
@@ -44,7 +44,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
-from hoodie.view import GroupId, View, list_partitions, load_view
+from hoodie.view import GroupId, View
 from hoodie.write.reserved import load_reserved
 
 log = logging.getLogger(__name__)
@@ -195,10 +195,9 @@ def _view(
     handle: TableHandle, timeline: Timeline, options: CompactOptions, facts: StrategyFacts, engine: Engine
 ) -> View:
     if not _PARTITION_STRATEGIES.intersection(options.strategies):
-        return load_read_view(handle.storage, handle.config, timeline, engine=engine)
-    listed = list_partitions(handle.storage)
-    partitions = chosen_partitions(options.strategies, listed, options.limits, facts)
-    return load_view(handle.storage, handle.config, timeline, partitions=partitions, engine=engine)
+        return open_file_view(handle.storage, handle.config, timeline, engine=engine).load()
+    folders = FolderView(handle.storage, timeline, engine)
+    return folders.load(chosen_partitions(options.strategies, folders.partitions(), options.limits, facts))
 
 
 def _facts(handle: TableHandle, timeline: Timeline, *, measured: bool = True) -> StrategyFacts:
@@ -223,7 +222,7 @@ def _measured_speed(handle: TableHandle, timeline: Timeline) -> float:
 
 def _steps(handle: TableHandle, timeline: Timeline, plan: CompactionPlan, reason: str) -> Iterator[PreviewStep]:
     partitions = {one.partition for one in plan.operations}
-    files = listed_files(load_view(handle.storage, handle.config, timeline, partitions=partitions))
+    files = listed_files(FolderView(handle.storage, timeline).load(partitions))
     sizes = {path: file.size_bytes for known in (files.bases, files.logs) for path, file in known.items()}
     for one in plan.operations:
         paths = (*((one.base_path,) if one.base_path else ()), *one.log_paths)

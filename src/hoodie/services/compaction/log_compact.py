@@ -19,8 +19,8 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
+from hoodie.fileview import open_file_view
 from hoodie.query import ReadOptions, load_read_facts
-from hoodie.query.listing import load_read_view
 from hoodie.records import without_meta
 from hoodie.services.compaction.compact import ensure_compactable, taken_groups
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
@@ -75,7 +75,7 @@ def schedule_log_compaction(
         log.info("no log compaction can be planned while %s is running", running[-1].requested)
         return None
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    view = load_read_view(handle.storage, handle.config, timeline, engine=engine)
+    view = open_file_view(handle.storage, handle.config, timeline, engine=engine).load()
     slices = list(eligible_slices(view, requested, taken_groups(handle, timeline)))
     plan = plan_log_compaction(view, _worth_it(handle, view, slices, options, engine), options)
     if plan is None:

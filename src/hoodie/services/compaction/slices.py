@@ -9,18 +9,19 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hoodie.errors import Corrupt, Invalid
+from hoodie.fileview import FolderView
 from hoodie.query import ReadFacts, ReadOptions, load_read_facts
-from hoodie.query.whole_logs import logs_of, whole_logs
 from hoodie.records import to_avro, without_meta
 from hoodie.services.compaction.executor import PendingPlan
 from hoodie.services.compaction.options import CompactOptions
 from hoodie.services.compaction.task import CompactTarget
 from hoodie.slices import READ_BATCH_ROWS, SliceRead, plan_merge
 from hoodie.slices.bootstrap import source_of
+from hoodie.slices.slice_read import logs_of
 from hoodie.spec import CompactionOperation, keys
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline, load_commit_metadata
-from hoodie.view import BaseFile, LogFile, View, load_view
+from hoodie.view import BaseFile, LogFile, View
 from hoodie.write.change_log import ChangeLogging, change_logging_of
 
 _F = TypeVar("_F")
@@ -73,7 +74,8 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
     """
     handle = pending.handle
     partitions = sorted({one.partition for one in pending.plan.operations})
-    view = load_view(handle.storage, handle.config, pending.timeline, partitions=partitions)
+    folders = FolderView(handle.storage, pending.timeline)
+    view = folders.load(partitions)
     facts = load_read_facts(handle.storage, handle.config, view, ReadOptions())
     files = listed_files(view)
     slices = []
@@ -81,7 +83,7 @@ def load_slices(pending: PendingPlan) -> tuple[View, ReadFacts, list[SliceRead]]
         base = files.base_of(one)
         source = source_of(facts.sources, one.partition, base)
         slices.append(SliceRead(one.partition, base, files.logs_of(one), source=source))
-    known = whole_logs(handle.storage, view.timeline, logs_of(slices).values())
+    known = folders.committed_logs(logs_of(slices).values())
     slices = [replace(one, logs=tuple(known[log.path] for log in one.logs)) for one in slices]
     return view, facts, slices
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt, Invalid, Unsupported
+from hoodie.fileview import FolderView
 from hoodie.index import (
     HashRing,
     KeyParts,
@@ -31,7 +32,6 @@ from hoodie.index import (
 from hoodie.metadata_writer import MetadataOptions
 from hoodie.notebook import html_table
 from hoodie.query import ReadOptions, load_read_facts
-from hoodie.query.whole_logs import whole_logs
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import extra_metadata, slice_target
@@ -67,7 +67,7 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
-from hoodie.view import FileSlice, LogFile, View, load_view
+from hoodie.view import FileSlice, LogFile, View
 from hoodie.write.commit import Outcome, finish
 from hoodie.write.options import BucketOptions, parse_write_options
 
@@ -111,7 +111,7 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
     pending = next((one for one in timeline.pending() if is_resize(handle, one)), None)
     if pending is None:
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-        view = load_view(handle.storage, handle.config, timeline)
+        view = FolderView(handle.storage, timeline).load()
         plans = plan_partitions(handle, config, asked, view)
         if not plans:
             return None
@@ -138,7 +138,7 @@ def drop_dead_resizes(handle: TableHandle, engine: Engine, timeline: Timeline, c
 def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:
     """What `resize_buckets` would do now: one step for each set of file groups that is split or merged."""
     del engine
-    view = load_view(handle.storage, handle.config, timeline_of(handle))
+    view = FolderView(handle.storage, timeline_of(handle)).load()
     steps = []
     for plan in plan_partitions(handle, config, _asked(handle, config), view):
         for resize, slices in zip(plan.resizes, plan.slices, strict=True):
@@ -155,7 +155,8 @@ def _run(  # noqa: PLR0917
     clock = handle.env.monotonic()
     groups = load_groups(handle, pending)
     partitions = tuple(dict.fromkeys(group.partition for group in groups))
-    view = load_view(handle.storage, handle.config, timeline, partitions=partitions)
+    folders = FolderView(handle.storage, timeline, engine)
+    view = folders.load(partitions)
     rings = _new_rings(handle, asked.parts, view, groups, pending.requested)
     facts = load_read_facts(handle.storage, handle.config, view, ReadOptions())
     options = parse_compact_options(config, handle.config)
@@ -164,7 +165,7 @@ def _run(  # noqa: PLR0917
         [live[group.partition, name] for name in group.file_ids if (group.partition, name) in live] for group in groups
     ]
     logs = [log for some in read for one in some for log in one.logs]
-    known_logs = whole_logs(handle.storage, timeline, logs, engine)
+    known_logs = folders.committed_logs(logs)
     chosen = chosen_engine(engine, sum(one.size_bytes for some in read for one in some), options.local_job_bytes)
     attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
     inflight = to_inflight(handle.storage, handle.profile, pending)

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from hoodie.engine import Engine
 from hoodie.errors import HudiError
-from hoodie.metadata_writer import undo_update, unlisted
+from hoodie.fileview.listed import unlisted
+from hoodie.metadata_writer import undo_update
 from hoodie.services.deletion import delete_files
 from hoodie.spec import (
     InstantTime,

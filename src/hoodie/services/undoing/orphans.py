@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.metadata_writer import not_in_metadata
+from hoodie.fileview import FolderView
+from hoodie.fileview.listed import not_in_metadata
 from hoodie.notebook import html_table
 from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
@@ -23,7 +24,7 @@ from hoodie.services.service import Argument, Service
 from hoodie.spec import RESTORE, ROLLBACK, format_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage.lease import ensure_held
-from hoodie.view import BaseFile, LogFile, View, load_view
+from hoodie.view import BaseFile, LogFile, View
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ def _load(handle: TableHandle, older_than_hours: float) -> Sequence[BaseFile | L
     if any(one.action in (ROLLBACK, RESTORE) for one in timeline.pending()):
         return ()
     limit = format_instant_time(handle.env.now() - timedelta(hours=older_than_hours), handle.config.timezone)
-    orphans = _orphans(load_view(handle.storage, handle.config, timeline))
+    orphans = _orphans(FolderView(handle.storage, timeline).load())
     old = {one.path: one for one in orphans if one.name.instant <= limit}
     return [old[path] for path in not_in_metadata(handle, sorted(old))]
 

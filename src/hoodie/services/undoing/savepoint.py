@@ -19,6 +19,7 @@ from typing import Any
 
 from hoodie.config import Config
 from hoodie.errors import Conflict, Invalid
+from hoodie.fileview import FolderView
 from hoodie.notebook import html_table
 from hoodie.query.cleaned import load_retained_from
 from hoodie.spec import (
@@ -33,7 +34,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, complete, delete_instant_files, instant_path, load_instant, to_inflight
-from hoodie.view import FileSlice, load_view
+from hoodie.view import FileSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def create_savepoint(
             instant=commit.requested,
         )
     ensure_not_cleaned(handle, timeline, commit)
-    slices = load_view(handle.storage, handle.config, timeline).slices_at(commit.requested)
+    slices = FolderView(handle.storage, timeline).load().slices_at(commit.requested)
     created_ms = int(handle.env.now().timestamp() * 1000)
     metadata = SavepointMetadata(user, created_ms, comments, plan_savepoint(slices))
     inflight = timeline.find(commit.requested, SAVEPOINT)  # left by one who died
@@ -138,7 +139,7 @@ def ensure_not_cleaned(handle: TableHandle, timeline: Timeline, commit: Instant)
     Raises:
         Invalid: a clean took files of it.
     """
-    view = load_view(handle.storage, handle.config, timeline)
+    view = FolderView(handle.storage, timeline).load()
     retained = load_retained_from(handle.storage, view, commit.requested)
     if retained is not None:
         raise Invalid(

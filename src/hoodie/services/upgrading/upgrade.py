@@ -24,6 +24,7 @@ from typing import Any, Final
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unavailable, Unsupported
+from hoodie.fileview import FolderView
 from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import html_table
@@ -60,7 +61,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import instant_path, list_instants, store_table_config
-from hoodie.view import FileSlice, load_view
+from hoodie.view import FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ def _blockers(handle: TableHandle, config: Config, target: FormatProfile) -> tup
 
 def _stored_key(handle: TableHandle) -> str | None:
     """A record key the table holds; None when no base file says one."""
-    slices = load_view(handle.storage, handle.config, timeline_of(handle)).slices_at()
+    slices = FolderView(handle.storage, timeline_of(handle)).load().slices_at()
     footers = (read_footer(handle.storage, one.base.path) for one in slices if one.base is not None)
     return next((footer.min_key for footer in footers if footer.min_key is not None), None)
 
@@ -302,7 +303,7 @@ def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
 
 
 def _all_slices(handle: TableHandle) -> tuple[FileSlice, ...]:
-    return load_view(handle.storage, handle.config, timeline_of(handle)).all_slices()
+    return FolderView(handle.storage, timeline_of(handle)).load().all_slices()
 
 
 def _clear_target(handle: TableHandle, target: FormatProfile) -> None:

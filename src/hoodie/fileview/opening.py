@@ -1,0 +1,47 @@
+"""Decides where the file list of a table comes from: from its metadata table if it keeps one, else from its folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hoodie.engine import Engine
+from hoodie.fileview.file_system_view import FileSystemView
+from hoodie.fileview.folders import FolderView
+from hoodie.fileview.metadata_listing import MetadataView
+from hoodie.spec import TableConfig
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline
+
+if TYPE_CHECKING:
+    from hoodie.metadata import MetadataTable
+
+
+def open_file_view(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    *,
+    use_metadata: bool = True,
+    engine: Engine | None = None,
+) -> FileSystemView:
+    """The view of the table as `timeline` has it. Without `use_metadata` folders are listed in any case.
+
+    Raises:
+        Corrupt: the metadata table should be there and is not, or is damaged.
+    """
+    metadata = None
+    if use_metadata and config.metadata_partitions:
+        # Loads the readers of the metadata table, which tables without one, and workers, do not need.
+        from hoodie.metadata import open_metadata_table  # noqa: PLC0415
+
+        metadata = open_metadata_table(storage, config, timeline)
+    return file_view_of(storage, timeline, metadata, engine)
+
+
+def file_view_of(
+    storage: Storage, timeline: Timeline, metadata: MetadataTable | None, engine: Engine | None = None
+) -> FileSystemView:
+    """The view by an opened metadata table, or by folders where there is none."""
+    if metadata is None:
+        return FolderView(storage, timeline, engine)
+    return MetadataView(storage, timeline, metadata, engine)
