@@ -1,0 +1,164 @@
+"""Placing the rows of a write: from keyed input and hits of the index to the files that are written.
+
+1. One row of each key is looked for. What an operation does with hits and with the other rows is decided here, over
+   positions; how files take them is `plan`.
+2. Reads what decides: key columns of candidates, ordering values, and metadata of commits for the size of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hoodie.engine import Arrangement, Engine
+from hoodie.errors import Invalid
+from hoodie.index import Positions
+from hoodie.records.deletion import deletion_columns, is_deleted
+from hoodie.spec import (
+    CommitMetadata,
+)
+from hoodie.timeline import load_commit_metadata
+from hoodie.view import FileSlice
+from hoodie.write.buckets import (
+    BucketHomes,
+    plan_bucket_files,
+)
+from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
+from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
+from hoodie.write.incoming import KEY, Incoming
+from hoodie.write.job import Write
+from hoodie.write.log_place import Compactions
+from hoodie.write.look_up import Question, look_up
+from hoodie.write.options import DuplicatePolicy
+from hoodie.write.plan import (
+    EMPTY,
+    PartitionMap,
+    PlannedFile,
+    SliceHits,
+    place_deletes,
+    place_inserts,
+    place_upserts,
+    plan_files,
+    without,
+)
+from hoodie.write.reserved import load_reserved
+from hoodie.write.skeletons import with_source_bytes
+
+_SORTED = (
+    Arrangement.GLOBAL_SORT,
+    Arrangement.PARTITION_SORT,
+    Arrangement.PARTITION_PATH_REPARTITION_AND_SORT,
+)
+
+
+def plan_placed_files(  # noqa: PLR0917
+    write: Write,
+    incoming: Incoming,
+    slices: Sequence[FileSlice],
+    compactions: Compactions,
+    engine: Engine,
+    homes: BucketHomes | None,
+) -> tuple[PlannedFile, ...]:
+    """The files to write. `unique` has one row for each key, `free` the rows that may become new rows of the table."""
+    options = write.options
+    rows = incoming.positions()
+    unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
+    partitions = PartitionMap(*_partition_starts(incoming))
+    asked = Question(incoming, unique, partitions)
+    hits = look_up(write, asked, slices, engine, homes) if options.looks_up else []
+    if options.operation == "delete" and options.looks_up:
+        return place_deletes(hits).files
+    free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)
+    free = without(free, _deletes(write, incoming))
+    if options.partial is not None:
+        # What a partial row does not say of a new key nobody knows: it has nothing to update.
+        return place_upserts(EMPTY, [hit.stored for hit in hits], partitions, move_partitions=False).files
+    if options.operation == "upsert" and options.looks_up:
+        placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
+    else:
+        free = _not_stored(write, incoming, free, hits)
+        is_sorted = options.operation == "bulk_insert" and options.arrangement in _SORTED
+        placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
+    if homes is not None:
+        most = sum(len(homes.split(rows)) for rows in placement.inserts.values())
+        uuids = [write.handle.env.uuid() for _ in range(most)]
+        return plan_bucket_files(placement, homes, uuids, to_logs=options.changes_logs)
+    record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
+    return plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
+
+
+def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:
+    options = write.options
+    decides = options.merge_rule.ordered_in_input and options.operation != "delete"
+    ordering = options.ordering if decides else ()
+    tasks = plan_combine(incoming, ordering, options.delete_marker, whole_input=options.index.is_global)
+    return run_combine(tasks, write.engines.local if incoming.in_memory else engine)
+
+
+def _partition_starts(incoming: Incoming) -> tuple[tuple[str, ...], Any]:
+    starts: dict[str, int] = {}
+    for part in incoming.parts:
+        starts.setdefault(part.partition, part.offset)
+    return tuple(starts), np.array(list(starts.values()), dtype=np.int64)
+
+
+def _without_twins(
+    write: Write, incoming: Incoming, rows: Positions, unique: Positions, hits: Sequence[SliceHits]
+) -> Positions:
+    """`rows` without those that lost against another row of their key, where that key is stored: a stored row gets one
+    update. Of keys that are new every row is kept: nobody asked to combine them.
+    """
+    if not hits:
+        return rows
+    found = np.unique(np.concatenate([hit.positions for hit in hits]))
+    losers = without(rows, unique)
+    return without(rows, same_keys(incoming, found, losers, whole_input=write.options.index.is_global))
+
+
+def _deletes(write: Write, incoming: Incoming) -> Positions:
+    """Positions of the rows that are deletes: they may change stored rows but never become one."""
+    names = deletion_columns(incoming.schema, write.options.delete_marker)
+    if not names:
+        return EMPTY
+    deleted: Positions = incoming.positions()[is_deleted(incoming.column_table(names), write.options.delete_marker)]
+    return deleted
+
+
+def _not_stored(write: Write, incoming: Incoming, free: Positions, hits: Sequence[SliceHits]) -> Positions:
+    """`free` without the keys the table holds already.
+
+    Raises:
+        Invalid: there are such, and the policy is to refuse.
+    """
+    present = np.unique(np.concatenate([hit.present for hit in hits])) if hits else EMPTY
+    if write.options.duplicate_policy is DuplicatePolicy.FAIL and len(present):
+        key = incoming.select(present[:1]).load().column(KEY)[0].as_py()
+        raise Invalid(
+            f"{len(present)} of the keys to insert are in the table already, for example {key!r}",
+            remedy="Use operation upsert, or hoodie.datasource.insert.dup.policy=drop to skip them",
+            keys=len(present),
+        )
+    return without(free, present)
+
+
+def _fillable(write: Write, slices: Sequence[FileSlice], compactions: Compactions) -> Mapping[str, list[FileSlice]]:
+    """Per partition the slices that may take new rows."""
+    options = write.options
+    fillable: dict[str, list[FileSlice]] = {}
+    if options.fills_small_files:
+        reserved = load_reserved(write.handle.storage, write.timeline)
+        for one in slices:
+            is_open = one.base is not None or options.inserts_to_logs
+            if is_open and one.group_id not in reserved and one.group_id not in compactions:
+                fillable.setdefault(one.partition, []).append(with_source_bytes(write, one))
+    if options.log is None or options.inserts_to_logs:
+        return fillable
+    return {name: fillable_beside_logs(group, options.sizing) for name, group in fillable.items()}
+
+
+def _commits(write: Write) -> Iterator[CommitMetadata]:
+    """Metadata of completed commits, newest first; read only as far as the caller goes."""
+    for instant in reversed(write.timeline.completed_writes()):
+        yield load_commit_metadata(write.handle.storage, write.handle.profile, instant)
