@@ -9,7 +9,8 @@
    planned anew; after that it ends in `Unavailable`. A file that a fresh plan names again, and that is gone again, is
    lost: `Corrupt`.
 
-At most `ATTEMPTS` plans are made. Every local read goes through here, and the plans of Spark's reads do.
+At most `ATTEMPTS` plans are made; then it is `Unavailable`. Every local read goes through here, and the plans of
+Spark's reads do.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
 
     Raises:
         HudiError: what `plan` or `look` raise, when it is not somebody else's work that makes them fail.
+        Unavailable: others changed the table beside every attempt.
     """
     failed: str | None = None
     for attempt in range(1, ATTEMPTS + 1):
@@ -62,9 +64,12 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
             failed = str(error) if is_same else None
             sleep((IN_PLACE_PAUSE_SECONDS if in_place else PAUSE_SECONDS) * attempt)
             continue
-        if attempt == ATTEMPTS or _holds(look, handle, timeline):
+        if _holds(look, handle, timeline):
             return found
-    raise AssertionError("the last attempt returns or raises")
+    raise Unavailable(
+        f"The table changed while it was looked at, {ATTEMPTS} times in a row: completed writes left its timeline",
+        remedy="Read again when rollbacks, restores or archiving are through",
+    )
 
 
 def settled_rows(

@@ -83,6 +83,7 @@ class Table:
         env: Env | None = None,
     ) -> Self:
         """The table at `uri`. With `spark` (a session) or `engine`, work is spread there; else this process does it.
+        Rows of `scan` and `lookup` are read by threads of this process, as many as a `LocalEngine` given here has.
 
         Raises:
             Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
@@ -362,7 +363,9 @@ class Table:
         return settled(self._opened.fresh, plan, self._opened.env.sleep)
 
     def _rows(self, plan: Callable[[], ReadPlan], progress: Progress | None = None) -> Rows:
-        return Rows(settled_rows(plan(), plan, self.storage, _LOCAL, progress))
+        # Rows come to this process, whoever else the engine has: its own threads read them.
+        engine = self._opened.engine if isinstance(self._opened.engine, LocalEngine) else _LOCAL
+        return Rows(settled_rows(plan(), plan, self.storage, engine, progress))
 
     def _write(
         self,
