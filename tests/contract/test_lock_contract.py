@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import hoodie
 from hoodie.errors import Unsupported
 from hoodie.locks import lock_provider_of
 from hoodie.locks.file_system import FileSystemLocks
@@ -54,6 +56,19 @@ class TestStorageBasedLocks(LockProviderContract):
 
     def test_it_is_that_of_object_stores(self, storage: Storage) -> None:
         assert isinstance(lock_provider_of(storage), StorageBasedLocks)
+
+
+def test_who_takes_a_lock_works_under_it() -> None:
+    """The rule: what `held_lock` and `held_within` yield is used, so that the storage below them is the fenced one."""
+    sources = Path(hoodie.__file__).parent
+    for file in sorted(sources.rglob("*.py")):
+        if file.is_relative_to(sources / "testing"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            for item in node.items if isinstance(node, ast.With) else ():
+                called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
+                if isinstance(called, ast.Name) and called.id in ("held_lock", "held_within", "held_table"):
+                    assert item.optional_vars is not None, f"{file}:{node.lineno}"
 
 
 def test_a_storage_without_locks_is_refused() -> None:

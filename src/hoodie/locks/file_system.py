@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from hoodie.errors import Conflict
+from hoodie.locks.lock_provider import EndsWithProcess, Held
 from hoodie.storage import LocalStorage, translated
 from hoodie.storage.flock import SUFFIX, give_back, locks_folders, remove_free_locks, take_lock
 
@@ -28,7 +29,7 @@ class FileSystemLocks:
     storage: LocalStorage
 
     @contextmanager
-    def acquire(self, what: str, scope: str = "") -> Iterator[None]:
+    def acquire(self, what: str, scope: str = "") -> Iterator[Held]:
         """The lock, held inside the block; see `LockProvider`. Files that dead writers left go, a day old."""
         base = self.storage.base
         folder = os.path.join(base, ".hoodie")
@@ -41,7 +42,7 @@ class FileSystemLocks:
         if not scope:
             self.storage.remove_stale_temps(folder)
         try:
-            yield
+            yield EndsWithProcess()
         finally:
             if give_back(lock, own, stays=stays):
                 self._tidy(folder, with_base=was_there)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hoodie.errors import Conflict
+from hoodie.locks.lock_provider import EndsWithProcess, Held
 
 _locks: dict[tuple[str, str], threading.Lock] = {}
 _guard = threading.Lock()
@@ -20,7 +21,7 @@ class InProcessLocks:
     uri: str
 
     @contextmanager
-    def acquire(self, what: str, scope: str = "") -> Iterator[None]:
+    def acquire(self, what: str, scope: str = "") -> Iterator[Held]:
         """The lock, held inside the block; see `LockProvider`."""
         with _guard:
             lock = _locks.setdefault((self.uri, scope), threading.Lock())
@@ -31,6 +32,6 @@ class InProcessLocks:
                 uri=self.uri,
             )
         try:
-            yield
+            yield EndsWithProcess()
         finally:
             lock.release()

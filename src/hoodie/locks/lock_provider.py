@@ -6,8 +6,8 @@
    different scopes do not exclude each other.
 3. `acquire` never waits; who wants to waits with `held_within`. A provider may be asked by any thread.
 4. A holder that dies lets go: at once where the system ends locks with the process, else when its lease has run out.
-   A lock is not a fence: a holder that stalls may lose it, which `hoodie.storage.lease.ensure_held` tells where it can
-   happen. Commits do not rest on it alone.
+   A holder that stalls may lose its lock where it is a lease. Then its `Held` says so, and so does every storage that
+   is used under it (`Held.fenced`); no other holder hears of it. Commits do not rest on the lock alone.
 5. Nothing is left behind by a lock that was given back, but for the one file that Hudi's own provider leaves.
 
 Implemented by the modules of this package, and by storages around others in tests (`HasLocks`). The contract is the
@@ -17,13 +17,28 @@ class `LockProviderContract` in `hoodie.testing`.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
+
+S = TypeVar("S")
+
+
+class Held(Protocol):
+    """A lock while it is held. May be asked by any thread of its process; once it was given back it says no more."""
+
+    def ensure_held(self) -> None:
+        """Raises `Fenced` when the lock was lost, or may have been: what was not done yet must not be done."""
+        ...
+
+    def fenced(self, storage: S) -> S:
+        """The storage as it is used under this lock: it asks before it deletes, or makes an instant."""
+        ...
 
 
 class LockProvider(Protocol):
     """Locks of one table."""
 
-    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[Held]:
         """The lock, held inside the block. `what` is being done, for the message of who has to give way.
 
         Raises:
@@ -37,3 +52,15 @@ class HasLocks(Protocol):
     """A storage that says itself who keeps its writers apart, because it stands around another."""
 
     def lock_provider(self) -> LockProvider: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWithProcess:
+    """A lock that is not lost while its holder lives: a `Held` that has nothing to say."""
+
+    def ensure_held(self) -> None:
+        """See `Held`."""
+
+    def fenced(self, storage: S) -> S:
+        """See `Held`."""
+        return storage

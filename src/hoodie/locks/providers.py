@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from hoodie.errors import Unsupported
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
-from hoodie.locks.lock_provider import HasLocks, LockProvider
+from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage
+from hoodie.storage.lease import VersionedStorage
 
 
 def lock_provider_of(storage: Storage) -> LockProvider:
@@ -27,13 +28,13 @@ def lock_provider_of(storage: Storage) -> LockProvider:
             return FileSystemLocks(storage)
         case MemoryStorage():
             return InProcessLocks(storage.uri)
-    if hasattr(storage, "replace_version"):
-        return StorageBasedLocks(storage)
+        case VersionedStorage():
+            return StorageBasedLocks(storage)
     raise Unsupported(f"Nothing keeps writers of {storage.uri} apart", remedy="Use a local folder or an object store")
 
 
-def held_lock(storage: Storage, what: str, scope: str = "") -> AbstractContextManager[None]:
-    """The lock of the table in `storage` (or of one `scope` of work on it), held inside the block. Raises as
-    `LockProvider.acquire`.
+def held_lock(storage: Storage, what: str, scope: str = "") -> AbstractContextManager[Held]:
+    """The lock of the table in `storage` (or of one `scope` of work on it), held inside the block, which works with
+    `Held.fenced(storage)`. Raises as `LockProvider.acquire`.
     """
     return lock_provider_of(storage).acquire(what, scope)

@@ -4,19 +4,39 @@ keeps them, so that such a Hudi writer and we exclude each other. The rules are 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from hoodie.storage.lease import held_lease
+from hoodie.locks.lock_provider import Held
+from hoodie.storage.fence import with_fence
+from hoodie.storage.lease import HeldLease, VersionedStorage, held_lease
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
 class StorageBasedLocks:
     """The lease `.hoodie/.locks/table_lock.json` of a table, and `<scope>.json` beside it, which goes at the end."""
 
-    storage: Any
+    storage: VersionedStorage
 
-    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+    @contextmanager
+    def acquire(self, what: str, scope: str = "") -> Iterator[Held]:
         """The lease, held inside the block; see `LockProvider`."""
-        return held_lease(self.storage, what, self.storage.env, scope=scope)
+        with held_lease(self.storage, what, self.storage.env, scope=scope) as lease:
+            yield _Leased(lease)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leased:
+    lease: HeldLease
+
+    def ensure_held(self) -> None:
+        """See `Held`."""
+        self.lease.ensure_held()
+
+    def fenced(self, storage: S) -> S:
+        """See `Held`."""
+        return with_fence(storage, self.lease)

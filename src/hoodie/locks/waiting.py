@@ -8,6 +8,7 @@ from typing import Final
 
 from hoodie.env import Env
 from hoodie.errors import Conflict
+from hoodie.locks.lock_provider import Held
 from hoodie.locks.providers import held_lock
 from hoodie.storage import Storage
 
@@ -16,7 +17,7 @@ _LONGEST_POLL_SECONDS: Final = 2.0
 
 
 @contextmanager
-def held_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator[None]:
+def held_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator[Held]:
     """The lock of a table, held inside the block, after waiting for it up to `wait_ms`.
 
     Raises:
@@ -27,7 +28,7 @@ def held_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator
     while True:
         lock = held_lock(storage, what)
         try:
-            lock.__enter__()
+            held = lock.__enter__()
             break
         except Conflict:
             if env.monotonic() >= deadline:
@@ -35,6 +36,6 @@ def held_within(storage: Storage, env: Env, what: str, wait_ms: int) -> Iterator
         env.sleep(pause)
         pause = min(pause * 2, _LONGEST_POLL_SECONDS)
     try:
-        yield
+        yield held
     finally:
         lock.__exit__(None, None, None)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.locks import held_within
+from hoodie.locks import Held, held_within
 from hoodie.metadata import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -127,11 +127,11 @@ def build_index(
     wait_ms = 1000 * (config or Config()).integer(_WAIT_SECONDS)
     try:
         staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
-        with held_within(handle.storage, handle.env, "index", wait_ms):
-            done, staged = _finish(plan, staged)
+        with held_within(handle.storage, handle.env, "index", wait_ms) as lock:
+            done, staged = _finish(_under(lock, plan), staged)
     except Invalid:
-        with suppress(Conflict), held_within(handle.storage, handle.env, "index", wait_ms):
-            _give_up(plan)
+        with suppress(Conflict), held_within(handle.storage, handle.env, "index", wait_ms) as lock:
+            _give_up(_under(lock, plan))
         raise
     own = [one for one in staged if one.name == definition.name]
     return IndexBuilt(
@@ -226,6 +226,12 @@ def _begin(own: TableHandle, context: SourceContext, names: Sequence[str]) -> _B
         made[name] = _make_groups(own, context, _source(name, context), groups_at)
     finish(own, groups, (), BULK_INSERT)
     return _Begun(made, instants)
+
+
+def _under(lock: Held, plan: _Plan) -> _Plan:
+    """The plan as it is gone on with under a lock of the table."""
+    handle = plan.context.handle
+    return replace(plan, context=replace(plan.context, handle=replace(handle, storage=lock.fenced(handle.storage))))
 
 
 def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:

@@ -11,24 +11,24 @@ from hoodie.locks import held_lock
 from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.spec import keys
 from hoodie.storage import Storage
-from hoodie.storage.lease import ensure_held
 
 _PROPERTIES = (keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE)
 
 
 def drop_table(storage: Storage) -> None:
-    """Nothing; the table and its folder are gone.
+    """Deletes the table and its folder.
 
     Raises:
         Conflict: a writer is at work.
     """
-    with held_lock(storage, "drop"):
+    with held_lock(storage, "drop") as held:
+        storage = held.fenced(storage)
         own = storage.list_dir(keys.HOODIE_DIR)
         for folder in (*storage.list_dir("").dirs, *own.dirs):
             if folder not in (keys.HOODIE_DIR, keys.LOCKS_DIR):
-                ensure_held(storage)
+                held.ensure_held()
                 storage.delete_dir(folder)
         instants = [file.path for file in own.files if file.path not in _PROPERTIES]
-        ensure_held(storage)
+        held.ensure_held()
         delete_files(storage, LocalEngine(DELETING_THREADS), instants, "drop")
         storage.delete_dir("")

@@ -29,7 +29,7 @@ from hoodie.services.undoing.rollback import heal
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_schema import load_newest_schema
-from hoodie.storage.lease import deleting_own
+from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.write import (
     Committed,

@@ -8,31 +8,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 
 from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
-from hoodie.storage import Storage
 from hoodie.timeline import recover_table_config
 
 
-def executor_lock(storage: Storage, requested: InstantTime) -> AbstractContextManager[None]:
-    """Hold what lets one executor at a time work on the plan of an instant.
+@contextmanager
+def executor_lock(handle: TableHandle, requested: InstantTime) -> Iterator[TableHandle]:
+    """The handle of the one executor that works on the plan of an instant, inside the block.
 
     Raises:
-        Conflict: another holds it.
+        Conflict: another holds the plan's lock.
     """
-    return held_lock(storage, f"compaction {requested}", f"compaction_{requested}")
+    with held_lock(handle.storage, f"compaction {requested}", f"compaction_{requested}") as held:
+        yield replace(handle, storage=held.fenced(handle.storage))
 
 
 @contextmanager
-def table_lock(handle: TableHandle, what: str, wait_ms: int) -> Iterator[None]:
-    """Hold the table lock, after waiting for it up to `wait_ms`.
+def table_lock(handle: TableHandle, what: str, wait_ms: int) -> Iterator[TableHandle]:
+    """The handle with the table's lock, which is held inside the block, after waiting for it up to `wait_ms`. Others
+    may have changed the table meanwhile: its properties are as the caller has read them.
 
     Raises:
         Conflict: it is still held.
     """
-    with held_within(handle.storage, handle.env, what, wait_ms):
-        recover_table_config(handle.storage)
-        yield
+    with held_within(handle.storage, handle.env, what, wait_ms) as held:
+        storage = held.fenced(handle.storage)
+        recover_table_config(storage)
+        yield replace(handle, storage=storage)

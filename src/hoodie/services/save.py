@@ -125,7 +125,8 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
         )
     schema = storable(without_meta(request.source.schema))
     made = False
-    with held_lock(storage, request.operation):
+    with held_lock(storage, request.operation) as held:
+        storage = held.fenced(storage)
         if is_table(storage):
             return None
         try:
@@ -188,7 +189,8 @@ def _continue_switch(storage: Storage, env: Env) -> bool:
     """Whether an overwrite that died after its point of no return was found, and is finished now."""
     if load_switch(storage) is None:
         return False
-    with held_lock(storage, "finish overwrite"):
+    with held_lock(storage, "finish overwrite") as held:
+        storage = held.fenced(storage)
         switch = None if is_table(storage) else load_switch(storage)
         if switch is not None:
             log.info("finishing the interrupted overwrite %s", switch.instant)

@@ -52,9 +52,10 @@ def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
     Raises:
         Conflict: another writer holds it. Else as `open_handle`.
     """
-    with held_lock(storage, what):
-        recover_table_config(storage)
-        yield load_handle(storage, env)
+    with held_lock(storage, what) as held:
+        fenced = held.fenced(storage)
+        recover_table_config(fenced)
+        yield load_handle(fenced, env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:

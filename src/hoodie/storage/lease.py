@@ -13,9 +13,9 @@ other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"
 5. An answer may be lost. A lease of our own owner id is ours, whatever was answered; giving back is repeated, in the
    end by a thread of its own until the lease has run out, so that a store that fails for a while does not block others
    for longer. What a process could not give back it knows as its own, so that it does not wait for itself.
-6. A holder that cannot extend loses it without being stopped at once: `ensure_held` says so before the next step that
-   cannot be taken back. A stall between that look and the step is not noticed. This is why the commit itself does not
-   rest on the lease: it is protected by `create`, and by looks for a rollback.
+6. A holder that cannot extend loses it without being stopped at once: it is a `Fence`, which says so before the next
+   step that cannot be taken back. A stall between that look and the step is not noticed. This is why the commit itself
+   does not rest on the lease: it is protected by `create`, and by looks for a rollback.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
@@ -46,7 +46,6 @@ _LOG = logging.getLogger("hoodie.storage")
 Version = Mapping[str, str]
 
 _own_abandoned: set[str] = set()
-_holding: dict[str, _Holder] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,14 @@ class Lease:
         return not self.expired and now_ms <= self.valid_until_ms + CLOCK_DIFFERENCE_MS
 
 
+@runtime_checkable
 class VersionedStorage(Protocol):
-    """What a lease needs of a storage."""
+    """What a lease needs of a storage: versions of one object, and `replace_version`, which is refused (`Conflict`)
+    when another version is there. Implemented by storages on object stores.
+    """
 
+    @property
+    def env(self) -> Env: ...
     def absolute(self, path: str) -> str: ...
     def create(self, path: str, data: bytes) -> None: ...
     def read_version(self, path: str) -> tuple[bytes, Version]: ...
@@ -100,86 +104,33 @@ def held_lease(
     scope: str = "",
     validity_seconds: float = VALIDITY_SECONDS,
     renew_seconds: float = RENEW_SECONDS,
-) -> Iterator[None]:
+) -> Iterator[HeldLease]:
     """Hold the lease of a table (or of one `scope` of work on it) inside the block.
 
     Raises:
         Conflict: another holds it.
     """
     path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
-    holder = _Holder(storage, env, path, env.uuid(), round(validity_seconds * 1000))
+    held = HeldLease(storage, env, path, env.uuid(), round(validity_seconds * 1000))
     process = os.getpid()
-    holder.take(what)
-    full = storage.absolute(path)
-    _holding[full] = holder
+    held.take(what)
     stop = threading.Event()
-    keeper = threading.Thread(target=holder.keep, args=(stop, renew_seconds), name="lease", daemon=True)
+    keeper = threading.Thread(target=held.keep, args=(stop, renew_seconds), name="lease", daemon=True)
     keeper.start()
     try:
-        yield
+        yield held
     finally:
         if os.getpid() == process:  # a child that was forked meanwhile gives nothing back
             stop.set()
             keeper.join()
-            _holding.pop(full, None)
-            holder.give_back()
+            held.is_over = True
+            held.give_back()
 
 
-def ensure_held(storage: _Named, *, to_delete: bool = False) -> None:
-    """Nothing, unless this process holds the lease of the table in `storage` (or of work on it) and has lost it, or may
-    have. `to_delete`: for a deletion, which may be of its own files (`deleting_own`).
+@dataclass(slots=True, eq=False)
+class HeldLease:
+    """A lease and who holds it: a `hoodie.storage.fence.Fence`. `goes`: its object is deleted when it is given back."""
 
-    Raises:
-        Fenced: so it is; what was not done yet must not be done.
-    """
-    for path, holder in _holders(storage):
-        if not (holder.is_sure() or (to_delete and holder.deletes_own)):
-            raise Fenced(
-                f"The lease {path} could not be extended, so another writer may be at work",
-                remedy="Read the table again and repeat what you did",
-                path=path,
-            )
-
-
-@contextmanager
-def deleting_own(storage: _Named) -> Iterator[None]:
-    """Inside the block what is deleted was made by this process, which may do that whoever holds the table now."""
-    holders = [holder for _, holder in _holders(storage)]
-    try:
-        for holder in holders:
-            holder.deletes_own = True
-        yield
-    finally:
-        for holder in holders:
-            holder.deletes_own = False
-
-
-def _holders(storage: _Named) -> list[tuple[str, _Holder]]:
-    folder = storage.absolute(LOCKS_FOLDER.rstrip("/")) + "/"
-    return [(path, holder) for path, holder in list(_holding.items()) if path.startswith(folder)]
-
-
-def without_own_lease(storage: _Named, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that are to be deleted now: the leases that this process holds go when they are given back.
-
-    Another could take the table's lease, and make a table, while its holder is still deleting.
-    """
-    rest = []
-    for path in paths:
-        holder = _holding.get(storage.absolute(path))
-        if holder is None:
-            rest.append(path)
-        else:
-            holder.goes = True
-    return rest
-
-
-class _Named(Protocol):
-    def absolute(self, path: str) -> str: ...
-
-
-@dataclass(slots=True)
-class _Holder:
     storage: VersionedStorage
     env: Env
     path: str
@@ -190,8 +141,26 @@ class _Holder:
     has_asked: bool = False
     goes: bool = False
     deletes_own: bool = False
+    is_over: bool = False
 
-    def is_sure(self) -> bool:
+    def ensure_held(self, *, to_delete: bool = False) -> None:
+        """See `Fence`."""
+        if not (self.is_over or self._is_sure() or (to_delete and self.deletes_own)):
+            path = self.storage.absolute(self.path)
+            raise Fenced(
+                f"The lease {path} could not be extended, so another writer may be at work",
+                remedy="Read the table again and repeat what you did",
+                path=path,
+            )
+
+    def keeps(self, path: str) -> bool:
+        """See `Fence`. Another could take a table's lease, and make a table, while its holder is still deleting."""
+        if self.is_over or path != self.path:
+            return False
+        self.goes = True
+        return True
+
+    def _is_sure(self) -> bool:
         """Whether nobody else can have it now."""
         return self.version is not None and self._now_ms() <= self.valid_until_ms
 
@@ -238,10 +207,12 @@ class _Holder:
 
     def keep(self, stop: threading.Event, renew_seconds: float) -> None:
         """Extend until told to stop. Waits on the event, not on `Env`: giving back must not wait for a nap to end."""
-        while self.version is not None and not stop.wait(renew_seconds):
-            lease = self._lease()
+        while not stop.wait(renew_seconds):
+            lease, version = self._lease(), self.version
+            if version is None:
+                return
             try:
-                self.version = self._stored(lease, self.version)
+                self.version = self._stored(lease, version)
                 self.valid_until_ms = lease.valid_until_ms
             except Conflict:
                 _LOG.warning("the lease %s was taken by another writer", self.storage.absolute(self.path))

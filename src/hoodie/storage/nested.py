@@ -3,7 +3,7 @@
 1. Every path is put below the folder before the outer storage sees it, and taken out again of what it lists. The outer
    storage checks it as always, so no path leaves the folder.
 2. All promises of the contract are those of the outer storage.
-3. It has no locks of its own: whoever writes the inner table holds the table around it.
+3. It has no locks of its own: whoever writes the inner table holds the table around it, whose fences are asked.
 
 It does not know what lies in the folder.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, Storage, checked_path
+from hoodie.storage.fence import Fence, HasFences, with_fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,13 @@ class NestedStorage:
 
     def __post_init__(self) -> None:
         checked_path(self.folder)
+
+    @property
+    def fences(self) -> tuple[Fence, ...]:
+        return self.outer.fences if isinstance(self.outer, HasFences) else ()
+
+    def with_fence(self, fence: Fence) -> NestedStorage:
+        return replace(self, outer=with_fence(self.outer, fence))
 
     @property
     def uri(self) -> str:

@@ -26,7 +26,8 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, HudiError, Invalid, Missing, Unavailable, Unsupported
 from hoodie.storage.contract import FileInfo, Listing, checked_path, checked_range
-from hoodie.storage.lease import LOCKS_FOLDER, ensure_held, without_own_lease
+from hoodie.storage.fence import Fence
+from hoodie.storage.lease import LOCKS_FOLDER
 from hoodie.storage.object_config import Location, masked, open_store, parse_location, secrets_of
 from hoodie.storage.object_io import ObjectInput, ObjectOutput, get_whole, until_whole
 
@@ -61,6 +62,7 @@ class ObjectStorage:
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     env: Env = field(default_factory=SystemEnv, repr=False, compare=False)
+    fences: tuple[Fence, ...] = field(default=(), init=False, repr=False, compare=False)
     _location: Location = field(init=False, repr=False, compare=False)
     _store: Any = field(init=False, repr=False, compare=False)
 
@@ -73,6 +75,14 @@ class ObjectStorage:
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.uri, dict(self.options), self.env)
+
+    def with_fence(self, fence: Fence) -> ObjectStorage:
+        """The same storage with the same client, which asks `fence`, too, before it deletes or makes an instant."""
+        same = object.__new__(ObjectStorage)
+        for name in self.__slots__:
+            object.__setattr__(same, name, getattr(self, name))
+        object.__setattr__(same, "fences", (*(one for one in self.fences if not one.is_over), fence))
+        return same
 
     @property
     def scheme(self) -> str:
@@ -149,7 +159,8 @@ class ObjectStorage:
         removed = 0
         page: list[str] = []
         for info in self.list(path):
-            page += without_own_lease(self, (info.path,))
+            if not any(fence.keeps(info.path) for fence in self.fences):
+                page.append(info.path)
             if len(page) == _PAGE:
                 removed += self._delete_all(page)
                 page = []
@@ -189,9 +200,10 @@ class ObjectStorage:
             raise Conflict(f"{self.absolute(path)} was removed meanwhile", path=self.absolute(path)) from error
 
     def _ensure_held(self, path: str, *, to_delete: bool = False) -> None:
-        """Nothing, unless this process has lost the lease under which it deletes, or makes a small file: an instant."""
+        """Asks the fences before something is deleted, or a small file is made: an instant. Raises as they do."""
         if not path.startswith(LOCKS_FOLDER):
-            ensure_held(self, to_delete=to_delete)
+            for fence in self.fences:
+                fence.ensure_held(to_delete=to_delete)
 
     def _create_once(self, path: str, data: bytes, token: str) -> None:
         try:

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.errors import Missing, Unavailable
-from hoodie.locks import LockProvider, held_lock
+from hoodie.locks import Held, LockProvider, held_lock
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage
 from hoodie.storage.failures import os_failure
+from hoodie.storage.fence import Fence, HasFences
 
 OUTPUT: Final = frozenset({"open_output", "write", "close"})
 """Calls that make a data file."""
@@ -158,19 +159,31 @@ class CountingStorage:
                 self._being_written.append(output)
             return output
 
+    @property
+    def fences(self) -> tuple[Fence, ...]:
+        return self.inner.fences if isinstance(self.inner, HasFences) else ()
+
+    def with_fence(self, fence: Fence) -> CountingStorage:
+        """The same storage around the fenced one inside; the calls of both are counted together."""
+        if not isinstance(self.inner, HasFences):
+            return self
+        same = object.__new__(type(self))
+        same.__dict__.update(self.__dict__, inner=self.inner.with_fence(fence))
+        return same
+
     def lock_provider(self) -> LockProvider:
         """Locks of the storage inside, counted."""
         return _CountedLocks(self)
 
     @contextmanager
-    def locked(self, what: str, scope: str = "") -> Iterator[None]:
+    def locked(self, what: str, scope: str = "") -> Iterator[Held]:
         """The lock of the storage inside, held inside the block; taking it and giving it back are calls."""
         call = self._begin("exclusive", "")
         # Whatever strikes below, the lock is let go: a dead process holds nothing.
-        with held_lock(self.inner, what, scope):
+        with held_lock(self.inner, what, scope) as held:
             self._strike(call, 1)
             try:
-                yield
+                yield held
             finally:
                 with self.counted("release", ""):
                     pass
@@ -237,7 +250,7 @@ class CountingStorage:
 class _CountedLocks:
     storage: CountingStorage
 
-    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[Held]:
         return self.storage.locked(what, scope)
 
 

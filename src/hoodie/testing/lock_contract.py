@@ -11,6 +11,7 @@ import pytest
 from hoodie.errors import Conflict
 from hoodie.locks import held_lock, held_within
 from hoodie.storage import Storage
+from hoodie.storage.fence import ensure_held
 from hoodie.testing.env import FakeEnv
 
 
@@ -31,6 +32,25 @@ class LockProviderContract:
             raise RuntimeError("boom")
         with held_lock(storage, "a write"):
             pass
+
+    def test_who_holds_it_is_told_so_and_works_with_the_same_storage(self, storage: Storage) -> None:
+        with held_lock(storage, "a plan", "plan_1") as plan, held_lock(storage, "a write") as held:
+            fenced = held.fenced(plan.fenced(storage))
+            assert isinstance(fenced, type(storage))
+            assert fenced.uri == storage.uri
+            held.ensure_held()
+            ensure_held(fenced)
+            ensure_held(pickle.loads(pickle.dumps(fenced)))
+            fenced.create("x", b"x")
+            assert storage.read("x") == b"x"
+            assert fenced.delete("x")
+        held.ensure_held()  # it says no more
+        ensure_held(fenced)
+
+    def test_who_waited_is_told_the_same(self, storage: Storage) -> None:
+        with held_within(storage, FakeEnv(), "a write", 0) as held:
+            held.ensure_held()
+            assert not held.fenced(storage).delete("x")
 
     def test_scopes_do_not_exclude_each_other_and_leave_nothing_behind(self, storage: Storage) -> None:
         copy = pickle.loads(pickle.dumps(storage))

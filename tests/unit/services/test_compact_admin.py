@@ -127,7 +127,7 @@ def test_a_living_executor_is_left_alone(profile):
     table, _, handle, pending = planned(profile)
     to_inflight(table.storage, table.profile, pending)
     before = paths(table.storage)
-    with executor_lock(table.storage, pending.requested):
+    with executor_lock(table.handle, pending.requested):
         with pytest.raises(Conflict):
             unschedule_compaction(handle, ENGINE, pending.requested)
         with pytest.raises(Conflict):

@@ -282,7 +282,7 @@ def test_two_executors_exclude_each_other(profile):
     handle = handle_of(table, env)
     pending = schedule(handle)
     assert pending is not None
-    with executor_lock(table.storage, pending.requested), pytest.raises(Conflict):
+    with executor_lock(table.handle, pending.requested), pytest.raises(Conflict):
         run_compaction(handle, config(), ENGINE)
     assert run_compaction(handle, config(), ENGINE) is not None
 

@@ -18,8 +18,9 @@ import pytest
 from obstore.store import MemoryStore
 
 from hoodie.errors import HudiError
-from hoodie.storage import lease, open_storage
 from hoodie.storage import object as object_module
+from hoodie.storage import open_storage
+from hoodie.storage.lease import HeldLease
 from hoodie.storage.object import ObjectStorage
 from hoodie.table import as_source, write
 from hoodie.testing import killed_services as services
@@ -95,14 +96,15 @@ class Bucket:
     deletions: int = 0
     lost: bool = False
     gone: list[str] = field(default_factory=list)
+    taken: list[HeldLease] = field(default_factory=list)
     turn: threading.RLock = field(default_factory=threading.RLock)
 
     def about_to_delete(self) -> None:
         self.deletions += 1
         if self.deletions == self.lose_at:
             self.lost = True
-            for holder in lease._holding.values():
-                holder.version = None
+            for lease in self.taken:
+                lease.version = None
 
 
 def paths() -> set[str]:
@@ -129,6 +131,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
         return call
 
+    def take(self: HeldLease, what: str) -> None:
+        real_take(self, what)
+        found.taken.append(self)
+
+    real_take = HeldLease.take
+    monkeypatch.setattr(HeldLease, "take", take)
     monkeypatch.setattr(object_module.obstore, "delete", delete)
     monkeypatch.setattr(ObjectStorage, "delete", counted(ObjectStorage.delete))
     monkeypatch.setattr(ObjectStorage, "delete_dir", counted(ObjectStorage.delete_dir))
@@ -156,7 +164,7 @@ def test_service_that_lost_its_lease_deletes_nothing_of_the_table(name: str, buc
     assert count
     for number in range(1, count + 1) if ALL else sorted({1, min(2, count), -(-count // 2), count}):
         bucket.store, bucket.deletions, bucket.lose_at = copied(prepared), 0, number
-        bucket.lost, bucket.gone = False, []
+        bucket.lost, bucket.gone, bucket.taken = False, [], []
         there = paths()
         with suppress(HudiError):
             act()

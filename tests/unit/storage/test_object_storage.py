@@ -16,8 +16,9 @@ from obstore.store import MemoryStore
 from hoodie.env import SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, Invalid, Missing, Unavailable, Unsupported
 from hoodie.locks import held_lock
+from hoodie.storage import NestedStorage, open_storage
 from hoodie.storage import object as object_module
-from hoodie.storage import open_storage
+from hoodie.storage.fence import deleting_own, ensure_held
 from hoodie.storage.lease import LEASE_PATH, Lease, encode_lease, held_lease, parse_lease
 from hoodie.storage.object import ObjectStorage, object_failure
 
@@ -540,9 +541,9 @@ def test_a_child_that_leaves_the_block_of_its_parent_gives_nothing_back(storage,
 
 
 def test_a_table_that_is_deleted_under_its_lease_keeps_it_until_it_is_given_back(storage) -> None:
-    with held_lock(storage, "drop"):
+    with held_lock(storage, "drop") as held:
         storage.put("p/x", b"")
-        assert storage.delete_dir("") == 1
+        assert held.fenced(storage).delete_dir("") == 1
         with pytest.raises(Conflict), held_lock(storage, "another"):
             pass
     assert list(storage.list("")) == []
@@ -550,8 +551,9 @@ def test_a_table_that_is_deleted_under_its_lease_keeps_it_until_it_is_given_back
 
 @pytest.mark.parametrize("how", ["taken", "passed"])
 def test_a_holder_that_has_lost_its_lease_makes_no_instant(storage, env, caplog, how) -> None:
-    with held_lease(storage, "a write", env, renew_seconds=0.02 if how == "taken" else 30):
-        storage.create("before", b"")
+    with held_lease(storage, "a write", env, renew_seconds=0.02 if how == "taken" else 30) as lease:
+        fenced = storage.with_fence(lease)
+        fenced.create("before", b"")
         if how == "taken":
             storage.put(LEASE_PATH, encode_lease(Lease(2**60, False, "thief")))
             deadline = time.monotonic() + 10
@@ -559,10 +561,44 @@ def test_a_holder_that_has_lost_its_lease_makes_no_instant(storage, env, caplog,
                 time.sleep(0.01)
         else:
             env.ahead = timedelta(seconds=301)
-        for change in (storage.create, storage.put):
+        for change in (fenced.create, fenced.put, NestedStorage(fenced, "inner").create):
             with pytest.raises(Fenced):
                 change("after", b"")
-    assert [info.path for info in storage.list("")] == [LEASE_PATH, "before"]
+        for change in (fenced.delete, fenced.delete_dir):
+            with pytest.raises(Fenced):
+                change("before")
+        with deleting_own(fenced):
+            assert fenced.delete("before")
+    assert [info.path for info in storage.list("")] == [LEASE_PATH]
+
+
+def test_a_lost_lease_fences_its_own_holder_and_no_other(storage, env) -> None:
+    with held_lease(storage, "a write", env) as lost:
+        stalled = storage.with_fence(lost)
+        lost.version = None  # which `keep` does when another has taken it
+        env.ahead = timedelta(seconds=301)
+        with held_lease(storage, "the next write", env) as lease, held_lease(storage, "a plan", env, scope="plan"):
+            alive = storage.with_fence(lease)
+            alive.create("x", b"")
+            with pytest.raises(Fenced):
+                stalled.delete("x")
+            with pytest.raises(Fenced):
+                ensure_held(NestedStorage(stalled.with_fence(lease), "inner"))
+            ensure_held(pickle.loads(pickle.dumps(stalled)))  # who sends it somewhere asks before
+            assert alive.delete("x")
+        storage.put(LEASE_PATH, encode_lease(Lease(0, True, "gone")))
+    assert stalled.with_fence(lease).fences == (lease,)
+    stalled.create("y", b"")  # its block is over: who has this value works under no lock
+
+
+def test_a_lease_that_is_lost_while_its_keeper_waits_is_not_extended(storage, env) -> None:
+    before = set(threading.enumerate())
+    with held_lease(storage, "a write", env, renew_seconds=0.1) as lease:
+        lease.version = None
+        (keeper,) = set(threading.enumerate()) - before
+        keeper.join(10)
+        assert not keeper.is_alive()
+    assert not lease_of(storage).expired
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"validUntil":"x","expired":false,"owner":"o"}'])

@@ -55,7 +55,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_state import TableState
 from hoodie.storage import FileInfo, NestedStorage, Storage
-from hoodie.storage.lease import ensure_held
+from hoodie.storage.fence import ensure_held
 from hoodie.timeline import (
     HistoryRow,
     Timeline,

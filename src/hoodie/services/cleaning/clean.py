@@ -61,7 +61,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.table_state import TableState
 from hoodie.storage import Storage
-from hoodie.storage.lease import ensure_held
+from hoodie.storage.fence import ensure_held
 from hoodie.timeline import (
     Timeline,
     complete,

@@ -105,7 +105,7 @@ def unschedule_compaction(
     doomed = plan.group_ids if group is None else tuple(one for one in plan.group_ids if one == group)
     if not doomed:
         raise Invalid(f"The compaction {instant} has no file group {group}", remedy="Look at its plan", instant=instant)
-    with executor_lock(handle.storage, instant):
+    with executor_lock(handle, instant) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         now = _pending(timeline_of(handle), instant)
         _ensure_no_later_logs(handle, instant, doomed)
         if now.state is State.INFLIGHT:

@@ -98,10 +98,10 @@ def run_pending(
     if asked is None:
         return None
 
-    def exclusion() -> AbstractContextManager[None]:
-        return nullcontext() if held else table_lock(handle, kind.operation.lower(), options.wait_ms)
+    def exclusion() -> AbstractContextManager[TableHandle]:
+        return nullcontext(handle) if held else table_lock(handle, kind.operation.lower(), options.wait_ms)
 
-    with executor_lock(handle.storage, asked.requested):
+    with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         clock = handle.env.monotonic()
         timeline = _without_dead_rollbacks(handle, engine, exclusion)
         pending = _pending_again(handle, engine, timeline, asked)
@@ -115,8 +115,8 @@ def run_pending(
             stats, extra = kind.work(options, engine, PendingPlan(handle, timeline, inflight, plan, attempt))
             outcome = Outcome(kind.operation, tuple(stats), extra, compacted=True)
             partitions = {one.partition for one in plan.operations}
-            with exclusion():
-                now = load_handle(handle.storage, handle.env)  # writers went on, and may have made a metadata table
+            with exclusion() as locked:
+                now = load_handle(locked.storage, handle.env)  # writers went on, and may have made a metadata table
                 metadata = MetadataOptions.of(config)
                 done = finish(now, timeline_of(now), inflight, outcome, partitions, engine, metadata=metadata)
         except (CommitUnknown, Fenced):
@@ -171,7 +171,7 @@ def chosen_engine(engine: Engine, size_bytes: int, local_job_bytes: int) -> Engi
 
 
 def _without_dead_rollbacks(
-    handle: TableHandle, engine: Engine, exclusion: Callable[[], AbstractContextManager[None]]
+    handle: TableHandle, engine: Engine, exclusion: Callable[[], AbstractContextManager[TableHandle]]
 ) -> Timeline:
     """The timeline after rollbacks that died were finished. One that is aimed at the plan at hand would fence its
     executor, when all the work is done.
@@ -183,8 +183,8 @@ def _without_dead_rollbacks(
     ensure_no_restore(timeline)
     if all(one.action != ROLLBACK for one in timeline.pending()):
         return timeline
-    with exclusion():
-        return finish_interrupted(handle, engine, timeline_of(handle))
+    with exclusion() as locked:
+        return finish_interrupted(locked, engine, timeline_of(locked))
 
 
 def _pending_again(handle: TableHandle, engine: Engine, timeline: Timeline, instant: Instant) -> Instant | None:

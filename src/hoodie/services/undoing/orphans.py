@@ -23,7 +23,7 @@ from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import Argument, Service
 from hoodie.spec import RESTORE, ROLLBACK, format_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.storage.lease import ensure_held
+from hoodie.storage.fence import ensure_held
 from hoodie.view import BaseFile, LogFile, View
 
 log = logging.getLogger(__name__)

@@ -180,8 +180,8 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
     target = ensure_can_roll_back(handle, timeline, instant)
     if target.action not in (COMPACTION, LOG_COMPACTION):
         return _roll_back(handle, engine, timeline, target, config)
-    with executor_lock(handle.storage, instant):
-        return _roll_back(handle, engine, timeline, target, config)
+    with executor_lock(handle, instant) as held:
+        return _roll_back(held, engine, timeline, target, config)
 
 
 def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config) -> RolledBack:

@@ -49,7 +49,7 @@ from hoodie.spec import (
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
 from hoodie.state.handle import TableHandle
 from hoodie.storage import FileInfo, Storage
-from hoodie.storage.lease import ensure_held
+from hoodie.storage.fence import ensure_held
 from hoodie.timeline import instant_path, list_instants
 
 PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
