@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ from hoodie.spec import (
 from hoodie.spec.instant_time import INSTANT_DIGITS
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
-from hoodie.view import FileSlice, placed_at
+from hoodie.view import FileSlice, GroupId, placed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class WrittenFile:
     size_bytes: int
 
 
-Written = dict[InstantTime, tuple[WrittenFile, ...]]
-"""Files of commits that were looked up."""
+Written = dict[InstantTime, Mapping[GroupId, Sequence[WrittenFile]]]
+"""Files of commits that were looked up, by their groups."""
 
 
 def seen_group(part: FileSlice, blocks: Mapping[str, Iterable[LogBlock]]) -> SeenGroup:
@@ -84,7 +85,7 @@ def ensure_whole(  # noqa: PLR0917
     written: Written,
     engine: Engine,
 ) -> None:
-    """Nothing, when groups of the metadata table (its storage and timeline) have all that counts of its delta commits.
+    """Checks that groups of the metadata table (its storage and timeline) have all that counts of its delta commits.
     `written` keeps what was looked up.
 
     Raises:
@@ -101,13 +102,12 @@ def ensure_whole(  # noqa: PLR0917
     written.update(engine.run(_files_of, tasks, "read commits of the metadata table") if tasks else ())
     for group, reasons in asked:
         for commit in reasons:
-            for file in written[commit.requested]:
-                if (file.partition, file.file_id) == group.part.group_id:
-                    seen = group.logs.get(file.name)
-                    if seen is not None:
-                        _ensure_held(seen, commit.requested, file)
-                    elif _is_of_slice(group.part, commit, file, timeline) and not _is_elsewhere(own, file):
-                        raise _damaged(file, f"is gone, though {commit.requested} committed it")
+            for file in written[commit.requested].get(group.part.group_id, ()):
+                seen = group.logs.get(file.name)
+                if seen is not None:
+                    _ensure_held(seen, commit.requested, file)
+                elif _is_of_slice(group.part, commit, file, timeline) and not _is_elsewhere(own, file):
+                    raise _damaged(file, f"is gone, though {commit.requested} committed it")
 
 
 def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
@@ -192,10 +192,11 @@ class _StatsTask:
     instant: Instant
 
 
-def _files_of(_: TaskId, task: _StatsTask) -> tuple[InstantTime, tuple[WrittenFile, ...]]:
+def _files_of(_: TaskId, task: _StatsTask) -> tuple[InstantTime, dict[GroupId, list[WrittenFile]]]:
     metadata = load_commit_metadata(task.own, task.timeline.profile, task.instant)
-    return task.instant.requested, tuple(
-        WrittenFile(partition, stat.file_id or "", stat.path.rpartition("/")[2], stat.file_size_bytes)
-        for partition, stat in metadata.write_stats()
-        if stat.path
-    )
+    found: dict[GroupId, list[WrittenFile]] = defaultdict(list)
+    for partition, stat in metadata.write_stats():
+        if stat.path:
+            file = WrittenFile(partition, stat.file_id or "", stat.path.rpartition("/")[2], stat.file_size_bytes)
+            found[partition, file.file_id].append(file)
+    return task.instant.requested, dict(found)

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
-from hoodie.metadata.whole_groups import WrittenFile, ensure_whole, seen_group
+from hoodie.metadata.whole_groups import Written, WrittenFile, ensure_whole, seen_group
 from hoodie.spec import DELTA_COMMIT, V9, BaseFileName, Instant, InstantTime, State
 from hoodie.storage import Storage, open_storage
 from hoodie.testing.hand_table import at, new_name
@@ -23,7 +23,7 @@ def ensure(storage: Storage, base_instant: InstantTime, commit: Instant) -> None
     log = WrittenFile("column_stats", GROUP, f".{GROUP}_{commit.requested}.log.1_0-1-1", 9)
     compaction = Instant(base_instant, "commit", State.COMPLETED, at(9))
     timeline = Timeline(V9, (commit, compaction))
-    written = {commit.requested: (log,), base_instant: ()}
+    written: Written = {commit.requested: {part.group_id: (log,)}, base_instant: {}}
     ensure_whole(storage, timeline, lambda _: True, [seen_group(part, {})], written, LocalEngine(1))
 
 
