@@ -103,7 +103,7 @@ def join_indexes(parts: Sequence[BlockIndex]) -> BlockIndex:
 
 
 def ensure_in_order(index: BlockIndex, end: int, path: str, offset: int) -> None:
-    """Nothing, when the blocks lie one after the other before `end`.
+    """Checks that the blocks lie one after the other before `end`.
 
     Raises:
         Corrupt: one is out of bounds or overlaps the one before it; `offset` is where the index stands.

@@ -62,7 +62,7 @@ def encode_file_info(pairs: Mapping[str, bytes]) -> bytes:
 
 
 def ensure_plain_entries(info: Mapping[str, bytes], path: str) -> None:
-    """Nothing, when entries have the one form Hudi writes.
+    """Checks that entries have the one form Hudi writes.
 
     Raises:
         Unsupported: entries have tags, an encoding, versions of their own, or no version byte.

@@ -73,7 +73,7 @@ def cut_off(path: str, size_bytes: int, committed_bytes: int) -> Corrupt:
 
 
 def ensure_sound(blocks: Sequence[LogBlock], committed_bytes: int) -> None:
-    """Nothing, when the blocks of a file that are not damaged have as many bytes as were committed. Others are what
+    """Checks that the blocks of a file that are not damaged have as many bytes as were committed. Others are what
     writers left that died.
 
     Raises:

@@ -69,7 +69,7 @@ def escaped_partition(data_partition: str) -> str:
 
 
 def ensure_numbered(partition: str, file_ids: Iterable[str]) -> None:
-    """Nothing, when the file groups of a partition are numbered from 0 on: with one less every key would belong to
+    """Checks that the file groups of a partition are numbered from 0 on: with one less every key would belong to
     another group. That the last one is missing cannot be seen.
 
     Raises:

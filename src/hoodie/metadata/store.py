@@ -141,7 +141,7 @@ class MetadataStore:
         return True
 
     def _ensure_begun(self, unseen: Iterable[BaseFile | LogFile]) -> None:
-        """Nothing, when groups that no slice is seen of are those that a pending write of the table is making.
+        """Checks that groups that no slice is seen of are those that a pending write of the table is making.
 
         Raises:
             Corrupt: their initialisation is said to be under way, and the partition to be ready.
@@ -220,7 +220,7 @@ def open_metadata_store(
 
 
 def ensure_finished(table: Timeline, own: Timeline) -> None:
-    """Nothing, when the metadata table's timeline `own` has completed what is completed on that of the table.
+    """Checks that the metadata table's timeline `own` has completed what is completed on that of the table.
 
     Raises:
         Corrupt: it says of a write that it is under way, so nothing of it would count, or has nothing: it is gone, or

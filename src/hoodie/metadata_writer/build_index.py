@@ -279,7 +279,7 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
 
 
 def _give_up(plan: _Plan) -> None:
-    """Nothing; of a build that can never succeed nothing is left. The table is held."""
+    """Removes what a build left that can never succeed. The caller holds the table lock."""
     handle = load_handle(plan.context.handle.storage, plan.context.handle.env)
     give_up_builds(handle, plan.names)
     handle = withdraw(handle, plan.names)
@@ -288,7 +288,7 @@ def _give_up(plan: _Plan) -> None:
 
 
 def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Instant) -> None:
-    """Nothing; the partitions say what a write did that completed while they were built. Where its writer has told them
+    """Records in the partitions what a write did that completed while they were built. Where its writer has told them
     already they are told again.
     """
     said = load_commit_metadata(handle.storage, handle.profile, instant)
@@ -310,7 +310,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
 
 
 def _ensure_possible(context: SourceContext, definition: IndexDefinition) -> None:
-    """Nothing, when the table can have the index.
+    """Checks that the table can have the index.
 
     Raises:
         Invalid: it has it, or cannot have it. Unsupported: its column cannot be indexed.

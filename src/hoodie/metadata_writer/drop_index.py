@@ -59,7 +59,7 @@ def drop_index(handle: TableHandle, name: str) -> tuple[str, ...]:
 
 
 def give_up_builds(handle: TableHandle, names: Collection[str]) -> None:
-    """Nothing; builds of these indexes that nobody completed are gone from the timeline."""
+    """Removes builds of these indexes that nobody completed from the timeline."""
     for instant in timeline_of(handle).pending():
         if instant.action != INDEXING:
             continue

@@ -63,7 +63,7 @@ def grown_columns(  # noqa: PLR0917
 
 
 def ensure_columns(schema: pa.Schema, columns: Iterable[str]) -> None:
-    """Nothing, when the columns (paths with dots) are there and their values have an order.
+    """Checks that the columns (paths with dots) are there and their values have an order.
 
     Raises:
         Invalid: one is not there. Unsupported: one is a list, map or struct.

@@ -79,7 +79,7 @@ def initialise(
 
 
 def make_partition(own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime) -> None:
-    """Nothing; the partition of `source` is complete in the metadata table, as the delta commit `instant`."""
+    """Writes the partition of `source` into the metadata table, as the delta commit `instant`."""
     own.storage.delete_dir(source.partition)
     file_ids = source.file_ids(context)
     records = tuple(source.initial(context))
@@ -95,7 +95,7 @@ def make_partition(own: TableHandle, context: SourceContext, source: RecordSourc
 
 
 def add_groups(own: TableHandle, partition: str, file_ids: Sequence[str], instant: InstantTime) -> None:
-    """Nothing; the file groups exist: each has a log file of no deletes."""
+    """Creates the file groups: each has a log file of no deletes."""
     tasks = [
         (own.storage, f"{partition}/{LogFileName(file_id, instant, 1, '0-0-0').text}", instant) for file_id in file_ids
     ]

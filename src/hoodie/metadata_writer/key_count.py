@@ -24,7 +24,7 @@ VALIDATE: Final = "hoodie.metadata.record.index.enable.validation.on.initializat
 
 
 def ensure_counted(own: TableHandle, partition: str, stats: Sequence[WriteStat], config: Config) -> None:
-    """Nothing, when the base files of a record index hold as many keys as rows went into them. `stats` are theirs;
+    """Checks that the base files of a record index hold as many keys as rows went into them. `stats` are theirs;
     `own` is the metadata table. Other partitions are not looked at.
 
     Raises:

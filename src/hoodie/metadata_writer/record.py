@@ -59,7 +59,7 @@ def record_update(
     options: MetadataOptions | None = None,
     timeline: Timeline | None = None,
 ) -> None:
-    """Nothing; the metadata table says what the action did, as soon as the action's instant completes.
+    """Records the action in the metadata table, where it counts as soon as the action's instant completes.
 
     Nothing happens when the table has no metadata table, or (rollbacks since version 8) there is nothing to say.
     `timeline`: the table's, from before the action or with it pending; loaded when it is not given. A damaged metadata

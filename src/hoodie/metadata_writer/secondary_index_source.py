@@ -187,7 +187,7 @@ def value_texts(values: pa.Array) -> pa.Array:
 
 
 def ensure_indexable(schema: pa.Schema, column: str) -> None:
-    """Nothing, when a secondary index can be kept on the column.
+    """Checks that a secondary index can be kept on the column.
 
     Raises:
         Unsupported: it cannot, or there is no such column.

@@ -144,7 +144,7 @@ def _has_other_columns(context: SourceContext) -> bool:
 
 
 def ensure_record_index(handle: TableHandle, *, partitioned: bool) -> None:
-    """Nothing, when the table can have a record index.
+    """Checks that the table can have a record index.
 
     Raises:
         Invalid, Unsupported: it cannot.

@@ -75,7 +75,7 @@ def settle(own: TableHandle, timeline: Timeline) -> Timeline:
 
 
 def take_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
-    """Nothing; the delta commit `target` of the metadata table is gone. `rollback`: record that it was rolled back.
+    """Rolls back the delta commit `target` of the metadata table. `rollback`: record that it was rolled back.
 
     What is left of an earlier attempt to do this is gone, too.
     """

@@ -47,7 +47,7 @@ _OPERATION_AND_KEY: Final = "OP_KEY_ONLY"
 
 
 def ensure_changes_are_kept(config: TableConfig) -> None:
-    """Nothing, when the table keeps change data.
+    """Checks that the table keeps change data.
 
     Raises:
         Invalid: it does not.

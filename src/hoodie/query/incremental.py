@@ -148,7 +148,7 @@ def commit_times(window: Window, timeline: Timeline) -> CommitTimes:
 
 
 def ensure_fallback_allowed(window: Window, gone: tuple[str, ...], *, allowed: bool) -> None:
-    """Nothing, when the newest snapshot may be read in place of files that are gone or no longer known.
+    """Checks that the newest snapshot may be read in place of files that are gone or no longer known.
 
     Raises:
         Invalid: it may not; names a file.

@@ -99,7 +99,7 @@ def parse_read_options(config: Config) -> ReadOptions:
 
 
 def ensure_consistent(options: ReadOptions) -> None:
-    """Nothing, when the options go together.
+    """Checks that the options go together.
 
     Raises:
         Invalid: an unknown query, no `begin` for one that has a range, or time travel in such a query.

@@ -38,7 +38,7 @@ class KnownPast:
 
 
 def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
-    """Nothing, when the state at `as_of` can be read.
+    """Checks that the state at `as_of` can be read.
 
     Raises:
         Invalid: it was cleaned away, or a write before it is not complete.

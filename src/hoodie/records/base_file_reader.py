@@ -95,7 +95,7 @@ def read_columns(
 
 
 def verify_base_file(storage: InputStorage, path: str) -> None:
-    """Nothing, when every value of the file can be decoded and every page has its checksum, where it has one.
+    """Checks that every value of the file can be decoded and every page has its checksum, where it has one.
 
     Raises:
         Corrupt: the file is damaged. Missing: no such file. Unsupported: by its name a Lance file.
@@ -352,7 +352,7 @@ def _orc_footer(path: str, size_bytes: int, file: Any) -> BaseFooter:
 
 
 def _ensure_all_rows(rows: int, expected: int, path: str) -> None:
-    """Nothing, when there are as many rows as there should be. Arrow does not count them."""
+    """Checks that there are as many rows as there should be. Arrow does not count them."""
     if rows != expected:
         raise Corrupt(
             f"Base file {path} is damaged: it has {rows} rows where its footer says {expected}",
@@ -381,7 +381,7 @@ def _is_orc(path: str) -> bool:
 
 
 def _ensure_known(path: str) -> None:
-    """Nothing, when files of this name are read here. Their bytes would look like a damaged parquet file."""
+    """Checks that files of this name are read here. Their bytes would look like a damaged parquet file."""
     if path.endswith(_LANCE):
         raise Unsupported(
             f"Base file {path} is a Lance file, which hoodie does not read",

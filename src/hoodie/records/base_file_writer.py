@@ -312,10 +312,10 @@ class _Sink:
         return len(data) if self._aborted else int(self._file.write(data))
 
     def flush(self) -> None:
-        """Nothing: closing is what counts."""
+        """Does nothing: closing is what counts."""
 
     def close(self) -> None:
-        """Nothing: the buffer also closes after an error; see `finish`."""
+        """Does nothing: the buffer also closes after an error; see `finish`."""
 
     def finish(self) -> None:
         self._file.close()

@@ -47,7 +47,7 @@ def delete_marker(properties: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def ensure_boolean(schema: pa.Schema) -> None:
-    """Nothing, when `_hoodie_is_deleted` is missing from `schema` or has booleans.
+    """Checks that `_hoodie_is_deleted` is missing from `schema` or has booleans.
 
     Raises:
         Invalid: it has another type.

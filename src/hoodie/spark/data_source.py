@@ -100,7 +100,7 @@ class HudiSource(DataSource):
 
     @through_jvm()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Nothing: SQL writes into a view of a table come here, and would know nothing of keys and commits."""
+        """Refuses: SQL writes into a view of a table come here, and would know nothing of keys and commits."""
         raise Unsupported(
             "Hudi tables are not written through views of them",
             remedy='Write by path from a classic session: df.write.format("hudi").save(path), or with hoodie.Table',

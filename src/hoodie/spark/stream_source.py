@@ -205,7 +205,7 @@ def _limit(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _ensure_same_types(stream: StructType, table: StructType) -> None:
-    """Nothing, when rows of the table are still rows of the stream.
+    """Checks that rows of the table are still rows of the stream.
 
     Raises:
         Invalid: a column has another type now.

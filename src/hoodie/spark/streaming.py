@@ -180,7 +180,7 @@ def with_compaction(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def ensure_checkpointed(spark: SparkSession, options: Mapping[str, object], query_name: str | None) -> None:
-    """Nothing, when the stream has the same checkpoint folder each time it starts.
+    """Checks that the stream has the same checkpoint folder each time it starts.
 
     Raises:
         Invalid: it has none, or Spark would choose another one each time, so that it would repeat all rows.

@@ -44,7 +44,7 @@ _TARGETS: Final = {
 
 
 def ensure_no_view_is_changed(spark: SparkSession, sql: str) -> None:
-    """Nothing, when the statement does not write into a temporary view of a Hudi table.
+    """Checks that the statement does not write into a temporary view of a Hudi table.
 
     Raises:
         Unsupported: it does.
@@ -64,7 +64,7 @@ def ensure_no_view_is_changed(spark: SparkSession, sql: str) -> None:
 
 
 def ensure_no_view(spark: SparkSession, name: str) -> None:
-    """Nothing, when `name`, as Spark's writers take it, is not a temporary view of a Hudi table.
+    """Checks that `name`, as Spark's writers take it, is not a temporary view of a Hudi table.
 
     Raises:
         Unsupported: it is one.

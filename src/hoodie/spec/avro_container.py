@@ -112,7 +112,7 @@ def encode_long(number: int) -> bytes:
 
 
 def _ensure_moderate(data: bytes, at: int) -> None:
-    """Nothing, when no block from `at` on becomes too large once it is inflated."""
+    """Checks that no block from `at` on becomes too large once it is inflated."""
     while at < len(data):
         _, at = _parse_long(data, at)
         size, at = _parse_long(data, at)

@@ -28,7 +28,7 @@ class _Extent:
 
 
 def ensure_values_take_bytes(schema: Any) -> None:
-    """Nothing, when every value of a schema, every field and every item of its arrays takes at least one byte, and no
+    """Checks that every value of a schema, every field and every item of its arrays takes at least one byte, and no
     value can be nested deeper than `MAX_DEPTH`.
 
     Raises:

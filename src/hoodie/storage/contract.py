@@ -65,7 +65,7 @@ class OutputFile(Protocol):
         ...
 
     def flush(self) -> None:
-        """Nothing: `close` is what counts."""
+        """Does nothing: `close` is what counts."""
         return
 
     def writable(self) -> bool:
@@ -197,7 +197,7 @@ def checked_path(path: str, *, root_allowed: bool = False) -> str:
 
 
 def checked_range(path: str, start: int, length: int) -> None:
-    """Nothing, when the range is one.
+    """Checks that the range is one.
 
     Raises:
         Invalid: `start` or `length` is negative.

@@ -144,7 +144,7 @@ class LocalStorage:
         return LocalOutput(self._own(path))
 
     def ensure_own(self, path: str) -> None:
-        """Nothing, when a file of this path would be the table's own.
+        """Checks that a file of this path would be the table's own.
 
         Raises:
             Invalid: it lies behind a link.

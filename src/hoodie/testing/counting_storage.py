@@ -298,5 +298,5 @@ class CountedOutput(OutputFile):
         self._storage.inner.put(self._path, bytes(self._arrived) + more)
 
     def _leave_half(self) -> None:
-        """Nothing was synced before the file is closed: any part of it may be missing."""
+        """Keeps half of the file: before it is closed any part of it may be missing."""
         self._storage.inner.put(self._path, bytes(self._arrived[: len(self._arrived) // 2]))

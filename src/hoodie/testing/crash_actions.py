@@ -231,7 +231,7 @@ def merge(storage: Storage, kind: Kind) -> object:
 
 
 def left_to_writers(storage: Storage, kind: Kind) -> None:
-    """Nothing: the next write is what heals."""
+    """Does nothing: the next write is what heals."""
 
 
 def compact_logs(storage: Storage, kind: Kind) -> object:

@@ -140,7 +140,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: connections that end at any moment are what this is about."""
+        """Does nothing: connections that end at any moment are what this is about."""
 
 
 _OF_A_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})

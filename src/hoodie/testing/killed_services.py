@@ -285,7 +285,7 @@ def world_of(service: Service, path: str, done: str) -> World:
 
 
 def ensure_healed(path: str, world: World, service: Service, *, again: bool) -> None:
-    """Nothing, when a table on which a service died is whole and comes to be as if nothing had happened.
+    """Checks that a table on which a service died is whole and comes to be as if nothing had happened.
 
     `again`: the service is run again before a writer comes, else after it.
     """
@@ -312,7 +312,7 @@ def ensure_healed(path: str, world: World, service: Service, *, again: bool) -> 
 
 
 def ensure_tidy(path: str, rows: Rows) -> None:
-    """Nothing, when a table at which nobody died or works has these rows, and nothing besides what it needs."""
+    """Checks that a table at which nobody died or works has these rows, and nothing besides what it needs."""
     assert opened(path).validate() == []
     keep_newest_only(path)
     assert rows_of(path) == rows_of(path, metadata=False) == rows

@@ -126,7 +126,7 @@ class Lake:
         return [load_commit_metadata(self.storage, timeline.profile, one) for one in timeline.completed_writes()]
 
     def ensure_sound(self) -> None:
-        """Nothing, when `validate` finds nothing and no temporary file is left."""
+        """Checks that `validate` finds nothing and no temporary file is left."""
         assert self.table.validate() == []
         assert [path for path in self.files() if path.startswith(".hoodie/.temp/")] == []
 

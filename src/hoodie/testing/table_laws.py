@@ -132,7 +132,7 @@ def ensure_look_ups(table: Table, keys: Collection[str], rows: Rows) -> None:
 
 
 def ensure_valid(table: Table, *, left: Collection[str] = ()) -> None:
-    """Nothing is wrong. `left`: kinds of findings that an action which died may leave until the next one."""
+    """Checks that nothing is wrong. `left`: findings that an action that died may leave until the next."""
     COUNTS["validations"] += 1
     harmless = {"pending", *left}
     findings = [finding for finding in table.validate() if finding.kind not in harmless]

@@ -90,7 +90,7 @@ def store_table_config(storage: Storage, old: TableConfig | None, new: TableConf
 
 
 def recover_table_config(storage: Storage) -> None:
-    """Nothing; what an update that died left is gone. Without a whole main file the backup was the truth.
+    """Removes what an update that died left. Without a whole main file the backup was the truth.
 
     The caller holds the table.
     """
@@ -129,7 +129,7 @@ def _without_checksum(config: TableConfig) -> dict[str, str]:
 
 
 def _ensure_initialised(storage: Storage) -> None:
-    """Nothing, if there is something of a table: more than the lock of somebody who found none.
+    """Checks that there is something of a table: more than the lock of somebody who found none.
 
     Raises:
         Invalid: there is not.

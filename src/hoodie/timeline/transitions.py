@@ -119,7 +119,7 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
 
 
 def _ensure_kept(storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone) -> None:
-    """Nothing, when nobody undoes or has undone the pending `instant` that has become `done`."""
+    """Checks that nobody undoes or has undone the pending `instant` that has become `done`."""
     try:
         known = list_instants(storage, profile, timezone)
         cause = _undone_by(storage, profile, instant, known)

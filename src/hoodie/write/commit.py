@@ -204,7 +204,7 @@ def fenced_when_gone(handle: TableHandle, inflight: Instant) -> Iterator[None]:
 
 
 def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats: Sequence[WriteStat] = ()) -> None:
-    """Nothing, when no other write has moved since `known` was loaded. `stats`: the files this one has written.
+    """Checks that no other write has moved since `known` was loaded. `stats`: the files this one has written.
 
     A look, not a lock: writers that honour the table lock never get here together. It catches the others.
 

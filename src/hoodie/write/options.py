@@ -212,7 +212,7 @@ def parse_write_options(
 
 
 def _ensure_possible(operation: Operation, config: Config, table: TableConfig, carried_keys: bool) -> None:
-    """Nothing, when the operation goes together with the table's keys and the duplicate options."""
+    """Checks that the operation goes together with the table's keys and the duplicate options."""
     if operation in ("upsert", "delete") and not table.record_key_fields and not carried_keys:
         raise Invalid(
             f"Table {table.name} has no record key fields: its keys are made when rows are inserted, so {operation} "

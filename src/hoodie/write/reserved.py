@@ -28,7 +28,7 @@ def load_reserved(storage: Storage, timeline: Timeline) -> frozenset[GroupId]:
 
 
 def ensure_free(groups: Iterable[GroupId], reserved: frozenset[GroupId]) -> None:
-    """Nothing, when none of the file groups a write wants to change is reserved.
+    """Checks that none of the file groups a write wants to change is reserved.
 
     Raises:
         Conflict: one is.

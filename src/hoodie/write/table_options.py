@@ -117,7 +117,7 @@ def is_writable(table: TableConfig) -> bool:
 
 
 def ensure_writable(handle: TableHandle, config: Config) -> None:
-    """Nothing, if this package can write to the table.
+    """Checks that this package can write to the table.
 
     Raises:
         Unsupported: another base file format, another version asked for.
@@ -141,7 +141,7 @@ def ensure_writable(handle: TableHandle, config: Config) -> None:
 
 
 def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool = False) -> None:
-    """Nothing, when no option contradicts the table's properties. `whole_table` also compares the version.
+    """Checks that no option contradicts the table's properties. `whole_table` also compares the version.
 
     Raises:
         Invalid: names every option, its value and the table's.
@@ -245,7 +245,7 @@ def _ensure_columns(table: NewTable, schema: pa.Schema) -> None:
 
 
 def _ensure_consistent(table: NewTable) -> None:
-    """Nothing, when the rows of such a table can be found and merged again.
+    """Checks that the rows of such a table can be found and merged again.
 
     Raises:
         Invalid: a column that is not stored is needed later.

@@ -75,3 +75,9 @@ def peer_limits() -> ModuleType:
     sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
     spec.loader.exec_module(module)
     return module
+
+
+def test_docstrings_open_with_what_a_function_does() -> None:
+    sources = (ROOT / "src" / "hoodie").rglob("*.py")
+    idle = [path.relative_to(ROOT).as_posix() for path in sources if '"""Nothing' in path.read_text(encoding="utf-8")]
+    assert idle == [], 'say what it checks or does: "Checks that ...", "Removes ..."'

@@ -30,7 +30,7 @@ class BloomFiltersCheck:
         self._rows = rows
 
     def columns(self, part: FileSlice) -> tuple[str, ...] | None:
-        """Nothing but the key, where the rows are those of the base file."""
+        """No columns but the key, where the rows are those of the base file."""
         return None if part.logs or part.base is None else ()
 
     def compare(self, shown: SliceShown) -> Iterator[Trouble]:
@@ -48,7 +48,7 @@ class BloomFiltersCheck:
             yield index_path(BLOOM_FILTERS), f"has a filter of {base.path} without {some(lost)} of its keys"
 
     def finish(self) -> Iterator[Trouble]:
-        """Nothing more."""
+        """Yields no more findings."""
         yield from ()
 
 
@@ -87,5 +87,5 @@ class ExpressionFiltersCheck:
                 yield index_path(self._definition.name), f"has filters of {where} without {some(lost)} of its results"
 
     def finish(self) -> Iterator[Trouble]:
-        """Nothing more."""
+        """Yields no more findings."""
         yield from ()

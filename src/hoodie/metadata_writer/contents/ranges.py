@@ -58,7 +58,7 @@ class StatisticsCheck:
         return tuple(dict.fromkeys(column.partition(".")[0] for column in self._types))
 
     def compare(self, shown: SliceShown) -> Iterator[Trouble]:
-        """Nothing yet: what is said is asked for all slices at once."""
+        """Yields no findings yet: what is said is asked for all slices at once."""
         for found in self._ranges(shown):
             actual = as_type(found, self._types[found.column])
             self._slices[found.column].append((shown.part, actual))
@@ -117,7 +117,7 @@ class ExpressionRangesCheck:
         return None if self._type is None else (self._column.partition(".")[0],)
 
     def compare(self, shown: SliceShown) -> Iterator[Trouble]:
-        """Nothing yet: what is said is asked for all slices at once."""
+        """Yields no findings yet: what is said is asked for all slices at once."""
         if self._type is not None:
             results = self._function.of(values_at(shown.rows, self._column))
             self._slices.append((shown.part, range_of_values(self._column, results)))

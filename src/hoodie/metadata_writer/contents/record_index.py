@@ -35,7 +35,7 @@ class RecordIndexCheck:
         self._is_partitioned = definition is not None and definition.is_partitioned
 
     def columns(self, part: FileSlice) -> tuple[str, ...] | None:
-        """Nothing but the key."""
+        """No columns but the key."""
         del part
         return ()
 

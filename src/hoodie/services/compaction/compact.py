@@ -140,7 +140,7 @@ def preview_compaction(
 
 
 def ensure_compactable(handle: TableHandle) -> None:
-    """Nothing, when the table is one whose log files are merged here.
+    """Checks that the table is one whose log files are merged here.
 
     Raises:
         Invalid: a copy-on-write table. Unsupported: base files of another format than Parquet.

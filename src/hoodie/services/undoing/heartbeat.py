@@ -58,7 +58,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._renew, name=_THREAD, daemon=True)
 
     def ensure_alive(self) -> None:
-        """Nothing, when no other writer can have taken this one for dead.
+        """Checks that no other writer can have taken this one for dead.
 
         Raises:
             Fenced: the last sign of life is too old.

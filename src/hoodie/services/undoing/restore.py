@@ -147,7 +147,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
 
 
 def _ensure_own_names(handle: TableHandle) -> None:
-    """Nothing, when log files have the names their commits know."""
+    """Checks that log files have the names their commits know."""
     try:
         handle.storage.head(keys.LOG_RENAMES_FILE)
     except Missing:

@@ -27,7 +27,7 @@ from hoodie.view import GroupId, list_files
 
 
 def ensure_no_restore(timeline: Timeline) -> None:
-    """Nothing, when no restore is pending.
+    """Checks that no restore is pending.
 
     Raises:
         Unavailable: one is.
@@ -70,7 +70,7 @@ def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: Insta
 
 
 def ensure_older_files(handle: TableHandle, undone: Iterable[Instant], is_older: Callable[[InstantTime], bool]) -> None:
-    """Nothing, when every file group that the completed writes `undone` rewrote or replaced has files of before: those
+    """Checks that every file group that the completed writes `undone` rewrote or replaced has files of before: those
     for whose instant `is_older` holds. Reads the metadata of the writes and lists the partitions they touched.
 
     Raises:
@@ -108,7 +108,7 @@ def ensure_older_files(handle: TableHandle, undone: Iterable[Instant], is_older:
 
 
 def ensure_not_saved(timeline: Timeline, targets: Iterable[Instant]) -> None:
-    """Nothing, when no savepoint keeps what is to be undone.
+    """Checks that no savepoint keeps what is to be undone.
 
     Raises:
         Invalid: one does.

@@ -134,7 +134,7 @@ def plan_savepoint(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
 
 
 def ensure_not_cleaned(handle: TableHandle, timeline: Timeline, commit: Instant) -> None:
-    """Nothing, when the table as of `commit` is still there as far as cleans say. Lists the table.
+    """Checks that the table as of `commit` is still there as far as cleans say. Lists the table.
 
     Raises:
         Invalid: a clean took files of it.

@@ -259,7 +259,7 @@ def _convert(handle: TableHandle, engine: Engine, target: FormatProfile) -> list
 
 
 def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
-    """Nothing, when log files of older slices will be found where they belong, by Hudi 1.x too: it goes by the times of
+    """Checks that log files of older slices will be found where they belong, by Hudi 1.x too: it goes by the times of
     change of instants, which object stores do not let anybody set.
 
     Raises:
