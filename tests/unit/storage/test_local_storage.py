@@ -626,10 +626,8 @@ import os, sys, time
 from hoodie.locks import held_lock
 from hoodie.storage import LocalStorage
 with held_lock(LocalStorage(sys.argv[1]), "a write"):
-    child = os.fork()
-    if child == 0:
-        time.sleep(60)
-    print(child, flush=True)
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)  # the child itself: what is done after a fork is done in it then
     time.sleep(60)
 """
 
