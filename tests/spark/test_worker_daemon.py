@@ -38,7 +38,7 @@ from hoodie.spark.worker_daemon import load
 load()
 threads = {open(f"/proc/self/task/{one}/comm").read().strip() for one in os.listdir("/proc/self/task")}
 count = len(os.listdir("/proc/self/task"))
-print("hoodie.query" in sys.modules, "pandas" in sys.modules, count - ("jemalloc_bg_thd" in threads))
+print("hoodie.slices" in sys.modules, "pandas" in sys.modules, count - ("jemalloc_bg_thd" in threads))
 """
 RANDOM = """
 import os, sys
