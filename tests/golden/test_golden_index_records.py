@@ -120,7 +120,7 @@ def _made(source: RecordSource, context: SourceContext) -> Iterator[list[dict[st
     """The records a source begins with, as they are read back."""
     for one in source.initial(context):
         records = one.make(one.argument) if isinstance(one, RecordTask) else one
-        yield list(_rows(records, context.handle.profile.dialect))
+        yield list(_rows(records, context.handle.profile.avro_generation))
 
 
 def _ours(handle: TableHandle, metadata: MetadataTable, partition: str) -> dict[Any, dict[str, Any]]:
@@ -132,7 +132,7 @@ def _ours(handle: TableHandle, metadata: MetadataTable, partition: str) -> dict[
     if source is None:
         pytest.fail(f"{partition} has no source")
     made = [one.make(one.argument) if isinstance(one, RecordTask) else one for one in source.initial(context)]
-    rows = ((one, some.data_partition) for some in made for one in _rows(some, handle.profile.dialect))
+    rows = ((one, some.data_partition) for some in made for one in _rows(some, handle.profile.avro_generation))
     return {(one["key"], data_partition): one for one, data_partition in rows}
 
 
@@ -145,13 +145,13 @@ def _theirs(metadata: MetadataTable, partition: str) -> dict[Any, dict[str, Any]
     return found
 
 
-def _rows(records: MetadataRecords, dialect: Any) -> Iterator[dict[str, Any]]:
-    keys, values = encode_records(records.rows, dialect)
+def _rows(records: MetadataRecords, generation: Any) -> Iterator[dict[str, Any]]:
+    keys, values = encode_records(records.rows, generation)
     if len(keys):
         data = values.to_pylist()
         ends = pa.array([len(one) for one in data], pa.int64()).to_numpy().cumsum()
         starts = ends - [len(one) for one in data]
-        decoded = decode_rows(RowBytes(b"".join(data), starts, ends), record_schema(dialect)).to_pylist()
+        decoded = decode_rows(RowBytes(b"".join(data), starts, ends), record_schema(generation)).to_pylist()
         yield from ({**one, "key": key} for key, one in zip(keys.to_pylist(), decoded, strict=True))
 
 

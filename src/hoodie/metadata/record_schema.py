@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.metadata.records import KEY
 from hoodie.records import encode_rows
-from hoodie.spec import Dialect
+from hoodie.spec import AvroGeneration
 
 ENCODED: Final = "avro"
 """Column of records that are Avro values already (binary, or a dictionary of them)."""
@@ -49,9 +49,9 @@ _WRAPPERS: dict[str, Any] = {
 
 
 @functools.cache
-def record_schema(dialect: Dialect = "1.x") -> str:
+def record_schema(generation: AvroGeneration = "1.x") -> str:
     """JSON text of the schema, Hudi's five meta columns in front."""
-    is_new = dialect == "1.x"
+    is_new = generation == "1.x"
     fields = [
         *(_optional(name, "string") for name in _META_COLUMNS),
         {"name": KEY, "type": _TEXT},
@@ -66,7 +66,7 @@ def record_schema(dialect: Dialect = "1.x") -> str:
     return json.dumps({**_record("HoodieMetadataRecord", *fields), "namespace": _NAMESPACE}, separators=(",", ":"))
 
 
-def encode_records(rows: pa.Table, dialect: Dialect = "1.x") -> tuple[pa.Array, pa.Array]:
+def encode_records(rows: pa.Table, generation: AvroGeneration = "1.x") -> tuple[pa.Array, pa.Array]:
     """Keys and Avro values of records, for an HFile. `rows` has the columns of `from_avro(record_schema())` or some of
     them; absent ones are null. Or it has, beside the key, the column `ENCODED`.
 
@@ -77,7 +77,7 @@ def encode_records(rows: pa.Table, dialect: Dialect = "1.x") -> tuple[pa.Array, 
     if ENCODED in rows.column_names:
         return keys, rows.column(ENCODED).combine_chunks().cast(pa.large_binary())
     blank = pa.array([""], pa.string()).take(pa.array([0] * len(keys), pa.int32()))
-    encoded = encode_rows(rows.set_column(rows.schema.get_field_index(KEY), KEY, blank), record_schema(dialect))
+    encoded = encode_rows(rows.set_column(rows.schema.get_field_index(KEY), KEY, blank), record_schema(generation))
     offsets = pa.array([*encoded.starts[:1].tolist(), *encoded.ends.tolist()], pa.int64()) if len(encoded) else None
     if offsets is None:
         return keys, pa.array([], pa.large_binary())
@@ -85,9 +85,9 @@ def encode_records(rows: pa.Table, dialect: Dialect = "1.x") -> tuple[pa.Array, 
     return keys, pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)
 
 
-def encoded_alike(keys: pa.Array, record: pa.Table, dialect: Dialect) -> pa.Table:
+def encoded_alike(keys: pa.Array, record: pa.Table, generation: AvroGeneration) -> pa.Table:
     """Records of many keys that differ in nothing else, as rows for `encode_records`. `record`: one of them."""
-    _, values = encode_records(record, dialect)
+    _, values = encode_records(record, generation)
     codes = pa.array(np.zeros(len(keys), np.int32))
     return pa.table({KEY: keys, ENCODED: pa.DictionaryArray.from_arrays(codes, values.cast(pa.binary()))})
 

@@ -205,7 +205,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     requested_at = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     newest = timeline.last_completed_write()
     upto = newest.requested if newest else INIT_INSTANT
-    payload = encode_index_plan([IndexedPartition(name, upto) for name in names], handle.profile.dialect)
+    payload = encode_index_plan([IndexedPartition(name, upto) for name in names], handle.profile.avro_generation)
     requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
     inflight = to_inflight(handle.storage, handle.profile, requested)
     must_hold = handle.profile.layout_version == 1
@@ -272,7 +272,9 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
     for instant in later:
         _catch_up(plan, handle, before, instant)
         before = before.with_instant(instant)
-    payload = encode_index_metadata([IndexedPartition(name, plan.upto) for name in plan.names], handle.profile.dialect)
+    payload = encode_index_metadata(
+        [IndexedPartition(name, plan.upto) for name in plan.names], handle.profile.avro_generation
+    )
     done = complete(handle.storage, handle.profile, plan.inflight, payload, handle.env, handle.config.timezone)
     announce(handle, plan.names)
     return done, staged

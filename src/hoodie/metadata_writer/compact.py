@@ -34,7 +34,7 @@ from hoodie.metadata.whole_groups import SeenGroup, ensure_whole
 from hoodie.metadata_writer.delta_commit import COMPACT, finish
 from hoodie.metadata_writer.slots import base_name, base_stat
 from hoodie.metadata_writer.undo import last_compaction
-from hoodie.spec import COMPACTION, DELTA_COMMIT, Dialect, Instant, InstantTime, State
+from hoodie.spec import COMPACTION, DELTA_COMMIT, AvroGeneration, Instant, InstantTime, State
 from hoodie.spec.avro_container import encode_container
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
@@ -132,7 +132,7 @@ def _run(  # noqa: PLR0917
             part,
             counting,
             f"{part.partition}/{base_name(part.file_id, number, inflight.requested)}",
-            own.profile.dialect,
+            own.profile.avro_generation,
         )
         for number, part in enumerate(parts)
     ]
@@ -179,19 +179,19 @@ class _MergeTask:
     part: FileSlice
     counting: frozenset[InstantTime]
     path: str
-    dialect: Dialect
+    avro_generation: AvroGeneration
 
 
 def _merge(_: TaskId, task: _MergeTask) -> tuple[int, int, SeenGroup]:
     """Bytes and records of the base file that was written, and what was found in what it was made from."""
     parts, seen = read_group(task.storage, task.part, task.counting.__contains__)
     rows = _with_bounds_said(_live(merged_records(task.part.partition, parts)))
-    dialect: Dialect = "1.x" if "SecondaryIndexMetadata" in rows.column_names else task.dialect
+    generation: AvroGeneration = "1.x" if "SecondaryIndexMetadata" in rows.column_names else task.avro_generation
     if rows.num_rows:
-        keys, values = encode_records(rows, dialect)
+        keys, values = encode_records(rows, generation)
     else:
         keys, values = pa.array([], pa.string()), pa.array([], pa.binary())
-    data = encode_hfile(keys, values, schema=record_schema(dialect))
+    data = encode_hfile(keys, values, schema=record_schema(generation))
     with task.storage.open_output(task.path) as out:
         out.write(data)
     return len(data), len(keys), seen

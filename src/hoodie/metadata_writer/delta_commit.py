@@ -35,7 +35,7 @@ from hoodie.metadata_writer.group_files import (
 from hoodie.metadata_writer.layout import places
 from hoodie.metadata_writer.slots import Slot, base_name, base_stat, load_slots, log_name, log_stat
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask
-from hoodie.spec import DELTA_COMMIT, CommitMetadata, Dialect, Instant, InstantTime, WriteStat, keys
+from hoodie.spec import DELTA_COMMIT, AvroGeneration, CommitMetadata, Instant, InstantTime, WriteStat, keys
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, complete, create_requested, to_inflight
@@ -97,7 +97,7 @@ def write_bases(  # noqa: PLR0917
     groups = sorted(entries)
     names = [base_name(file_id, number, instant) for number, (_, file_id) in enumerate(groups)]
     tasks = [
-        GroupFile(own.storage, f"{partition}/{name}", partition, instant, own.profile.dialect, entries[group])
+        GroupFile(own.storage, f"{partition}/{name}", partition, instant, own.profile.avro_generation, entries[group])
         for (group, name) in zip(groups, names, strict=True)
         for partition in (group[0],)
     ]
@@ -121,11 +121,16 @@ def gather(  # noqa: PLR0917
     found: dict[tuple[str, str], list[Entries]] = defaultdict(list)
     made = [one for one in records if isinstance(one, MetadataRecords)]
     for one in made:
-        for place, batch in split(one, file_ids, definitions, own.profile.dialect):
+        for place, batch in split(one, file_ids, definitions, own.profile.avro_generation):
             found[one.partition, file_ids[one.partition][place]].append(batch)
     tasks = [
         _MakeTask(
-            own.storage, f"{spill_folder(instant)}/{number}.arrow", one, file_ids, definitions, own.profile.dialect
+            own.storage,
+            f"{spill_folder(instant)}/{number}.arrow",
+            one,
+            file_ids,
+            definitions,
+            own.profile.avro_generation,
         )
         for number, one in enumerate(one for one in records if isinstance(one, RecordTask))
     ]
@@ -139,7 +144,7 @@ def split(
     records: MetadataRecords,
     file_ids: Mapping[str, tuple[str, ...]],
     definitions: Mapping[str, IndexDefinition],
-    dialect: Dialect,
+    generation: AvroGeneration,
 ) -> list[tuple[int, pa.RecordBatch]]:
     """The entries of records for each group that gets some, by its place among the file ids of the partition.
 
@@ -150,7 +155,7 @@ def split(
         return []
     if records.partition not in file_ids:
         raise Invalid(f"There are records for {records.partition}, which the metadata table does not have")
-    entries = entries_of(records, dialect)
+    entries = entries_of(records, generation)
     ids = file_ids[records.partition]
     if len(ids) == 1:
         return [(0, entries)]
@@ -188,16 +193,16 @@ def _payload(own: TableHandle, stats: tuple[WriteStat, ...], operation: str, act
     metadata = CommitMetadata(
         partition_to_write_stats={name: tuple(found) for name, found in by_partition.items()},
         compacted=operation == COMPACT,
-        extra_metadata={keys.SCHEMA_EXTRA: _plain_schema(own.profile.dialect)},
+        extra_metadata={keys.SCHEMA_EXTRA: _plain_schema(own.profile.avro_generation)},
         operation_type=operation,
     )
     return own.profile.commit_codec.encode(metadata, action)
 
 
 @cache
-def _plain_schema(dialect: Dialect) -> str:
+def _plain_schema(generation: AvroGeneration) -> str:
     """The records' schema without Hudi's meta columns."""
-    document = json.loads(record_schema(dialect))
+    document = json.loads(record_schema(generation))
     document["fields"] = [field for field in document["fields"] if not field["name"].startswith("_hoodie_")]
     return json.dumps(document, separators=(",", ":"))
 
@@ -211,7 +216,7 @@ def _files(
             f"{slot.partition}/{name}",
             slot.partition,
             instant,
-            own.profile.dialect,
+            own.profile.avro_generation,
             entries[slot.partition, slot.file_id],
         )
         for slot, name in zip(slots, names, strict=True)
@@ -236,14 +241,14 @@ class _MakeTask:
     source: RecordTask
     file_ids: Mapping[str, tuple[str, ...]]
     definitions: Mapping[str, IndexDefinition]
-    dialect: Dialect
+    avro_generation: AvroGeneration
 
 
 def _make(task_id: TaskId, task: _MakeTask) -> list[tuple[str, int, Spilled]]:
     """Partition, place of the group, and where its entries wait."""
     make: Callable[[object], MetadataRecords] = task.source.make
     records = make(task.source.argument)
-    groups = split(records, task.file_ids, task.definitions, task.dialect)
+    groups = split(records, task.file_ids, task.definitions, task.avro_generation)
     if not groups:
         return []
     path = task.path.replace(".arrow", f"-{task_id.token}.arrow")

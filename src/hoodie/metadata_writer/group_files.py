@@ -29,7 +29,7 @@ from hoodie.logs import Deletes, encode_block, encode_deletes
 from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata.records import KEY
 from hoodie.metadata_writer.source import MetadataRecords
-from hoodie.spec import BlockKind, Dialect, HeaderKey, InstantTime
+from hoodie.spec import AvroGeneration, BlockKind, HeaderKey, InstantTime
 from hoodie.storage import Storage
 
 BLOCK_BYTES = 64 * 1024 * 1024
@@ -61,7 +61,7 @@ class GroupFile:
     path: str
     partition: str
     instant: InstantTime
-    dialect: Dialect
+    avro_generation: AvroGeneration
     entries: tuple[Entries, ...]
 
 
@@ -75,12 +75,12 @@ class Written:
     deletes: int
 
 
-def entries_of(records: MetadataRecords, dialect: Dialect) -> pa.RecordBatch:
+def entries_of(records: MetadataRecords, generation: AvroGeneration) -> pa.RecordBatch:
     """The entries of records: columns key, value (null: a delete)."""
     deleted = records.deletes.cast(pa.string())
     if isinstance(deleted, pa.ChunkedArray):
         deleted = deleted.combine_chunks()
-    keys, values = encode_records(records.rows, dialect)
+    keys, values = encode_records(records.rows, generation)
     if len(deleted):
         keys = pa.concat_arrays([keys, deleted])
         values = pa.concat_arrays([values, pa.nulls(len(deleted), pa.large_binary())])
@@ -104,8 +104,10 @@ def write_log(_: TaskId, task: GroupFile) -> Written:
     content = [
         encode_block(
             BlockKind.HFILE_DATA,
-            {**header, HeaderKey.SCHEMA: record_schema(task.dialect)},
-            encode_hfile(part.column(KEY), part.column(_VALUE), schema=record_schema(task.dialect), options=_LAST_WINS),
+            {**header, HeaderKey.SCHEMA: record_schema(task.avro_generation)},
+            encode_hfile(
+                part.column(KEY), part.column(_VALUE), schema=record_schema(task.avro_generation), options=_LAST_WINS
+            ),
         )
         for part in _pieces(puts)
     ]
@@ -124,7 +126,9 @@ def write_base(_: TaskId, task: GroupFile) -> Written:
     if len(keys):
         bounds = pc.min_max(keys.cast(pa.large_binary()))
         info = {MIN_RECORD_KEY: bounds["min"].as_py(), MAX_RECORD_KEY: bounds["max"].as_py()}
-    content = encode_hfile(keys, puts.column(_VALUE), schema=record_schema(task.dialect), info=info, options=_LAST_WINS)
+    content = encode_hfile(
+        keys, puts.column(_VALUE), schema=record_schema(task.avro_generation), info=info, options=_LAST_WINS
+    )
     return Written(task.path, _store(task, content), puts.num_rows, 0)
 
 

@@ -33,7 +33,7 @@ _ALWAYS: Final = (COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, KEY_FIELD)
 def indexed_columns(schema: pa.Schema, table: TableConfig, profile: FormatProfile, config: Config) -> tuple[str, ...]:
     """The columns (paths with dots) a new index of a table with the data columns `schema` has."""
     asked = config.list(COLUMN_LIST)
-    every = profile.dialect == "0.15" and not asked
+    every = profile.avro_generation == "0.15" and not asked
     own = _storable(schema, asked or schema.names, profile)
     if not asked and not (every and not config.is_set(MOST_COLUMNS)):
         own = own[: config.integer(MOST_COLUMNS)]
@@ -99,6 +99,6 @@ def _storable(schema: pa.Schema, names: Iterable[str], profile: FormatProfile) -
         data_type = type_at(schema, name)
         if data_type is None or is_meta(name) or not can_have_range(data_type):
             continue
-        if is_storable(data_type, version, with_bytes=profile.dialect == "0.15"):
+        if is_storable(data_type, version, with_bytes=profile.avro_generation == "0.15"):
             found.append(name)
     return tuple(found)

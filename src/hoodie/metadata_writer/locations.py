@@ -19,14 +19,14 @@ from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.record_index import LOCATION
 from hoodie.metadata.record_schema import encoded_alike
 from hoodie.metadata.records import KEY, TYPE
-from hoodie.spec import Dialect, InstantTime, TimeZone, parse_instant_time
+from hoodie.spec import AvroGeneration, InstantTime, TimeZone, parse_instant_time
 
 _UUID: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-([0-9]{1,9}))?")
 _NO_NUMBER: Final = -1
 _UUID_ENCODING, _TEXT_ENCODING = 0, 1
 
 
-def location_rows(keys: pa.Array, partition: str, file_id: str, millis: int, dialect: Dialect) -> pa.Table:
+def location_rows(keys: pa.Array, partition: str, file_id: str, millis: int, generation: AvroGeneration) -> pa.Table:
     """Records that say the keys are in this file group, as rows for `encode_records`."""
     match = _UUID.fullmatch(file_id)
     high, low = _halves(match[1]) if match else (-1, -1)
@@ -47,7 +47,7 @@ def location_rows(keys: pa.Array, partition: str, file_id: str, millis: int, dia
             LOCATION: pa.StructArray.from_arrays(list(location.values()), names=list(location)),
         }
     )
-    return encoded_alike(keys, record, dialect)
+    return encoded_alike(keys, record, generation)
 
 
 def instant_millis(instant: InstantTime, timezone: TimeZone) -> int:

@@ -47,7 +47,7 @@ from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, Rec
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
-from hoodie.spec import Dialect, TimeZone, WriteStat
+from hoodie.spec import AvroGeneration, TimeZone, WriteStat
 from hoodie.storage import Storage
 from hoodie.view import FileSlice, GroupId, LogFile, View
 
@@ -57,16 +57,16 @@ PARTITIONED_ENABLE: Final = "hoodie.metadata.record.level.index.enable"
 
 @dataclass(frozen=True, slots=True)
 class IndexForm:
-    """How records are written: the dialect, the zone of instants, whether the index is cut by partitions."""
+    """How records are written: the Avro generation, the zone of instants, whether the index is cut by partitions."""
 
-    dialect: Dialect
+    avro_generation: AvroGeneration
     timezone: TimeZone
     is_partitioned: bool
 
     def puts(self, keys: pa.Array, group_id: GroupId, instant: str) -> pa.Table:
         """Records that say keys are in a group since an instant."""
         partition, file_id = group_id
-        return location_rows(keys, partition, file_id, instant_millis(instant, self.timezone), self.dialect)
+        return location_rows(keys, partition, file_id, instant_millis(instant, self.timezone), self.avro_generation)
 
     def records(self, rows: pa.Table, partition: str, deletes: pa.Array = NO_KEYS) -> MetadataRecords:
         """The records, said to be of their partition where that matters."""
@@ -291,4 +291,4 @@ def _has_ordered_deletes(storage: Storage, log: LogFile) -> bool:
 
 def _form(context: SourceContext) -> IndexForm:
     handle = context.handle
-    return IndexForm(handle.profile.dialect, handle.config.timezone, is_partitioned(context))
+    return IndexForm(handle.profile.avro_generation, handle.config.timezone, is_partitioned(context))

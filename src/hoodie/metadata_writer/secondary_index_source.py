@@ -41,7 +41,7 @@ from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
 from hoodie.records.columns import type_at
 from hoodie.records.java_text import java_text
-from hoodie.spec import Dialect
+from hoodie.spec import AvroGeneration
 from hoodie.view import FileSlice, GroupId
 
 SECONDARY: Final = "SecondaryIndexMetadata"
@@ -54,7 +54,7 @@ class Entries:
     rows: SliceRows
     partition: str
     column: str
-    dialect: Dialect
+    avro_generation: AvroGeneration
 
     def having(self, sources: Sources) -> Entries:
         """The same for slices whose skeletons have these sources."""
@@ -77,7 +77,7 @@ class Entries:
                 SECONDARY: pa.StructArray.from_arrays([pa.array([False])], names=["isDeleted"]),
             }
         )
-        return MetadataRecords(self.partition, encoded_alike(puts, record, self.dialect), deletes)
+        return MetadataRecords(self.partition, encoded_alike(puts, record, self.avro_generation), deletes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +142,7 @@ class SecondaryIndexSource:
         column = self.definition.source_fields[0]
         ensure_indexable(schema, column)
         rows = slice_rows(context, schema, (column.partition(".")[0],), instant)
-        return Entries(rows, self.partition, column, context.handle.profile.dialect)
+        return Entries(rows, self.partition, column, context.handle.profile.avro_generation)
 
 
 def changed_slices(context: SourceContext, update: TableUpdate) -> Iterator[tuple[FileSlice | None, FileSlice | None]]:

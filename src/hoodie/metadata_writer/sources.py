@@ -71,7 +71,7 @@ def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
     config, handle = context.options.config, context.handle
     if config.flag(ASYNC):
         return (FILES,)
-    is_new = handle.profile.dialect == "1.x"
+    is_new = handle.profile.avro_generation == "1.x"
     wanted = [FILES]
     if config.flag(COLUMN_STATS_ENABLE) if config.is_set(COLUMN_STATS_ENABLE) else is_new:
         wanted.append(COLUMN_STATS)
@@ -154,7 +154,7 @@ def ensure_record_index(handle: TableHandle, *, partitioned: bool) -> None:
             "A record index needs rows that carry their keys, and hoodie.populate.meta.fields=false",
             remedy=f"Set {GLOBAL_ENABLE}=false",
         )
-    if partitioned and handle.profile.dialect != "1.x":
+    if partitioned and handle.profile.avro_generation != "1.x":
         raise Unsupported(
             "Tables of version 6 have record indexes for the whole table only",
             remedy=f"Set {GLOBAL_ENABLE}=true instead of {PARTITIONED_ENABLE}, or upgrade the table",

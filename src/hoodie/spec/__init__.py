@@ -9,7 +9,7 @@ from hoodie.spec.archived_entry import (
 )
 from hoodie.spec.archived_state import archived_schema, encode_archived_state
 from hoodie.spec.avro_container import encode_container, is_container, parse_container
-from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema, schema_names
+from hoodie.spec.avro_schemas import AvroGeneration, AvroSchema, schema, schema_names
 from hoodie.spec.bootstrap_index import (
     BOOTSTRAP_PARTITIONS_FILE,
     BootstrapPartition,
@@ -219,6 +219,7 @@ __all__ = [
     "WRITE_ACTIONS",
     "ArchivedEntry",
     "AvroCommitCodec",
+    "AvroGeneration",
     "AvroSchema",
     "BaseFileName",
     "BlockKind",
@@ -232,7 +233,6 @@ __all__ = [
     "CommitMetadata",
     "CompactionOperation",
     "CompactionPlan",
-    "Dialect",
     "FormatProfile",
     "HeaderKey",
     "HistoryFile",

@@ -16,7 +16,7 @@ from typing import Any
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.spec.archived_entry import ENTRY_RECORD
 from hoodie.spec.avro_container import encode_record, is_container, parse_container
-from hoodie.spec.avro_schemas import NAMESPACE, Dialect, schema
+from hoodie.spec.avro_schemas import NAMESPACE, AvroGeneration, schema
 from hoodie.spec.instant import Instant, InstantTime, State
 from hoodie.spec.json_text import parse_json
 from hoodie.spec.typed_values import typed
@@ -29,12 +29,14 @@ _ROLLING_STAT = "ROLLING_STAT"
 _UNKNOWN = "UNKNOWN"
 
 
-def archived_schema(dialect: Dialect) -> str:
+def archived_schema(generation: AvroGeneration) -> str:
     """The schema of entries as it stands in the header of their blocks."""
-    return schema(ENTRY_RECORD, dialect).text
+    return schema(ENTRY_RECORD, generation).text
 
 
-def encode_archived_state(instant: Instant, changed: InstantTime, content: bytes, path: str, dialect: Dialect) -> bytes:
+def encode_archived_state(
+    instant: Instant, changed: InstantTime, content: bytes, path: str, generation: AvroGeneration
+) -> bytes:
     """The entry of an instant in its state. `content` is what its file `path` says, `changed` when it was written.
 
     Raises:
@@ -51,7 +53,7 @@ def encode_archived_state(instant: Instant, changed: InstantTime, content: bytes
     if filled is not None:
         entry[filled[0]] = filled[1]
     try:
-        return encode_record(schema(ENTRY_RECORD, dialect), entry)
+        return encode_record(schema(ENTRY_RECORD, generation), entry)
     except Invalid as error:
         raise _damaged(path, error) from error
 

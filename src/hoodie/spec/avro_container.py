@@ -24,7 +24,7 @@ import fastavro
 
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.spec.avro_limits import ensure_values_take_bytes
-from hoodie.spec.avro_schemas import AvroSchema, Dialect, schema
+from hoodie.spec.avro_schemas import AvroGeneration, AvroSchema, schema
 
 MAGIC = b"Obj\x01"
 MAX_INFLATED_BYTES = 64 << 20
@@ -36,13 +36,13 @@ def is_container(data: bytes) -> bool:
     return data[: len(MAGIC)] == MAGIC
 
 
-def encode_container(name: str, record: Mapping[str, Any], dialect: Dialect = "1.x") -> bytes:
+def encode_container(name: str, record: Mapping[str, Any], generation: AvroGeneration = "1.x") -> bytes:
     """A container file holding `record` under the schema `name`. Absent optional fields take their defaults.
 
     Raises:
         Invalid: the record does not fit the schema.
     """
-    wanted = schema(name, dialect)
+    wanted = schema(name, generation)
     body = encode_record(wanted, record)
     header = io.BytesIO()
     for part in (b"avro.schema", wanted.text.encode()):

@@ -1,10 +1,10 @@
-"""Avro schemas of everything the timeline stores, as data, in the two dialects that exist.
+"""Avro schemas of everything the timeline stores, as data, in the two generations that exist.
 
 1. Full names, field names, field order, types and defaults are those of the bytes Hudi writes, down to oddities such as
-   `"default":null` inside a map type: `schema(name, dialect).text` is the text of `avro.schema` in Hudi's own files.
+   `"default":null` inside a map type: `schema(name, generation).text` is the text of `avro.schema` in Hudi's own files.
    Only `doc` attributes are left out: no reader looks at them.
 2. A named type is spelled out where it first occurs in a schema and referred to by its bare name afterwards.
-3. Dialect "0.15" is what tables of version 6 use, "1.x" what versions 8 and later use.
+3. Generation "0.15" is what tables of version 6 use, "1.x" what versions 8 and later use.
 
 It does not know how records are encoded (see `avro_container`) nor what they mean.
 """
@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from hoodie.errors import Invalid
 
-Dialect = Literal["0.15", "1.x"]
+AvroGeneration = Literal["0.15", "1.x"]
 
 NAMESPACE = "org.apache.hudi.avro.model"
 
@@ -36,22 +36,22 @@ class AvroSchema:
 
 
 @cache
-def schema(name: str, dialect: Dialect = "1.x") -> AvroSchema:
+def schema(name: str, generation: AvroGeneration = "1.x") -> AvroSchema:
     """The schema of the record `name` (bare, for instance `HoodieCommitMetadata`).
 
     Raises:
-        Invalid: there is no such record in that dialect.
+        Invalid: there is no such record in that generation.
     """
     build = _RECORDS.get(name)
-    if build is None or (dialect == "0.15" and name in _ONLY_1X):
-        raise Invalid(f"No Avro record {name!r} in dialect {dialect}", name=name)
-    named = _with_namespace(_referring(build(dialect), set()))
+    if build is None or (generation == "0.15" and name in _ONLY_1X):
+        raise Invalid(f"No Avro record {name!r} in generation {generation}", name=name)
+    named = _with_namespace(_referring(build(generation), set()))
     return AvroSchema(name, json.dumps(named, separators=(",", ":")))
 
 
-def schema_names(dialect: Dialect = "1.x") -> tuple[str, ...]:
-    """Names of all records of a dialect."""
-    return tuple(name for name in _RECORDS if dialect == "1.x" or name not in _ONLY_1X)
+def schema_names(generation: AvroGeneration = "1.x") -> tuple[str, ...]:
+    """Names of all records of a generation."""
+    return tuple(name for name in _RECORDS if generation == "1.x" or name not in _ONLY_1X)
 
 
 # Building blocks
@@ -115,7 +115,7 @@ def _with_namespace(record: dict[str, Any]) -> dict[str, Any]:
 # Commits
 
 
-def _write_stat(dialect: Dialect) -> _Type:
+def _write_stat(generation: AvroGeneration) -> _Type:
     longs = ("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors")
     more_longs = (
         "totalLogRecords",
@@ -131,7 +131,7 @@ def _write_stat(dialect: Dialect) -> _Type:
     fields += [_optional(name, "long") for name in longs]
     fields += [_optional("partitionPath", _STRING)]
     fields += [_optional(name, "long") for name in more_longs]
-    if dialect == "1.x":
+    if generation == "1.x":
         fields += [
             _optional("logVersion", "int"),
             _optional("logOffset", "long"),
@@ -141,7 +141,7 @@ def _write_stat(dialect: Dialect) -> _Type:
             _optional("prevBaseFile", _STRING),
             _optional("minEventTime", "long"),
             _optional("maxEventTime", "long"),
-            _optional("runtimeStats", _runtime_stats(dialect)),
+            _optional("runtimeStats", _runtime_stats(generation)),
             _optional("totalLogFilesCompacted", "long"),
             _optional("totalLogReadTimeMs", "long"),
             _optional("totalLogSizeCompacted", "long"),
@@ -151,35 +151,35 @@ def _write_stat(dialect: Dialect) -> _Type:
     return _record("HoodieWriteStat", *fields)
 
 
-def _runtime_stats(_: Dialect) -> _Type:
+def _runtime_stats(_: AvroGeneration) -> _Type:
     names = ("totalScanTime", "totalCreateTime", "totalUpsertTime")
     return _record("HoodieRuntimeStats", *(_optional(name, "long") for name in names))
 
 
-def _stats_per_partition(dialect: Dialect) -> dict[str, Any]:
-    return _optional("partitionToWriteStats", _map(_array(_write_stat(dialect))))
+def _stats_per_partition(generation: AvroGeneration) -> dict[str, Any]:
+    return _optional("partitionToWriteStats", _map(_array(_write_stat(generation))))
 
 
-def _compacted(dialect: Dialect) -> list[dict[str, Any]]:
-    return [_optional("compacted", "boolean")] if dialect == "1.x" else []
+def _compacted(generation: AvroGeneration) -> list[dict[str, Any]]:
+    return [_optional("compacted", "boolean")] if generation == "1.x" else []
 
 
-def _commit_metadata(dialect: Dialect) -> _Type:
+def _commit_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieCommitMetadata",
-        _stats_per_partition(dialect),
-        *_compacted(dialect),
+        _stats_per_partition(generation),
+        *_compacted(generation),
         _texts(default=None),
         _version(),
         _optional("operationType", _STRING),
     )
 
 
-def _replace_commit_metadata(dialect: Dialect) -> _Type:
+def _replace_commit_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieReplaceCommitMetadata",
-        _stats_per_partition(dialect),
-        *_compacted(dialect),
+        _stats_per_partition(generation),
+        *_compacted(generation),
         _texts(),
         _version(),
         _optional("operationType", _STRING),
@@ -190,32 +190,32 @@ def _replace_commit_metadata(dialect: Dialect) -> _Type:
 # Clustering and other replacements
 
 
-def _requested_replace(dialect: Dialect) -> _Type:
+def _requested_replace(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieRequestedReplaceMetadata",
         _optional("operationType", _STRING),
-        _optional("clusteringPlan", _clustering_plan(dialect)),
+        _optional("clusteringPlan", _clustering_plan(generation)),
         _texts(),
         _version(),
     )
 
 
-def _clustering_plan(dialect: Dialect) -> _Type:
+def _clustering_plan(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieClusteringPlan",
-        _optional("inputGroups", _array(_clustering_group(dialect))),
-        _optional("strategy", _clustering_strategy(dialect)),
+        _optional("inputGroups", _array(_clustering_group(generation))),
+        _optional("strategy", _clustering_strategy(generation)),
         _texts(),
         _version(),
         _optional("preserveHoodieMetadata", "boolean"),
-        *_missing_partitions(dialect),
+        *_missing_partitions(generation),
     )
 
 
-def _clustering_group(dialect: Dialect) -> _Type:
+def _clustering_group(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieClusteringGroup",
-        _optional("slices", _array(_slice_info(dialect))),
+        _optional("slices", _array(_slice_info(generation))),
         _optional("metrics", _map("double")),
         _with_default("numOutputFileGroups", ["int", "null"], 1),
         _texts(),
@@ -223,7 +223,7 @@ def _clustering_group(dialect: Dialect) -> _Type:
     )
 
 
-def _slice_info(_: Dialect) -> _Type:
+def _slice_info(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieSliceInfo",
         _optional("dataFilePath", _STRING),
@@ -235,32 +235,32 @@ def _slice_info(_: Dialect) -> _Type:
     )
 
 
-def _clustering_strategy(_: Dialect) -> _Type:
+def _clustering_strategy(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieClusteringStrategy", _optional("strategyClassName", _STRING), _texts("strategyParams"), _version()
     )
 
 
-def _missing_partitions(dialect: Dialect) -> list[dict[str, Any]]:
-    return [_optional("missingSchedulePartitions", _array(_STRING))] if dialect == "1.x" else []
+def _missing_partitions(generation: AvroGeneration) -> list[dict[str, Any]]:
+    return [_optional("missingSchedulePartitions", _array(_STRING))] if generation == "1.x" else []
 
 
 # Compaction
 
 
-def _compaction_plan(dialect: Dialect) -> _Type:
+def _compaction_plan(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieCompactionPlan",
-        _optional("operations", _array(_compaction_operation(dialect))),
+        _optional("operations", _array(_compaction_operation(generation))),
         _texts(),
         _version(),
-        _optional("strategy", _compaction_strategy(dialect)),
+        _optional("strategy", _compaction_strategy(generation)),
         _with_default("preserveHoodieMetadata", ["boolean", "null"], False),
-        *_missing_partitions(dialect),
+        *_missing_partitions(generation),
     )
 
 
-def _compaction_operation(_: Dialect) -> _Type:
+def _compaction_operation(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieCompactionOperation",
         _required("baseInstantTime", ["null", _STRING]),
@@ -273,20 +273,20 @@ def _compaction_operation(_: Dialect) -> _Type:
     )
 
 
-def _compaction_strategy(_: Dialect) -> _Type:
+def _compaction_strategy(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieCompactionStrategy", _optional("compactorClassName", _STRING), _texts("strategyParams"), _version()
     )
 
 
-def _compaction_metadata(dialect: Dialect) -> _Type:
+def _compaction_metadata(generation: AvroGeneration) -> _Type:
     stat = _record(
         "HoodieCompactionWriteStat",
         _optional("partitionPath", _STRING),
         _optional("totalLogRecords", "long"),
         _optional("totalLogFiles", "long"),
         _optional("totalUpdatedRecordsCompacted", "long"),
-        _optional("hoodieWriteStat", _write_stat(dialect)),
+        _optional("hoodieWriteStat", _write_stat(generation)),
     )
     return _record(
         "HoodieCompactionMetadata", _required("partitionToCompactionWriteStats", ["null", _map(_array(stat))])
@@ -296,29 +296,29 @@ def _compaction_metadata(dialect: Dialect) -> _Type:
 # Cleaning
 
 
-def _cleaner_plan(dialect: Dialect) -> _Type:
+def _cleaner_plan(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieCleanerPlan",
-        _optional("earliestInstantToRetain", _action_instant(dialect)),
+        _optional("earliestInstantToRetain", _action_instant(generation)),
         _with_default("lastCompletedCommitTimestamp", _STRING, ""),
         _required("policy", _STRING),
         _optional("filesToBeDeletedPerPartition", _map(_array(_STRING))),
         _version(),
-        _optional("filePathsToBeDeletedPerPartition", _map(_array(_clean_file_info(dialect)))),
+        _optional("filePathsToBeDeletedPerPartition", _map(_array(_clean_file_info(generation)))),
         _optional("partitionsToBeDeleted", _array(_STRING)),
         _texts(default=None),
     )
 
 
-def _action_instant(_: Dialect) -> _Type:
+def _action_instant(_: AvroGeneration) -> _Type:
     return _record("HoodieActionInstant", *(_required(name, _STRING) for name in ("timestamp", "action", "state")))
 
 
-def _clean_file_info(_: Dialect) -> _Type:
+def _clean_file_info(_: AvroGeneration) -> _Type:
     return _record("HoodieCleanFileInfo", _optional("filePath", _STRING), _optional("isBootstrapBaseFile", "boolean"))
 
 
-def _clean_metadata(dialect: Dialect) -> _Type:
+def _clean_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieCleanMetadata",
         _required("startCleanTime", _STRING),
@@ -326,14 +326,14 @@ def _clean_metadata(dialect: Dialect) -> _Type:
         _required("totalFilesDeleted", "int"),
         _required("earliestCommitToRetain", _STRING),
         _with_default("lastCompletedCommitTimestamp", _STRING, ""),
-        _required("partitionMetadata", _map(_clean_partition(dialect))),
+        _required("partitionMetadata", _map(_clean_partition(generation))),
         _version(),
-        _optional("bootstrapPartitionMetadata", _map(_clean_partition(dialect), default=None)),
+        _optional("bootstrapPartitionMetadata", _map(_clean_partition(generation), default=None)),
         _texts(default=None),
     )
 
 
-def _clean_partition(_: Dialect) -> _Type:
+def _clean_partition(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieCleanPartitionMetadata",
         _required("partitionPath", _STRING),
@@ -348,20 +348,20 @@ def _clean_partition(_: Dialect) -> _Type:
 # Rollback, restore, savepoint
 
 
-def _instant_info(_: Dialect) -> _Type:
+def _instant_info(_: AvroGeneration) -> _Type:
     return _record("HoodieInstantInfo", _required("commitTime", _STRING), _required("action", _STRING))
 
 
-def _rollback_plan(dialect: Dialect) -> _Type:
+def _rollback_plan(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieRollbackPlan",
-        _optional("instantToRollback", _instant_info(dialect)),
-        _optional("RollbackRequests", _array(_rollback_request(dialect))),
+        _optional("instantToRollback", _instant_info(generation)),
+        _optional("RollbackRequests", _array(_rollback_request(generation))),
         _version(),
     )
 
 
-def _rollback_request(_: Dialect) -> _Type:
+def _rollback_request(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieRollbackRequest",
         _required("partitionPath", _STRING),
@@ -372,20 +372,20 @@ def _rollback_request(_: Dialect) -> _Type:
     )
 
 
-def _rollback_metadata(dialect: Dialect) -> _Type:
+def _rollback_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieRollbackMetadata",
         _required("startRollbackTime", _STRING),
         _required("timeTakenInMillis", "long"),
         _required("totalFilesDeleted", "int"),
         _strings("commitsRollback"),
-        _required("partitionMetadata", _map(_rollback_partition(dialect))),
+        _required("partitionMetadata", _map(_rollback_partition(generation))),
         _version(),
-        _with_default("instantsRollback", _array(_instant_info(dialect), default=[]), []),
+        _with_default("instantsRollback", _array(_instant_info(generation), default=[]), []),
     )
 
 
-def _rollback_partition(_: Dialect) -> _Type:
+def _rollback_partition(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieRollbackPartitionMetadata",
         _required("partitionPath", _STRING),
@@ -396,18 +396,18 @@ def _rollback_partition(_: Dialect) -> _Type:
     )
 
 
-def _restore_plan(dialect: Dialect) -> _Type:
+def _restore_plan(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieRestorePlan",
-        _with_default("instantsToRollback", _array(_instant_info(dialect), default=None), []),
+        _with_default("instantsToRollback", _array(_instant_info(generation), default=None), []),
         _version(2),
         _optional("savepointToRestoreTimestamp", _STRING),
     )
 
 
-def _restore_metadata(dialect: Dialect) -> _Type:
+def _restore_metadata(generation: AvroGeneration) -> _Type:
     # Hudi gives the union inside the array a default of its own, as an attribute after the items.
-    rollbacks = {"type": "array", "items": ["null", _rollback_metadata(dialect)], "default": None}
+    rollbacks = {"type": "array", "items": ["null", _rollback_metadata(generation)], "default": None}
     return _record(
         "HoodieRestoreMetadata",
         _required("startRestoreTime", _STRING),
@@ -415,22 +415,22 @@ def _restore_metadata(dialect: Dialect) -> _Type:
         _strings("instantsToRollback"),
         _required("hoodieRestoreMetadata", _map(rollbacks)),
         _version(),
-        _with_default("restoreInstantInfo", _array(_instant_info(dialect), default=None), []),
+        _with_default("restoreInstantInfo", _array(_instant_info(generation), default=None), []),
     )
 
 
-def _savepoint_metadata(dialect: Dialect) -> _Type:
+def _savepoint_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieSavepointMetadata",
         _required("savepointedBy", _STRING),
         _required("savepointedAt", "long"),
         _required("comments", _STRING),
-        _required("partitionMetadata", _map(_savepoint_partition(dialect))),
+        _required("partitionMetadata", _map(_savepoint_partition(generation))),
         _version(),
     )
 
 
-def _savepoint_partition(_: Dialect) -> _Type:
+def _savepoint_partition(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieSavepointPartitionMetadata", _required("partitionPath", _STRING), _strings("savepointDataFile")
     )
@@ -439,55 +439,57 @@ def _savepoint_partition(_: Dialect) -> _Type:
 # Indexing
 
 
-def _index_plan(dialect: Dialect) -> _Type:
-    return _record("HoodieIndexPlan", _version(), _optional("indexPartitionInfos", _array(_index_partition(dialect))))
+def _index_plan(generation: AvroGeneration) -> _Type:
+    return _record(
+        "HoodieIndexPlan", _version(), _optional("indexPartitionInfos", _array(_index_partition(generation)))
+    )
 
 
-def _index_commit_metadata(dialect: Dialect) -> _Type:
+def _index_commit_metadata(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieIndexCommitMetadata",
         _version(),
         _optional("operationType", _STRING),
-        _optional("indexPartitionInfos", _array(_index_partition(dialect))),
+        _optional("indexPartitionInfos", _array(_index_partition(generation))),
     )
 
 
-def _index_partition(dialect: Dialect) -> _Type:
+def _index_partition(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieIndexPartitionInfo",
         _version(),
         _optional("metadataPartitionPath", _STRING),
         _optional("indexUptoInstant", _STRING),
-        *([_texts()] if dialect == "1.x" else []),
+        *([_texts()] if generation == "1.x" else []),
     )
 
 
 # History
 
 
-def _archived_entry(dialect: Dialect) -> _Type:
+def _archived_entry(generation: AvroGeneration) -> _Type:
     return _record(
         "HoodieArchivedMetaEntry",
-        _optional("hoodieCommitMetadata", _commit_metadata(dialect)),
-        _optional("hoodieCleanMetadata", _clean_metadata(dialect)),
-        _optional("hoodieCompactionMetadata", _compaction_metadata(dialect)),
-        _optional("hoodieRollbackMetadata", _rollback_metadata(dialect)),
-        _optional("hoodieSavePointMetadata", _savepoint_metadata(dialect)),
+        _optional("hoodieCommitMetadata", _commit_metadata(generation)),
+        _optional("hoodieCleanMetadata", _clean_metadata(generation)),
+        _optional("hoodieCompactionMetadata", _compaction_metadata(generation)),
+        _optional("hoodieRollbackMetadata", _rollback_metadata(generation)),
+        _optional("hoodieSavePointMetadata", _savepoint_metadata(generation)),
         _optional("commitTime", _STRING),
         _optional("actionType", _STRING),
         _version(),
-        _optional("hoodieCompactionPlan", _compaction_plan(dialect)),
-        _optional("hoodieCleanerPlan", _cleaner_plan(dialect)),
+        _optional("hoodieCompactionPlan", _compaction_plan(generation)),
+        _optional("hoodieCleanerPlan", _cleaner_plan(generation)),
         _optional("actionState", _STRING),
-        _optional("hoodieReplaceCommitMetadata", _replace_commit_metadata(dialect)),
-        _optional("hoodieRequestedReplaceMetadata", _requested_replace(dialect)),
-        _optional("HoodieInflightReplaceMetadata", _commit_metadata(dialect)),
-        _optional("hoodieIndexCommitMetadata", _index_commit_metadata(dialect)),
+        _optional("hoodieReplaceCommitMetadata", _replace_commit_metadata(generation)),
+        _optional("hoodieRequestedReplaceMetadata", _requested_replace(generation)),
+        _optional("HoodieInflightReplaceMetadata", _commit_metadata(generation)),
+        _optional("hoodieIndexCommitMetadata", _index_commit_metadata(generation)),
         _optional("stateTransitionTime", _STRING),
     )
 
 
-def _lsm_instant(_: Dialect) -> _Type:
+def _lsm_instant(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieLSMTimelineInstant",
         _optional("instantTime", _STRING),
@@ -499,7 +501,7 @@ def _lsm_instant(_: Dialect) -> _Type:
     )
 
 
-def _merge_archive_plan(_: Dialect) -> _Type:
+def _merge_archive_plan(_: AvroGeneration) -> _Type:
     return _record(
         "HoodieMergeArchiveFilePlan",
         _version(),
@@ -510,7 +512,7 @@ def _merge_archive_plan(_: Dialect) -> _Type:
 
 _ONLY_1X = frozenset({"HoodieLSMTimelineInstant", "HoodieRuntimeStats"})
 
-_RECORDS: dict[str, Callable[[Dialect], _Type]] = {
+_RECORDS: dict[str, Callable[[AvroGeneration], _Type]] = {
     "HoodieCommitMetadata": _commit_metadata,
     "HoodieReplaceCommitMetadata": _replace_commit_metadata,
     "HoodieWriteStat": _write_stat,

@@ -16,7 +16,7 @@ from typing import Any
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.clean_plan import CLEAN_VERSION, savepoints_in, texts_by_name
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.typed_values import folder_of, text_of, texts_of, typed, wrong
@@ -58,9 +58,9 @@ class CleanMetadata:
         return savepoints_in(self.extra_metadata)
 
 
-def encode_clean_metadata(metadata: CleanMetadata, dialect: Dialect) -> bytes:
+def encode_clean_metadata(metadata: CleanMetadata, generation: AvroGeneration) -> bytes:
     """The bytes of a completed clean."""
-    return encode_container(_RECORD, clean_metadata_values(metadata), dialect)
+    return encode_container(_RECORD, clean_metadata_values(metadata), generation)
 
 
 def clean_metadata_values(metadata: CleanMetadata) -> dict[str, Any]:

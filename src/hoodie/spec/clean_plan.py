@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.typed_values import folder_of, inside_table, records_of, text_of, texts_of, typed, wrong
 
@@ -64,9 +64,9 @@ def savepoints_in(extra_metadata: Mapping[str, str]) -> tuple[InstantTime, ...]:
     return tuple(time for time in extra_metadata.get(SAVEPOINTS_KEY, "").split(",") if time)
 
 
-def encode_clean_plan(plan: CleanPlan, dialect: Dialect) -> bytes:
+def encode_clean_plan(plan: CleanPlan, generation: AvroGeneration) -> bytes:
     """The bytes of `clean.requested`."""
-    return encode_container(_RECORD, clean_plan_values(plan), dialect)
+    return encode_container(_RECORD, clean_plan_values(plan), generation)
 
 
 def clean_plan_values(plan: CleanPlan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 1. An operation is one file group: the base file and the log files that become the next base file (or, for a log
    compaction, the log files that become one). Files are named without folder, log files oldest first.
 2. A group named by a pending compaction has a slice at its instant already, even while no base file is there.
-3. Both dialects are read and written. Plans of version 1, which old releases wrote, name files with their full path:
+3. Both Avro generations are read and written. Plans of version 1, of old releases, name files with their full path:
    they are understood, only the names are kept.
 4. `metrics` are numbers of Hudi's strategies, `preserve_metadata` says nothing: rows keep their commit time and
    sequence number in every compaction.
@@ -19,7 +19,7 @@ from typing import Any
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.file_names import path_in
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.typed_values import folder_of, inside_table, records_of, text_of, texts_of, typed, wrong
@@ -87,7 +87,7 @@ class CompactionPlan:
         return tuple(one.group_id for one in self.operations)
 
 
-def encode_compaction_plan(plan: CompactionPlan, dialect: Dialect = "1.x") -> bytes:
+def encode_compaction_plan(plan: CompactionPlan, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of `compaction.requested`."""
     values: dict[str, Any] = {
         "operations": [_operation_values(one) for one in plan.operations],
@@ -96,10 +96,10 @@ def encode_compaction_plan(plan: CompactionPlan, dialect: Dialect = "1.x") -> by
         "strategy": None if plan.strategy is None else _strategy_values(plan.strategy),
         "preserveHoodieMetadata": plan.preserve_metadata,
     }
-    if dialect == "1.x":
+    if generation == "1.x":
         missing = plan.missing_partitions
         values["missingSchedulePartitions"] = None if missing is None else list(missing)
-    return encode_container(_RECORD, values, dialect)
+    return encode_container(_RECORD, values, generation)
 
 
 def parse_compaction_plan(data: bytes, path: str) -> CompactionPlan:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.typed_values import records_of, typed
 
@@ -32,15 +32,15 @@ class IndexedPartition:
     upto: InstantTime
 
 
-def encode_index_plan(partitions: Sequence[IndexedPartition], dialect: Dialect) -> bytes:
+def encode_index_plan(partitions: Sequence[IndexedPartition], generation: AvroGeneration) -> bytes:
     """The bytes of `indexing.requested`."""
-    return encode_container(_PLAN, {"version": 1, _INFOS: _infos(partitions, dialect)}, dialect)
+    return encode_container(_PLAN, {"version": 1, _INFOS: _infos(partitions, generation)}, generation)
 
 
-def encode_index_metadata(partitions: Sequence[IndexedPartition], dialect: Dialect) -> bytes:
+def encode_index_metadata(partitions: Sequence[IndexedPartition], generation: AvroGeneration) -> bytes:
     """The bytes of a completed indexing."""
-    record = {"version": 1, "operationType": None, _INFOS: _infos(partitions, dialect)}
-    return encode_container(_METADATA, record, dialect)
+    record = {"version": 1, "operationType": None, _INFOS: _infos(partitions, generation)}
+    return encode_container(_METADATA, record, generation)
 
 
 def parse_index_plan(data: bytes, path: str) -> tuple[IndexedPartition, ...]:
@@ -60,8 +60,8 @@ def parse_index_plan(data: bytes, path: str) -> tuple[IndexedPartition, ...]:
     )
 
 
-def _infos(partitions: Sequence[IndexedPartition], dialect: Dialect) -> list[Mapping[str, Any]]:
-    more: dict[str, Any] = {"extraMetadata": {}} if dialect == "1.x" else {}
+def _infos(partitions: Sequence[IndexedPartition], generation: AvroGeneration) -> list[Mapping[str, Any]]:
+    more: dict[str, Any] = {"extraMetadata": {}} if generation == "1.x" else {}
     return [
         {"version": 1, "metadataPartitionPath": one.name, "indexUptoInstant": one.upto, **more} for one in partitions
     ]

@@ -1,4 +1,4 @@
-"""File names of instants: `<requested>[_<completed>].<action>[.<state>]`, in the two dialects of the format.
+"""File names of instants: `<requested>[_<completed>].<action>[.<state>]`, in the two forms of the format.
 
 1. `parse` gives None for everything that is not an instant's file: checksum side files, half-written temporary files
    (`<name>.<uuid>`), folders of other things. It never raises.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hoodie.errors import Unsupported
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec
 from hoodie.spec.instant_names import InstantNames, LayoutOneNames, LayoutTwoNames
 from hoodie.spec.keys import HOODIE_DIR
@@ -69,7 +69,7 @@ class FormatProfile:
     history_form: HistoryForm
     instant_names: InstantNames
     commit_codec: CommitCodec
-    dialect: Dialect
+    avro_generation: AvroGeneration
     slicing: Slicing
     stores_completion_time: bool
     incremental_by: Literal["requested", "completed"]
@@ -85,7 +85,7 @@ V6 = FormatProfile(
     history_form="log_files",
     instant_names=LayoutOneNames(),
     commit_codec=JsonCommitCodec(),
-    dialect="0.15",
+    avro_generation="0.15",
     slicing="base_instant",
     stores_completion_time=False,
     incremental_by="requested",
@@ -129,7 +129,7 @@ def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
         history_form="parquet_files",
         instant_names=LayoutTwoNames(),
         commit_codec=AvroCommitCodec(),
-        dialect="1.x",
+        avro_generation="1.x",
         slicing="completion",
         stores_completion_time=True,
         incremental_by="completed",

@@ -14,7 +14,7 @@ from typing import Any
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.typed_values import folder_of, records_of, text_of, typed
 
 _RECORD = "HoodieRequestedReplaceMetadata"
@@ -40,14 +40,14 @@ class RequestedReplace:
 EMPTY_REPLACE = RequestedReplace()
 
 
-def delete_partition_request(dialect: Dialect) -> RequestedReplace:
+def delete_partition_request(generation: AvroGeneration) -> RequestedReplace:
     """What is requested for a partition delete: nothing in Hudi 0.15, the operation's name in 1.x."""
-    if dialect == "0.15":
+    if generation == "0.15":
         return EMPTY_REPLACE
     return RequestedReplace(DELETE_PARTITION, extra_metadata={}, version=1)
 
 
-def encode_requested_replace(request: RequestedReplace, dialect: Dialect = "1.x") -> bytes:
+def encode_requested_replace(request: RequestedReplace, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of `replacecommit.requested`."""
     return encode_container(
         _RECORD,
@@ -57,7 +57,7 @@ def encode_requested_replace(request: RequestedReplace, dialect: Dialect = "1.x"
             "extraMetadata": None if request.extra_metadata is None else dict(request.extra_metadata),
             "version": request.version,
         },
-        dialect,
+        generation,
     )
 
 

@@ -1,6 +1,6 @@
 """What a rollback will remove and what it has removed: content of `rollback.requested` and of completed rollbacks.
 
-1. Paths are as the profile's dialect writes them: absolute (`/base/...`; with a scheme on object stores).
+1. Paths are as the profile's Avro generation writes them: absolute (`/base/...`; with a scheme on object stores).
 2. `log_blocks_to_delete` is for version 6 only: log files that stay and get a command block appended.
 
 It does not decide what to remove. Grammar and a worked example: `docs/format/rollback.md`.

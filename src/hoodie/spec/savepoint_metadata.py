@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.avro_schemas import Dialect
+from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.typed_values import folder_of, texts_of, typed, wrong
 
 _RECORD = "HoodieSavepointMetadata"
@@ -31,7 +31,7 @@ class SavepointMetadata:
     version: int | None = 1
 
 
-def encode_savepoint_metadata(metadata: SavepointMetadata, dialect: Dialect = "1.x") -> bytes:
+def encode_savepoint_metadata(metadata: SavepointMetadata, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of a completed savepoint."""
     return encode_container(
         _RECORD,
@@ -45,7 +45,7 @@ def encode_savepoint_metadata(metadata: SavepointMetadata, dialect: Dialect = "1
             },
             "version": metadata.version,
         },
-        dialect,
+        generation,
     )
 
 

@@ -91,7 +91,7 @@ class HandMetadata:
         self._ready(partition)
         dropped = list(deleted)
         blocks = []
-        header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: record_schema(self.profile.dialect)}
+        header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: record_schema(self.profile.avro_generation)}
         if len(records):
             blocks.append(encode_block(BlockKind.HFILE_DATA, header, self.hfile(records)))
         if dropped or not blocks:
@@ -104,11 +104,11 @@ class HandMetadata:
 
     def hfile(self, records: pa.Table | Sequence[Mapping[str, Any]], options: HFileOptions | None = None) -> bytes:
         """An HFile with the records."""
-        dialect = self.profile.dialect
+        generation = self.profile.avro_generation
         if not isinstance(records, pa.Table):
-            records = pa.Table.from_pylist([dict(one) for one in records], schema=from_avro(record_schema(dialect)))
-        names, values = encode_records(records, dialect)
-        return encode_hfile(names, values, schema=record_schema(dialect), options=options)
+            records = pa.Table.from_pylist([dict(one) for one in records], schema=from_avro(record_schema(generation)))
+        names, values = encode_records(records, generation)
+        return encode_hfile(names, values, schema=record_schema(generation), options=options)
 
     def _ready(self, partition: str) -> None:
         if partition not in self.partitions:

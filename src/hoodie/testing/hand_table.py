@@ -151,7 +151,7 @@ class HandTable:
             "lastCompletedCommitTimestamp": "",
             "partitionMetadata": {},
         }
-        content = {State.COMPLETED: encode_container("HoodieCleanMetadata", record, self.profile.dialect)}
+        content = {State.COMPLETED: encode_container("HoodieCleanMetadata", record, self.profile.avro_generation)}
         self.instant(requested, "clean", content=content)
 
     def path_of(self, requested: InstantTime, partition: str, file_id: str) -> str:

@@ -224,8 +224,8 @@ def _open(
     if action == "replacecommit":
         request = EMPTY_REPLACE
         if write.options.operation == "delete_partition":
-            request = delete_partition_request(home.profile.dialect)
-        plan = encode_requested_replace(request, home.profile.dialect)
+            request = delete_partition_request(home.profile.avro_generation)
+        plan = encode_requested_replace(request, home.profile.avro_generation)
     try:
         instant = create_requested(home.storage, home.profile, write.instant, action, plan)
     except Conflict as error:

@@ -21,7 +21,7 @@ from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata.records import KEY
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import BloomFilter, RowBytes, decode_rows
-from hoodie.spec import BlockKind, Dialect
+from hoodie.spec import AvroGeneration, BlockKind
 from hoodie.storage import FileInfo, Storage, open_storage
 
 PAGE = page("metadata-table")
@@ -57,9 +57,9 @@ def values(base: Path, partition: str, key: str) -> list[bytes]:
     return [bytes(one.data[one.starts[0] : one.ends[0]]) for one in entries if len(one)]
 
 
-def decoded(value: bytes, dialect: Dialect = "1.x") -> pa.Table:
+def decoded(value: bytes, generation: AvroGeneration = "1.x") -> pa.Table:
     laid_out = RowBytes(np.frombuffer(value, np.uint8), np.array([0]), np.array([len(value)]))
-    return decode_rows(laid_out, record_schema(dialect))
+    return decode_rows(laid_out, record_schema(generation))
 
 
 def real_value(text: str, base: Path, partition: str) -> pa.Table:

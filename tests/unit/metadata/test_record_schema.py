@@ -18,9 +18,9 @@ def test_record_has_the_bytes_of_the_format_page():
     assert values.to_pylist() == [bytes.fromhex(expected)]
 
 
-@pytest.mark.parametrize(("dialect", "members", "columns"), [("0.15", 11, 11), ("1.x", 13, 12)])
-def test_schemas_grow_with_releases(dialect, members, columns):
-    schema = from_avro(record_schema(dialect))
+@pytest.mark.parametrize(("generation", "members", "columns"), [("0.15", 11, 11), ("1.x", 13, 12)])
+def test_schemas_grow_with_releases(generation, members, columns):
+    schema = from_avro(record_schema(generation))
     assert len(schema) == columns
     assert schema.field("ColumnStatsMetadata").type.field("minValue").type.num_fields == members
 

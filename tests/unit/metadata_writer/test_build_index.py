@@ -216,11 +216,11 @@ def test_other_columns_make_the_statistics_anew() -> None:
     assert lake.metadata().column_stats("v").num_rows == 4
 
 
-@pytest.mark.parametrize("dialect", ["0.15", "1.x"])
-def test_plans_are_read_as_they_were_written(dialect: str) -> None:
+@pytest.mark.parametrize("generation", ["0.15", "1.x"])
+def test_plans_are_read_as_they_were_written(generation: str) -> None:
     partitions = (IndexedPartition("record_index", "20240101000000000"), IndexedPartition("x", "1"))
     for encode in (encode_index_plan, encode_index_metadata):
-        assert parse_index_plan(encode(partitions, dialect), "p") == partitions  # type: ignore[arg-type]
+        assert parse_index_plan(encode(partitions, generation), "p") == partitions  # type: ignore[arg-type]
 
 
 def _dying_at(lake: Lake, call: int) -> TableHandle:

@@ -113,8 +113,8 @@ def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -
     inflight = to_inflight(own.storage, own.profile, create)
     logs = sorted(file.path for file in own.storage.list("files") if ".log." in file.path)
     rows = pa.table({"key": ["p"], "type": pa.array([2], pa.int32())})
-    entries = entries_of(MetadataRecords("files", rows), own.profile.dialect)
-    write_log(None, GroupFile(own.storage, "appended", "files", at, own.profile.dialect, (entries,)))  # type: ignore[arg-type]
+    entries = entries_of(MetadataRecords("files", rows), own.profile.avro_generation)
+    write_log(None, GroupFile(own.storage, "appended", "files", at, own.profile.avro_generation, (entries,)))  # type: ignore[arg-type]
     own.storage.put(logs[-1], own.storage.read(logs[-1]) + own.storage.read("appended"))
     take_back(own, replace(inflight), None)
     found = [file for file in own.storage.list("files") if file.path.endswith("_1-0-1")]

@@ -41,13 +41,13 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
     return lake
 
 
-def rows_of(records: MetadataRecords, dialect: Any) -> Iterator[dict[str, Any]]:
+def rows_of(records: MetadataRecords, generation: Any) -> Iterator[dict[str, Any]]:
     """The records as they are read back."""
-    keys, values = encode_records(records.rows, dialect)
+    keys, values = encode_records(records.rows, generation)
     lengths = pc.binary_length(values).to_pylist()
     ends = pa.array(lengths, pa.int64()).to_numpy().cumsum()
     data = b"".join(values.to_pylist())
-    found = decode_rows(RowBytes(data, ends - lengths, ends), record_schema(dialect)) if len(keys) else None
+    found = decode_rows(RowBytes(data, ends - lengths, ends), record_schema(generation)) if len(keys) else None
     for key, one in zip(keys.to_pylist(), found.to_pylist() if found is not None else [], strict=True):
         yield {**one, "key": key}
 
@@ -68,8 +68,8 @@ def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
     assert source is not None
     travelled = pickle.loads(pickle.dumps(list(source.initial(context))))
     made = [one.make(one.argument) if isinstance(one, RecordTask) else one for one in travelled]
-    dialect = handle.profile.dialect
-    return {(one["key"], some.data_partition): plain(one) for some in made for one in rows_of(some, dialect)}
+    generation = handle.profile.avro_generation
+    return {(one["key"], some.data_partition): plain(one) for some in made for one in rows_of(some, generation)}
 
 
 def kept(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:

@@ -393,7 +393,7 @@ def clustering(lake: Lake, groups: Sequence[tuple[str, str]]) -> None:
     slices = [{"partitionPath": partition, "fileId": file_id, "version": 1} for partition, file_id in groups]
     plan = {"inputGroups": [{"slices": slices, "version": 1}], "version": 1}
     record = {"operationType": "CLUSTER", "clusteringPlan": plan, "extraMetadata": {}, "version": 1}
-    data = encode_container("HoodieRequestedReplaceMetadata", record, timeline.profile.dialect)
+    data = encode_container("HoodieRequestedReplaceMetadata", record, timeline.profile.avro_generation)
     action = "clustering" if timeline.profile.capabilities.clustering_action else "replacecommit"
     for state in (State.REQUESTED, State.INFLIGHT):
         one = Instant("20250101000000000", action, state)

@@ -74,7 +74,7 @@ def test_time_behind_a_running_write_is_not_settled(profile, rows):
 
 def test_pending_clustering_does_not_unsettle_the_past(profile, rows):
     table = two_commits(profile)
-    plan = encode_container("HoodieRequestedReplaceMetadata", {"operationType": "CLUSTER"}, profile.dialect)
+    plan = encode_container("HoodieRequestedReplaceMetadata", {"operationType": "CLUSTER"}, profile.avro_generation)
     action = "clustering" if profile.capabilities.clustering_action else "replacecommit"
     table.instant(at(5), action, state=State.INFLIGHT, content={State.REQUESTED: plan})
     assert ids(rows(table, as_of=at(6))) == ["k1", "k9"]

@@ -82,15 +82,17 @@ def commit(table: HandTable, second: int, **options: Any) -> None:
         State.COMPLETED: table.profile.commit_codec.encode(metadata, action),
     }
     if options:
-        content[State.REQUESTED] = encode_requested_replace(EMPTY_REPLACE, table.profile.dialect)
+        content[State.REQUESTED] = encode_requested_replace(EMPTY_REPLACE, table.profile.avro_generation)
     table.instant(at(second), action, content=content)
 
 
 def clean_at(table: HandTable, second: int, earliest: int) -> None:
-    dialect = table.profile.dialect
-    plan = encode_clean_plan(CleanPlan("KEEP_LATEST_COMMITS", files={"p": (f"/x/p/f_0-1-2_{at(1)}.parquet",)}), dialect)
+    generation = table.profile.avro_generation
+    plan = encode_clean_plan(
+        CleanPlan("KEEP_LATEST_COMMITS", files={"p": (f"/x/p/f_0-1-2_{at(1)}.parquet",)}), generation
+    )
     inflight = plan if table.profile.capabilities.clean_inflight_repeats_plan else b""
-    metadata = encode_clean_metadata(CleanMetadata(at(second), 5, 1, at(earliest)), dialect)
+    metadata = encode_clean_metadata(CleanMetadata(at(second), 5, 1, at(earliest)), generation)
     content = {State.REQUESTED: plan, State.INFLIGHT: inflight, State.COMPLETED: metadata}
     table.instant(at(second), CLEAN, content=content)
 
@@ -114,7 +116,7 @@ def mixed(profile: FormatProfile) -> HandTable:
     clean_at(table, 3, 1)
     rollback_at(table, 4)
     commit(table, 5, partition_to_replace_file_ids={"p": ("old",)})
-    plan = encode_container("HoodieCompactionPlan", {"operations": []}, profile.dialect)
+    plan = encode_container("HoodieCompactionPlan", {"operations": []}, profile.avro_generation)
     compacted = CommitMetadata({}, compacted=True, operation_type="COMPACT")
     content = {State.REQUESTED: plan, State.COMPLETED: profile.commit_codec.encode(compacted, "commit")}
     table.instant(at(6), COMPACTION, content=content)

@@ -59,7 +59,7 @@ def cleans(table: HandTable) -> int:
 def pending(table: HandTable, profile: FormatProfile, second: int, name: str, state: State = State.REQUESTED) -> None:
     """A clean somebody planned, of one file of partition p."""
     plan = CleanPlan("KEEP_LATEST_COMMITS", files={"p": (table.storage.absolute(name),)})
-    content = {State.REQUESTED: encode_clean_plan(plan, profile.dialect)}
+    content = {State.REQUESTED: encode_clean_plan(plan, profile.avro_generation)}
     table.instant(at(second, 900), CLEAN, state=state, content=content)
 
 

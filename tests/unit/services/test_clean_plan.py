@@ -96,9 +96,11 @@ def test_a_pending_write_holds_the_earliest_commit_back(profile: FormatProfile, 
     table = HandTable(profile)
     content = {}
     if action == REPLACE_COMMIT:
-        content = {State.REQUESTED: encode_requested_replace(RequestedReplace(), profile.dialect)}
+        content = {State.REQUESTED: encode_requested_replace(RequestedReplace(), profile.avro_generation)}
     elif action == COMPACTION:
-        content = {State.REQUESTED: encode_container("HoodieCompactionPlan", {"operations": []}, profile.dialect)}
+        content = {
+            State.REQUESTED: encode_container("HoodieCompactionPlan", {"operations": []}, profile.avro_generation)
+        }
     for second in (1, 2, 3, 5, 6, 7):
         table.commit(at(second), {("p", "f"): [row()]})
     table.instant(at(4), action, state=State.INFLIGHT, content=content)
@@ -232,9 +234,9 @@ def test_what_a_pending_plan_reads_stays(profile: FormatProfile, action: str, op
     group = {"partitionPath": "p", "fileId": "f", "baseInstantTime": at(3)}
     if action == CLUSTERING:
         plan = {"inputGroups": [{"slices": [{"partitionPath": "p", "fileId": "f"}]}]}
-        data = encode_requested_replace(RequestedReplace("CLUSTER", plan), profile.dialect)
+        data = encode_requested_replace(RequestedReplace("CLUSTER", plan), profile.avro_generation)
     else:
-        data = encode_container("HoodieCompactionPlan", {"operations": [group]}, profile.dialect)
+        data = encode_container("HoodieCompactionPlan", {"operations": [group]}, profile.avro_generation)
     name = REPLACE_COMMIT if action == CLUSTERING and not profile.capabilities.clustering_action else action
     table.instant(at(4), name, state=State.REQUESTED, content={State.REQUESTED: data})
     for second in range(5, 9):

@@ -202,7 +202,7 @@ def test_a_partition_that_got_data_meanwhile_is_not_dropped(profile: FormatProfi
 
 
 def pending(table: HandTable, profile: FormatProfile, plan: CleanPlan, second: int = 6) -> None:
-    data = encode_clean_plan(plan, profile.dialect)
+    data = encode_clean_plan(plan, profile.avro_generation)
     table.instant(at(second, 900), CLEAN, state=State.INFLIGHT, content={State.REQUESTED: data})
 
 

@@ -139,7 +139,7 @@ def test_a_pending_clustering_keeps_its_groups_and_nothing_else(profile):
     table, env = small_table(profile)
     slices = [{"partitionPath": "p0", "fileId": "a", "version": 1}]
     request = RequestedReplace("CLUSTER", {"inputGroups": [{"slices": slices}], "version": 1})
-    plan = {State.REQUESTED: encode_requested_replace(request, profile.dialect)}
+    plan = {State.REQUESTED: encode_requested_replace(request, profile.avro_generation)}
     action = CLUSTERING if profile.capabilities.clustering_action else REPLACE_COMMIT
     table.instant(at(5), action, state=State.REQUESTED, content=plan)
     handle = handle_of(table, env)

@@ -170,7 +170,7 @@ def test_restore_over_a_compaction_takes_its_whole_slice(profile):
     table = small_table(profile)
     compact = {OLD: [row("k1", 2), row("k2", 1), row("k3", 1)]}
     operation = {"baseInstantTime": at(1), "fileId": "a", "partitionPath": "p0"}
-    plan = encode_container("HoodieCompactionPlan", {"operations": [operation], "version": 2}, profile.dialect)
+    plan = encode_container("HoodieCompactionPlan", {"operations": [operation], "version": 2}, profile.avro_generation)
     table.instant(at(3), COMPACTION, state=State.INFLIGHT, content={State.REQUESTED: plan})
     table.commit(at(3), compact, operation="COMPACT")
     table.delta(at(4), {OLD: {"rows": [row("k1", 4)]}})

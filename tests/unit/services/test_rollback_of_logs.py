@@ -198,7 +198,9 @@ def pending_compaction(table: HandLogTable, requested: str, state: State) -> Non
         "metrics": {},
         "bootstrapFilePath": None,
     }
-    plan = encode_container("HoodieCompactionPlan", {"operations": [operation], "version": 2}, table.profile.dialect)
+    plan = encode_container(
+        "HoodieCompactionPlan", {"operations": [operation], "version": 2}, table.profile.avro_generation
+    )
     table.instant(requested, COMPACTION, state=state, content={State.REQUESTED: plan})
 
 

@@ -54,15 +54,15 @@ def full(request, tmp_path):
 
 
 def check(table) -> None:
-    dialect = "0.15" if table.hudi == "0.15.0" else "1.x"
+    generation = "0.15" if table.hudi == "0.15.0" else "1.x"
     for path in sorted(table.path.rglob("*.clean*")):
         data = path.read_bytes()
         if data and parse_container(data, path.name)[0] == "HoodieCleanerPlan":
             plan = parse_clean_plan(data, path.name)
-            assert parse_container(encode_clean_plan(plan, dialect), "ours")[1] == parse_container(data, "theirs")[1]
+            assert parse_container(encode_clean_plan(plan, generation), "ours")[1] == parse_container(data, "theirs")[1]
         elif data:
             metadata = parse_clean_metadata(data, path.name)
-            ours = parse_container(encode_clean_metadata(metadata, dialect), "ours")[1]
+            ours = parse_container(encode_clean_metadata(metadata, generation), "ours")[1]
             assert ours == parse_container(data, "theirs")[1]
             assert (parse_earliest_retained(data, path.name) or "") == metadata.earliest
 
@@ -75,8 +75,8 @@ def test_all_golden_cleans_are_the_same_after_reading_and_writing(full) -> None:
     check(full)
 
 
-@pytest.mark.parametrize("dialect", ["0.15", "1.x"])
-def test_a_plan_and_its_metadata_come_back_as_they_were(dialect) -> None:
+@pytest.mark.parametrize("generation", ["0.15", "1.x"])
+def test_a_plan_and_its_metadata_come_back_as_they_were(generation) -> None:
     plan = CleanPlan(
         policy="KEEP_LATEST_BY_HOURS",
         earliest=RetainedInstant("20260101000000000", "deltacommit"),
@@ -86,11 +86,11 @@ def test_a_plan_and_its_metadata_come_back_as_they_were(dialect) -> None:
         partitions=("gone",),
         extra_metadata={"savepointed_timestamps": "1,2"},
     )
-    assert parse_clean_plan(encode_clean_plan(plan, dialect), "p") == plan
+    assert parse_clean_plan(encode_clean_plan(plan, generation), "p") == plan
     assert plan.savepoints == ("1", "2")
     done = CleanedPartition("p", "KEEP_LATEST_COMMITS", ("a", "b"), ("a",), ("b",), is_partition_deleted=True)
     metadata = CleanMetadata("1", 2, 3, "4", "5", {"p": done}, {"p": done}, {"k": "v"})
-    assert parse_clean_metadata(encode_clean_metadata(metadata, dialect), "p") == metadata
+    assert parse_clean_metadata(encode_clean_metadata(metadata, generation), "p") == metadata
 
 
 def test_plans_of_old_releases_name_files_without_folders() -> None:

@@ -92,12 +92,12 @@ def check_json(data, hudi):
             assert (ours.file_id, ours.path, ours.num_writes) == (stat["fileId"], stat["path"], stat["numWrites"])
 
 
-def check_avro(data, dialect):
+def check_avro(data, generation):
     name, record = parse_container(data, "x")
     header = schema_text(data)
-    assert without_docs(json.loads(header)) == json.loads(schema(name, dialect).text)
-    assert json.dumps(without_docs(json.loads(header)), separators=(",", ":")) == schema(name, dialect).text
-    assert body(encode_container(name, record, dialect)) == body(data)
+    assert without_docs(json.loads(header)) == json.loads(schema(name, generation).text)
+    assert json.dumps(without_docs(json.loads(header)), separators=(",", ":")) == schema(name, generation).text
+    assert body(encode_container(name, record, generation)) == body(data)
     if name in COMMITS:
         assert body(encode_commit_avro(parse_commit(data, "x"))) == body(data)
     elif name == "HoodieRollbackPlan":
@@ -109,11 +109,11 @@ def check_avro(data, dialect):
     elif name == "HoodieRestoreMetadata":
         assert body(encode_restore_metadata(parse_restore_metadata(data, "x"))) == body(data)
     elif name == "HoodieSavepointMetadata":
-        assert body(encode_savepoint_metadata(parse_savepoint_metadata(data, "x"), dialect)) == body(data)
+        assert body(encode_savepoint_metadata(parse_savepoint_metadata(data, "x"), generation)) == body(data)
     elif name == "HoodieRequestedReplaceMetadata":
         assert parse_requested_replace(data, "x").operation_type == record["operationType"]
     elif name == "HoodieCompactionPlan":
-        assert body(encode_compaction_plan(parse_compaction_plan(data, "x"), dialect)) == body(data)
+        assert body(encode_compaction_plan(parse_compaction_plan(data, "x"), generation)) == body(data)
 
 
 def body(container):

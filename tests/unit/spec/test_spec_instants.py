@@ -1,4 +1,4 @@
-"""Instants: their times and their file names in both dialects."""
+"""Instants: their times and their file names in both forms."""
 
 import time
 from datetime import UTC, datetime

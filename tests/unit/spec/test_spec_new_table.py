@@ -52,7 +52,7 @@ def new_table(options: dict[str, str], stored: dict[str, str]) -> NewTable:
 def test_same_keys_and_values_as_hudi(new_table_cases, number):
     case = new_table_cases[number]
     if case["table_version"] == 6 and case["hudi"] == "1.2.0":
-        pytest.skip("version 6 follows the dialect of 0.15")
+        pytest.skip("version 6 follows 0.15")
     stored = case["properties"]
     for key in (keys.METADATA_PARTITIONS, keys.METADATA_PARTITIONS_INFLIGHT, keys.INDEX_DEFS_PATH):
         stored = {name: value for name, value in stored.items() if name != key}  # set later, by the metadata table

@@ -79,9 +79,9 @@ def test_profiles_are_values_that_travel():
         assert pickle.loads(pickle.dumps(profile)) == profile
 
 
-@pytest.mark.parametrize("dialect", ["0.15", "1.x"])
-def test_every_schema_is_valid_avro_and_names_a_type_once(dialect):
-    for name in schema_names(dialect):
-        found = json.loads(schema(name, dialect).text)
+@pytest.mark.parametrize("generation", ["0.15", "1.x"])
+def test_every_schema_is_valid_avro_and_names_a_type_once(generation):
+    for name in schema_names(generation):
+        found = json.loads(schema(name, generation).text)
         assert found["namespace"] == "org.apache.hudi.avro.model"
         fastavro.parse_schema(found)

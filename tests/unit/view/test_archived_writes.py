@@ -31,8 +31,8 @@ def table(profile: FormatProfile, archived: Sequence[int] = ()) -> HandTable:
 def archive(storage: Storage, profile: FormatProfile, seconds: Sequence[int]) -> None:
     commits = [Instant(at(n), "commit", State.COMPLETED, at(n, 500)) for n in seconds]
     if profile.history_form == "log_files":
-        entries = [encode_archived_state(one, at(9), COMMIT, "", profile.dialect) for one in commits]
-        append_archive(storage, profile.history_dir, archived_schema(profile.dialect), [entries])
+        entries = [encode_archived_state(one, at(9), COMMIT, "", profile.avro_generation) for one in commits]
+        append_archive(storage, profile.history_dir, archived_schema(profile.avro_generation), [entries])
     else:
         rows = [HistoryRow(one, COMMIT) for one in commits]
         append_history(storage, profile.history_dir, at(seconds[0]), at(seconds[-1]), [rows])

@@ -70,7 +70,7 @@ def test_groups_of_one_file_id_in_two_partitions_are_two_groups(profile):
 
 def compaction_plan(profile: FormatProfile, partition: str, file_id: str) -> bytes:
     operation = {"partitionPath": partition, "fileId": file_id, "baseInstantTime": at(1), "deltaFilePaths": []}
-    return encode_container("HoodieCompactionPlan", {"operations": [operation], "version": 2}, profile.dialect)
+    return encode_container("HoodieCompactionPlan", {"operations": [operation], "version": 2}, profile.avro_generation)
 
 
 def log_path(profile: FormatProfile, base_instant: str, written: str) -> str:

@@ -227,7 +227,7 @@ def _write(handle: TableHandle, options: ArchiveOptions, states: _States, fresh:
     storage, profile = handle.storage, handle.profile
     if profile.history_form == "log_files":
         entries = _entries(handle, states, fresh)
-        schema = archived_schema(profile.dialect)
+        schema = archived_schema(profile.avro_generation)
         return append_archive(storage, profile.history_dir, schema, _blocks(entries, options.batch))
     rows = _rows(handle, states, fresh)
     file = append_history(storage, profile.history_dir, fresh[0].requested, fresh[-1].requested, rows)
@@ -276,7 +276,9 @@ def _entries(handle: TableHandle, states: _States, fresh: Iterable[Instant]) -> 
         contents = _load(handle.storage, [file for _, file in portion])
         for instant, file in portion:
             changed = format_instant_millis(file.modified_ms, handle.config.timezone)
-            yield encode_archived_state(instant, changed, contents[file.path], file.path, handle.profile.dialect)
+            yield encode_archived_state(
+                instant, changed, contents[file.path], file.path, handle.profile.avro_generation
+            )
 
 
 def _blocks(entries: Iterable[bytes], size: int) -> Iterator[list[bytes]]:

@@ -189,7 +189,7 @@ def _start(
 ) -> CleanResult:
     requested = instant or new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     plan = planned.stored(handle.storage.absolute)
-    payload = encode_clean_plan(plan, handle.profile.dialect)
+    payload = encode_clean_plan(plan, handle.profile.avro_generation)
     started = create_requested(handle.storage, handle.profile, requested, CLEAN, payload)
     log.info("cleaning %d files as %s", sum(map(len, plan.files.values())), requested)
     return _run(handle, engine, _inflight(handle, started, payload), plan)
@@ -263,7 +263,7 @@ def _run(
     )
     update = TableUpdate(inflight.requested, CLEAN, deleted=deleted, deleted_partitions=dropped)
     record_update(handle, update, engine)
-    payload = encode_clean_metadata(metadata, handle.profile.dialect)
+    payload = encode_clean_metadata(metadata, handle.profile.avro_generation)
     complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     return CleanResult(
         instant=inflight.requested,

@@ -115,7 +115,9 @@ def unschedule_compaction(
         kept = tuple(one for one in plan.operations if one.group_id not in doomed)
         if kept:
             path = instant_path(handle.profile, replace(now, state=State.REQUESTED))
-            handle.storage.put(path, encode_compaction_plan(replace(plan, operations=kept), handle.profile.dialect))
+            handle.storage.put(
+                path, encode_compaction_plan(replace(plan, operations=kept), handle.profile.avro_generation)
+            )
         else:
             delete_instant_files(handle.storage, handle.profile, replace(now, state=State.REQUESTED))
     return Unscheduled(instant, doomed, not kept)
@@ -166,7 +168,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ..
                     CompactionOperation(part.partition, part.file_id, part.base_instant, names, base, metrics)
                 )
         if operations:
-            payload = encode_compaction_plan(CompactionPlan(tuple(operations)), handle.profile.dialect)
+            payload = encode_compaction_plan(CompactionPlan(tuple(operations)), handle.profile.avro_generation)
             create_requested(handle.storage, handle.profile, instant, COMPACTION, payload)
             repaired.append(Repaired(instant, tuple(one.group_id for one in operations)))
     return tuple(repaired)

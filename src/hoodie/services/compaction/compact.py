@@ -92,7 +92,7 @@ def schedule_compaction(
     if plan is None:
         log.info("there is nothing to compact")
         return None
-    payload = encode_compaction_plan(plan, handle.profile.dialect)
+    payload = encode_compaction_plan(plan, handle.profile.avro_generation)
     return create_requested(handle.storage, handle.profile, requested, COMPACTION, payload)
 
 

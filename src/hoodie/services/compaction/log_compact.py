@@ -80,7 +80,7 @@ def schedule_log_compaction(
     plan = plan_log_compaction(view, _worth_it(handle, view, slices, options, engine), options)
     if plan is None:
         return None
-    payload = encode_compaction_plan(plan, handle.profile.dialect)
+    payload = encode_compaction_plan(plan, handle.profile.avro_generation)
     return create_requested(handle.storage, handle.profile, requested, LOG_COMPACTION, payload)
 
 

@@ -81,6 +81,6 @@ def _operation(part: FileSlice, options: CompactOptions, source: str | None) -> 
 
 def _plan(view: View, operations: tuple[CompactionOperation, ...]) -> CompactionPlan:
     """The plan with what Hudi's releases put around its operations."""
-    if view.timeline.profile.dialect == "1.x":
+    if view.timeline.profile.avro_generation == "1.x":
         return CompactionPlan(operations, extra_metadata={}, missing_partitions=())
     return CompactionPlan(operations)

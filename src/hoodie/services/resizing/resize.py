@@ -115,7 +115,7 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
         plans = plan_partitions(handle, config, asked, view)
         if not plans:
             return None
-        payload = encode_requested_replace(resize_request(handle, plans), handle.profile.dialect)
+        payload = encode_requested_replace(resize_request(handle, plans), handle.profile.avro_generation)
         pending = create_requested(handle.storage, handle.profile, requested, _action(handle), payload)
     elif pending.state is State.INFLIGHT:
         pending = _undone(handle, pending)

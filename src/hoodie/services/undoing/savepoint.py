@@ -105,7 +105,7 @@ def create_savepoint(
     if inflight is None:
         pending = Instant(commit.requested, SAVEPOINT, State.REQUESTED)
         inflight = to_inflight(handle.storage, handle.profile, pending)
-    payload = encode_savepoint_metadata(metadata, handle.profile.dialect)
+    payload = encode_savepoint_metadata(metadata, handle.profile.avro_generation)
     complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
     return Savepoint(commit.requested, user, comments, created_ms, metadata.files)
 

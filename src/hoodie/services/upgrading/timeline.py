@@ -156,7 +156,9 @@ def converted(one: Instant, data: bytes, path: str, target: FormatProfile, renam
     if one.action == CLEAN and one.state is State.INFLIGHT:
         return data if target.capabilities.clean_inflight_repeats_plan else b""
     if one.action == SAVEPOINT and data:
-        return encode_savepoint_metadata(_resaved(parse_savepoint_metadata(data, path), renames), target.dialect)
+        return encode_savepoint_metadata(
+            _resaved(parse_savepoint_metadata(data, path), renames), target.avro_generation
+        )
     return data
 
 
@@ -180,7 +182,7 @@ def write_history(handle: TableHandle, target: FormatProfile) -> int:
     metadata = load_archived_metadata(handle.storage, writes)
     contents = {one.instant.logical: target.commit_codec.encode(metadata[one.requested], one.action) for one in writes}
     for done in load_archived_cleans(handle.storage, handle.profile):
-        contents[done.start_time, CLEAN] = encode_clean_metadata(done, target.dialect)
+        contents[done.start_time, CLEAN] = encode_clean_metadata(done, target.avro_generation)
     archived = [one for one in history if one.instant.logical in contents]
     if not archived:
         return 0
@@ -194,14 +196,16 @@ def write_history(handle: TableHandle, target: FormatProfile) -> int:
         portions = iter([[HistoryRow(one, data) for one, data in rows]])
         append_history(handle.storage, target.history_dir, instants[0].requested, instants[-1].requested, portions)
     else:
-        append_archive(handle.storage, target.history_dir, archived_schema(target.dialect), _blocks(rows, target))
+        append_archive(
+            handle.storage, target.history_dir, archived_schema(target.avro_generation), _blocks(rows, target)
+        )
     return len(rows)
 
 
 def _blocks(rows: list[tuple[Instant, bytes]], target: FormatProfile) -> Iterator[list[bytes]]:
     for start in range(0, len(rows), _ENTRIES_PER_BLOCK):
         yield [
-            encode_archived_state(one, one.completed or one.requested, data, "history", target.dialect)
+            encode_archived_state(one, one.completed or one.requested, data, "history", target.avro_generation)
             for one, data in rows[start : start + _ENTRIES_PER_BLOCK]
         ]
 
