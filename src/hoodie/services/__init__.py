@@ -1,1 +1,1 @@
-"""What is done to a table as a whole: writing to it, and keeping it healthy; undoing, upgrades, health."""
+"""What is done to a table as a whole: writing to it, and keeping it healthy; rollback, upgrades, health."""

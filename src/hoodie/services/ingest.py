@@ -1,4 +1,4 @@
-"""One write from its options to its completed instant: healing, planning, running, taking back.
+"""One write from its options to its completed instant: failed writes rolled back, planning, running, aborting.
 
 1. The caller holds the table lock from the first look at the table to the last file that is deleted.
 2. Everything that can be refused without looking at rows is refused before anything changes: options against the table,
@@ -23,9 +23,9 @@ from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
-from hoodie.services.undoing.heartbeat import holding_heartbeat
-from hoodie.services.undoing.left_behind import remove_strays, take_back
-from hoodie.services.undoing.rollback import heal
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.heartbeat import holding_heartbeat
+from hoodie.services.rollback.leftovers import abort, remove_strays
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_schema import load_newest_schema
@@ -121,10 +121,10 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)
-    healed = drop_dead_resizes(handle, _LOCAL, heal(handle, _LOCAL, timeline, config), config)
-    if healed is not timeline and handle.config.has_metadata_table:
+    rolled_back = drop_dead_resizes(handle, _LOCAL, roll_back_failed_writes(handle, _LOCAL, timeline, config), config)
+    if rolled_back is not timeline and handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
-    timeline = healed
+    timeline = rolled_back
     handle = ensure_metadata(handle, config, timeline, request.engine, change.table_schema)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
@@ -165,7 +165,7 @@ def run_request(write: Write, request: Request) -> Committed:
             with deleting_own(home.storage):
                 if isinstance(cause, Conflict | Fenced):
                     remove_strays(home, _LOCAL, write.instant)
-                take_back(home, _LOCAL, write.instant)
+                abort(home, _LOCAL, write.instant)
         except HudiError as error:
             log.warning(
                 "the failed write (%s) could not be taken back now: %s; the next write will do it", cause, error

@@ -44,10 +44,10 @@ REGISTERED: Final = {
         Registered("compact_logs", "merge many small log blocks into one", "hoodie.services.compaction.log_compact"),
         Registered("ttl", "delete partitions past their time to live", "hoodie.services.ttl"),
         Registered("resize", "split large and merge small buckets of a hash index", "hoodie.services.resizing.resize"),
-        Registered("rollback", "undo one instant", "hoodie.services.undoing.rollback"),
-        Registered("restore", "take a table back to a commit or savepoint", "hoodie.services.undoing.restore"),
+        Registered("rollback", "undo one instant", "hoodie.services.rollback.rollback"),
+        Registered("restore", "take a table back to a commit or savepoint", "hoodie.services.rollback.restore"),
         Registered("upgrade", "take a table to another version, or back", "hoodie.services.upgrading.upgrade"),
-        Registered("orphans", "find or remove files that no commit knows", "hoodie.services.undoing.orphans"),
+        Registered("orphans", "find or remove files that no commit knows", "hoodie.services.rollback.orphans"),
         Registered("metadata", "compact, clean and archive the metadata table", "hoodie.services.metadata_upkeep"),
     )
 }

@@ -9,7 +9,7 @@ from hoodie.notebook import html_table
 from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
-    from hoodie.services.undoing.savepoint import Savepoint
+    from hoodie.services.rollback.savepoint import Savepoint
 
 
 class TableSavepoints(Sequence["Savepoint"]):
@@ -24,7 +24,7 @@ class TableSavepoints(Sequence["Savepoint"]):
         Raises:
             Invalid: no such commit, or a clean may have taken its files. Conflict: another writer is at work.
         """
-        from hoodie.services.undoing.savepoint import create_savepoint  # noqa: PLC0415 - loads what writes
+        from hoodie.services.rollback.savepoint import create_savepoint  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("savepoint") as handle:
             return create_savepoint(handle, self._opened.config({}), instant, user=user, comments=comments)
@@ -35,7 +35,7 @@ class TableSavepoints(Sequence["Savepoint"]):
         Raises:
             Invalid: it has none.
         """
-        from hoodie.services.undoing.savepoint import delete_savepoint  # noqa: PLC0415 - loads what writes
+        from hoodie.services.rollback.savepoint import delete_savepoint  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("delete savepoint") as handle:
             delete_savepoint(handle, instant)
@@ -66,6 +66,6 @@ class TableSavepoints(Sequence["Savepoint"]):
         return html_table("Savepoints", tuple(rows[0]) if rows else (), (tuple(row.values()) for row in rows))
 
     def _load(self) -> tuple[Savepoint, ...]:
-        from hoodie.services.undoing.savepoint import load_savepoints  # noqa: PLC0415 - loads what writes
+        from hoodie.services.rollback.savepoint import load_savepoints  # noqa: PLC0415 - loads what writes
 
         return load_savepoints(self._opened.fresh())

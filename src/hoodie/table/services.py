@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hoodie.services.metadata_upkeep import MetadataUpkeep
     from hoodie.services.preview import ServicePreview
     from hoodie.services.resizing.resize import ResizeResult
+    from hoodie.services.rollback.orphans import Orphans
+    from hoodie.services.rollback.restore import Restored
+    from hoodie.services.rollback.rollback import RolledBack
     from hoodie.services.service import Service
-    from hoodie.services.undoing.orphans import Orphans
-    from hoodie.services.undoing.restore import Restored
-    from hoodie.services.undoing.rollback import RolledBack
     from hoodie.services.upgrading.upgrade import Upgraded
     from hoodie.spec import Instant
     from hoodie.write import Committed

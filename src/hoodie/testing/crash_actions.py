@@ -282,20 +282,20 @@ def died(storage: Storage, kind: Kind) -> None:
         upsert(CountingStorage(storage, crash_at=completes[-1]), kind)
 
 
-def heal(storage: Storage, kind: Kind) -> object:
-    from hoodie.services.undoing.rollback import heal as healed  # noqa: PLC0415
+def roll_back_failed(storage: Storage, kind: Kind) -> object:
+    from hoodie.services.rollback.failed_writes import roll_back_failed_writes  # noqa: PLC0415
 
-    with held_lock(storage, "heal"):
-        return healed(load_handle(storage, Awake()), ENGINE)
+    with held_lock(storage, "rollback"):
+        return roll_back_failed_writes(load_handle(storage, Awake()), ENGINE)
 
 
 def rollback_died(storage: Storage, kind: Kind) -> None:
     """The rollback of a write died in its middle."""
     died(storage, kind)
     counted = CountingStorage(loaded(stored(storage)))
-    heal(counted, kind)
+    roll_back_failed(counted, kind)
     with pytest.raises(Crash):
-        heal(CountingStorage(storage, crash_at=counted.count * 2 // 3), kind)
+        roll_back_failed(CountingStorage(storage, crash_at=counted.count * 2 // 3), kind)
 
 
 def savepoint(storage: Storage, kind: Kind) -> object:
@@ -379,8 +379,8 @@ ACTIONS: Final = [
     Action("clean after compaction", clean, MOR, commits=5, before=compacted_twice, redo=clean),
     Action("archive", archive, COW + MOR, commits=7, before=compacted_and_cleaned, redo=archive),
     Action("rollback of a commit", roll_back_newest, COW + MOR, redo=roll_back_newest),
-    Action("rollback of a dead write", heal, COW + MOR, before=died),
-    Action("rollback of a dead rollback", heal, COW + MOR, before=rollback_died),
+    Action("rollback of a dead write", roll_back_failed, COW + MOR, before=died),
+    Action("rollback of a dead rollback", roll_back_failed, COW + MOR, before=rollback_died),
     Action("savepoint", savepoint, COW + MOR, redo=savepoint_again),
     Action("savepoint deletion", delete_savepoint, COW + MOR, before=savepoint),
     Action("restore", restore, COW + MOR, 3, saved_then_changed, redo=restore, passes=saved_then_changed_once),

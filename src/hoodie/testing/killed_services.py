@@ -21,7 +21,7 @@ from hoodie.config import resolve
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid
 from hoodie.services.metadata_upkeep import keep_metadata
-from hoodie.services.undoing.rollback import heal
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.state.handle import open_handle
 from hoodie.table import Table, as_source, write
 from hoodie.testing.killed import AFTER_ALL, Killer
@@ -154,8 +154,8 @@ def roll_back_newest(path: str, engine: Engine = LOCAL) -> None:
         table.services.rollback(table.timeline().completed_writes()[-1].requested)
 
 
-def heal_writes(path: str, engine: Engine = LOCAL) -> None:
-    heal(open_handle(path, {}, Awake()), engine)
+def roll_back_failed(path: str, engine: Engine = LOCAL) -> None:
+    roll_back_failed_writes(open_handle(path, {}, Awake()), engine)
 
 
 def savepoint(path: str, engine: Engine = LOCAL) -> None:
@@ -209,7 +209,7 @@ def write_killed(path: str, killer: Killer) -> None:
 def rollback_killed(path: str, killer: Killer) -> None:
     """And its rollback died when the files of the write were gone, and its instant was not."""
     write_killed(path, killer)
-    assert killer.kill(heal_writes, path, r"remove \.hoodie/(timeline/)?[0-9]+\.[a-z.]*inflight$") != AFTER_ALL
+    assert killer.kill(roll_back_failed, path, r"remove \.hoodie/(timeline/)?[0-9]+\.[a-z.]*inflight$") != AFTER_ALL
 
 
 def saved_then_changed(path: str, _: Killer) -> None:
@@ -249,8 +249,8 @@ SERVICES: Final = [
     Service("clean", clean, ALL, commits=5, before=compacted_twice, dead="left", work=_DATA_GOES),
     Service("archive", archive, ALL, commits=7, before=compacted_and_cleaned, dead="left"),
     Service("rollback of a commit", roll_back_newest, ALL),
-    Service("rollback of a killed write", heal_writes, ALL, before=write_killed),
-    Service("rollback of a killed rollback", heal_writes, ALL, before=rollback_killed),
+    Service("rollback of a killed write", roll_back_failed, ALL, before=write_killed),
+    Service("rollback of a killed rollback", roll_back_failed, ALL, before=rollback_killed),
     Service("savepoint", savepoint, ALL),
     Service("restore", restore, ALL, before=saved_then_changed, dead="blocks", work=_DATA_GOES),
     Service("metadata initialisation", upsert, _LISTED),

@@ -6,7 +6,7 @@
 3. The same goes for a history that is damaged, or has spans that a dead archiver may have left: rows that were
    committed must not be lost for it.
 
-Bytes: `docs/format/history.md`; the rule: `docs/design/0009-undoing.md`.
+Bytes: `docs/format/history.md`; the rule: `docs/design/0009-rollback.md`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from format_pages import block, page
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.services.undoing.heartbeat import HeartbeatRule, heartbeat_path, is_expired
-from hoodie.services.undoing.rollback import roll_back_instant
+from hoodie.services.rollback.heartbeat import HeartbeatRule, heartbeat_path, is_expired
+from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import (
     V6,
     V9,

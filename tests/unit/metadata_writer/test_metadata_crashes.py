@@ -13,8 +13,8 @@ from hoodie.env import SystemEnv
 from hoodie.errors import Fenced, HudiError
 from hoodie.services.ingest import Request
 from hoodie.services.metadata_upkeep import keep_metadata
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.save import write_table
-from hoodie.services.undoing.rollback import heal
 from hoodie.spec import keys
 from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
@@ -40,7 +40,7 @@ def compact(_: Lake, storage: Storage) -> None:
 
 
 def roll_back(_: Lake, storage: Storage) -> None:
-    heal(load_handle(storage, SystemEnv()), ENGINE)
+    roll_back_failed_writes(load_handle(storage, SystemEnv()), ENGINE)
 
 
 def without_metadata(version: int) -> Lake:

@@ -16,8 +16,8 @@ from hoodie.env import SystemEnv
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.services.ingest import Request
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.save import write_table
-from hoodie.services.undoing.rollback import heal
 from hoodie.spec import (
     Instant,
     InstantInfo,
@@ -310,7 +310,7 @@ def test_fenced_writer_never_becomes_visible_and_cleans_its_files(version: int, 
     bases = lake.base_files()
 
     def rolled_back_by_another() -> None:
-        heal(lake.table._opened.handle, LocalEngine(1))
+        roll_back_failed_writes(lake.table._opened.handle, LocalEngine(1))
 
     with pytest.raises(Fenced, match="taken from this writer"):
         act(lake, meanwhile(lake, "close", rolled_back_by_another), name)

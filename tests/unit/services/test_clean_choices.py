@@ -12,7 +12,7 @@ from hoodie.errors import Invalid
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean, preview_clean
 from hoodie.services.cleaning.facts import load_last_clean
-from hoodie.services.undoing.savepoint import create_savepoint, delete_savepoint
+from hoodie.services.rollback.savepoint import create_savepoint, delete_savepoint
 from hoodie.spec import CLEAN, V9, CleanPlan, FormatProfile, State, encode_clean_plan
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash

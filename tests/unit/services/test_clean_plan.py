@@ -12,7 +12,7 @@ from hoodie.services.cleaning.facts import load_protected
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import PlannedClean, plan_clean, touched_partitions
 from hoodie.services.cleaning.retention import earliest_retained
-from hoodie.services.undoing.savepoint import create_savepoint
+from hoodie.services.rollback.savepoint import create_savepoint
 from hoodie.spec import (
     CLUSTERING,
     COMMIT,

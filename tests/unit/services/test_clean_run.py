@@ -12,7 +12,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.cleaning.clean import CleanResult, clean, preview_clean
-from hoodie.services.undoing.savepoint import create_savepoint, delete_savepoint
+from hoodie.services.rollback.savepoint import create_savepoint, delete_savepoint
 from hoodie.spec import (
     CLEAN,
     COMMIT,

@@ -27,9 +27,10 @@ from hoodie.services.compaction.admin import repair_compaction, unschedule_compa
 from hoodie.services.compaction.compact import run_compaction
 from hoodie.services.compaction.executor import load_plan
 from hoodie.services.locks import executor_lock
-from hoodie.services.undoing.restore import restore
-from hoodie.services.undoing.rollback import heal, roll_back_instant
-from hoodie.services.undoing.undo_plan import load_undo_plan
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.plan import load_rollback_plan
+from hoodie.services.rollback.restore import restore
+from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import RESTORE, ROLLBACK, V6, V8, V9, State, encode_rollback_plan
 from hoodie.timeline import create_requested, delete_instant_files, new_instant_time, to_inflight
 
@@ -143,12 +144,12 @@ def test_a_rollback_that_died_is_finished_before_its_plan_is_begun(profile):
     table, env, handle, pending = planned(profile)
     inflight = to_inflight(table.storage, table.profile, pending)
     timeline = table.timeline()
-    plan = encode_rollback_plan(load_undo_plan(handle, timeline, inflight, ENGINE))
+    plan = encode_rollback_plan(load_rollback_plan(handle, timeline, inflight, ENGINE))
     requested = new_instant_time(env, handle.config.timezone, timeline.last_time())
     create_requested(table.storage, table.profile, requested, ROLLBACK, plan)
     assert run_compaction(handle, config(), ENGINE) is not None
     with held_lock(table.storage, "write"):
-        heal(handle, ENGINE)
+        roll_back_failed_writes(handle, ENGINE)
     assert table.timeline().pending() == ()
     assert rows_of(table) == rows_of(table, query="read_optimized") == SMALL
 

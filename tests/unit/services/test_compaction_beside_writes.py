@@ -114,7 +114,9 @@ def test_executors_of_two_plans_work_at_the_same_time(profile):
 def test_a_plan_made_behind_a_writers_back_fails_what_it_would_forget(version, rows, monkeypatch):
     """By a writer that does not honour the exclusion. Only a log file that finds its slice by completion is safe."""
     table, env = logged_table(version)
-    monkeypatch.setattr("hoodie.services.compaction.compact.heal", lambda handle, engine, timeline, config: timeline)
+    monkeypatch.setattr(
+        "hoodie.services.compaction.compact.roll_back_failed_writes", lambda handle, engine, timeline, config: timeline
+    )
     monkeypatch.setattr("hoodie.services.compaction.compact.pending_writes", lambda handle, timeline: ())
 
     def plan() -> None:

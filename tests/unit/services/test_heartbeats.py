@@ -11,14 +11,14 @@ from undo_world import BEFORE, ENGINE, last_delta, paths, rows_of, small_table
 
 from hoodie.config import resolve
 from hoodie.errors import Fenced, Unavailable
-from hoodie.services.undoing.heartbeat import (
+from hoodie.services.rollback.failed_writes import roll_back_expired_writes, roll_back_failed_writes
+from hoodie.services.rollback.heartbeat import (
     Heartbeat,
     HeartbeatRule,
     heartbeat_path,
     holding_heartbeat,
     is_expired,
 )
-from hoodie.services.undoing.rollback import heal, heal_expired
 from hoodie.spec import V9, State
 from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
@@ -100,10 +100,10 @@ def failed(version_profile):
 def test_lazy_policy_leaves_failed_writes_to_the_cleaner_and_living_ones_alone(profile):
     table = failed(profile)
     table.storage.put(heartbeat_path(at(3)), b"")
-    assert len(heal(table.handle, ENGINE, config=LAZY).pending()) == 1
-    assert len(heal_expired(table.handle, ENGINE, LAZY).pending()) == 1
+    assert len(roll_back_failed_writes(table.handle, ENGINE, config=LAZY).pending()) == 1
+    assert len(roll_back_expired_writes(table.handle, ENGINE, LAZY).pending()) == 1
     table.storage.delete(heartbeat_path(at(3)))
-    assert heal_expired(table.handle, ENGINE, LAZY).pending() == ()
+    assert roll_back_expired_writes(table.handle, ENGINE, LAZY).pending() == ()
     assert rows_of(table) == BEFORE
 
 
@@ -112,17 +112,17 @@ def test_expired_heartbeat_goes_with_its_write(profile):
     table.storage.put(heartbeat_path(at(3)), b"")
     time.sleep(0.02)
     quick = resolve({POLICY: "LAZY", "hoodie.client.heartbeat.interval_in_ms": "5"})
-    assert heal_expired(table.handle, ENGINE, quick).pending() == ()
+    assert roll_back_expired_writes(table.handle, ENGINE, quick).pending() == ()
     assert not [path for path in paths(table.storage) if ".heartbeat" in path]
 
 
 def test_eager_policy_has_nothing_for_the_cleaner(profile):
     table = failed(profile)
-    assert len(heal_expired(table.handle, ENGINE, resolve({})).pending()) == 1
+    assert len(roll_back_expired_writes(table.handle, ENGINE, resolve({})).pending()) == 1
 
 
 def test_never_policy_leaves_failed_writes(profile):
     table = failed(profile)
     before = paths(table.storage)
-    assert len(heal(table.handle, ENGINE, config=resolve({POLICY: "NEVER"})).pending()) == 1
+    assert len(roll_back_failed_writes(table.handle, ENGINE, config=resolve({POLICY: "NEVER"})).pending()) == 1
     assert paths(table.storage) == before

@@ -26,7 +26,7 @@ from hoodie.locks import held_lock
 from hoodie.logs import BlockKind, read_blocks
 from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
-from hoodie.services.undoing.rollback import roll_back_instant
+from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import LOG_COMPACTION, V6, V9, State
 from hoodie.testing.hand_logs import at
 from hoodie.timeline import load_commit_metadata, to_inflight

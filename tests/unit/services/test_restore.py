@@ -19,9 +19,10 @@ from undo_world import (
 
 from hoodie.config import resolve
 from hoodie.errors import Conflict, Invalid, Unavailable
-from hoodie.services.undoing.restore import is_after, preview_restore, restore
-from hoodie.services.undoing.rollback import heal, roll_back_instant
-from hoodie.services.undoing.savepoint import create_savepoint, delete_savepoint, load_savepoints
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.restore import is_after, preview_restore, restore
+from hoodie.services.rollback.rollback import roll_back_instant
+from hoodie.services.rollback.savepoint import create_savepoint, delete_savepoint, load_savepoints
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
@@ -126,7 +127,7 @@ def test_savepoint_call_that_dies_anywhere_is_done_again(profile, action):
         if action == "create" and not found:
             act(table.handle)
             assert len(load_savepoints(table.handle)) == 1, f"call {n}"
-        assert heal(table.handle, ENGINE).pending() == (), f"call {n}"
+        assert roll_back_failed_writes(table.handle, ENGINE).pending() == (), f"call {n}"
 
 
 # --- restores
@@ -222,11 +223,11 @@ def test_restore_that_dies_at_any_call_goes_on_where_it_stopped(profile):
         begun = [one for one in table.timeline().instants if one.action == RESTORE]
         if begun and not begun[0].is_completed:
             with pytest.raises(Unavailable):
-                heal(table.handle, ENGINE)
+                roll_back_failed_writes(table.handle, ENGINE)
         if not begun or not begun[0].is_completed:
             act(table.handle)
         assert rows_of(table) == BEFORE, f"call {n}"
-        timeline = heal(table.handle, ENGINE)
+        timeline = roll_back_failed_writes(table.handle, ENGINE)
         assert timeline.pending() == (), f"call {n}"
         (instant,) = [one for one in timeline.completed() if one.action == RESTORE]
         said = parse_restore_metadata(load_instant(table.storage, profile, instant), "done")

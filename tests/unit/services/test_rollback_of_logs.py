@@ -24,10 +24,11 @@ from undo_world import (
 from hoodie.config import resolve
 from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.logs import read_blocks
-from hoodie.services.undoing.left_behind import take_back
-from hoodie.services.undoing.rollback import heal, roll_back_instant
-from hoodie.services.undoing.rollback_preview import preview_rollback
-from hoodie.services.undoing.savepoint import create_savepoint
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.leftovers import abort
+from hoodie.services.rollback.preview import preview_rollback
+from hoodie.services.rollback.rollback import roll_back_instant
+from hoodie.services.rollback.savepoint import create_savepoint
 from hoodie.spec import (
     COMPACTION,
     DELTA_COMMIT,
@@ -73,7 +74,7 @@ def test_failed_delta_commit_leaves_the_rows_of_before(profile, markers):
     table = small_table(profile)
     logs = last_delta(table, State.INFLIGHT, markers=markers)
     assert rows_of(table) == BEFORE
-    timeline = heal(table.handle, ENGINE)
+    timeline = roll_back_failed_writes(table.handle, ENGINE)
     assert rows_of(table) == BEFORE
     assert timeline.pending() == ()
     instant, plan, said = done(table)
@@ -101,7 +102,7 @@ def test_failed_delta_commit_leaves_the_rows_of_before(profile, markers):
 def test_command_block_says_who_takes_back_what():
     table = small_table(V6)
     last_delta(table, State.INFLIGHT)
-    heal(table.handle, ENGINE)
+    roll_back_failed_writes(table.handle, ENGINE)
     (path,) = command_logs(table)
     (block,) = read_blocks(table.storage, path, table.storage.head(path).size_bytes)
     assert block.kind is BlockKind.COMMAND
@@ -116,7 +117,7 @@ def test_rows_stay_away_when_the_timeline_has_forgotten_the_rolled_back_write():
     """Version 6: what is older than the timeline counts as committed, so the block must say it itself."""
     table = small_table(V6)
     last_delta(table, State.INFLIGHT)
-    heal(table.handle, ENGINE)
+    roll_back_failed_writes(table.handle, ENGINE)
     for name in [path for path in paths(table.storage) if at(1) in path and path.startswith(".hoodie/")]:
         table.storage.delete(name)
     for name in [path for path in paths(table.storage) if at(2) in path and path.startswith(".hoodie/")]:
@@ -136,7 +137,7 @@ def test_rollback_plan_of_hudi_is_carried_out(spelled):
     )
     plan = encode_rollback_plan(RollbackPlan(InstantInfo(at(3), DELTA_COMMIT), requests))
     table.instant(at(4), ROLLBACK, state=State.INFLIGHT, content={State.REQUESTED: plan})
-    heal(table.handle, ENGINE)
+    roll_back_failed_writes(table.handle, ENGINE)
     assert rows_of(table) == BEFORE
     assert command_logs(table) == [f"p0/.a_{at(1)}.log.3_1-0-1"]
     assert new not in paths(table.storage)
@@ -151,7 +152,7 @@ def test_rollback_plan_cannot_make_files_elsewhere(group):
     table.instant(at(4), ROLLBACK, state=State.REQUESTED, content={State.REQUESTED: encode_rollback_plan(plan)})
     before = paths(table.storage)
     with pytest.raises(Unsupported, match="no file of that instant"):
-        heal(table.handle, ENGINE)
+        roll_back_failed_writes(table.handle, ENGINE)
     assert paths(table.storage) == before
 
 
@@ -262,7 +263,7 @@ def test_rollback_that_dies_at_any_call_is_finished_by_the_next_write(profile, s
             act(handle_on(table, CountingStorage(table.storage, crash_at=n)))
         before = rows_of(table)
         assert before in (BEFORE, AFTER), f"call {n}"
-        timeline = heal(table.handle, ENGINE)
+        timeline = roll_back_failed_writes(table.handle, ENGINE)
         rollbacks = [one for one in timeline.completed() if one.action == ROLLBACK]
         expected = BEFORE if rollbacks else AFTER
         assert rows_of(table) == expected, f"call {n}"
@@ -279,7 +280,7 @@ def test_writer_that_fails_takes_its_log_files_back(profile):
     table = small_table(profile)
     known = paths(table.storage)
     last_delta(table, State.INFLIGHT)
-    take_back(table.handle, ENGINE, at(3))
+    abort(table.handle, ENGINE, at(3))
     assert paths(table.storage) == known
 
 
@@ -309,7 +310,7 @@ def test_pending_restore_blocks_everything_else(profile):
     plan = encode_restore_plan(RestorePlan((), at(1)))
     table.instant(at(5), RESTORE, state=State.REQUESTED, content={State.REQUESTED: plan})
     for act in (
-        lambda: heal(table.handle, ENGINE),
+        lambda: roll_back_failed_writes(table.handle, ENGINE),
         lambda: roll_back_instant(table.handle, CONFIG, ENGINE, at(2)),
     ):
         with pytest.raises(Unavailable, match="begun and is not finished"):
@@ -322,7 +323,7 @@ def test_markers_of_strange_files_are_left_to_their_writer():
     table.storage.put(instant_path(V9, Instant(at(3), DELTA_COMMIT, State.REQUESTED)), b"")
     table.storage.put(f".hoodie/.temp/{at(3)}/p0/.a_{at(1)}.log.7_1-1-1.marker.APPEND", b"")
     with pytest.raises(Unsupported, match="no file of that write"):
-        heal(table.handle, ENGINE)
+        roll_back_failed_writes(table.handle, ENGINE)
     assert NEW not in rows_of(table)
 
 

@@ -8,10 +8,10 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.services.ingest import Request
+from hoodie.services.rollback.leftovers import abort
+from hoodie.services.rollback.restore import restore
+from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.services.save import write_table
-from hoodie.services.undoing.left_behind import take_back
-from hoodie.services.undoing.restore import restore
-from hoodie.services.undoing.rollback import roll_back_instant
 from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import as_source
@@ -85,7 +85,7 @@ def die_before_the_commit(lake: Lake) -> str:
 def test_writer_that_takes_itself_back_leaves_the_metadata_table_as_it_was(version: int, kind: str) -> None:
     lake = lake_of(version, kind)
     known = {path for path in lake.files() if not path.startswith(".hoodie/metadata/")}
-    take_back(load_handle(lake.storage, SystemEnv()), ENGINE, die_before_the_commit(lake))
+    abort(load_handle(lake.storage, SystemEnv()), ENGINE, die_before_the_commit(lake))
     assert lake.table.timeline().pending() == ()
     assert {path for path in lake.files() if not path.startswith(".hoodie/metadata/")} == known
     assert lake.values() == LAST

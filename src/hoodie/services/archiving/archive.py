@@ -32,8 +32,8 @@ from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_arc
 from hoodie.services.cleaning.facts import load_last_clean
 from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.service import AfterCommit, Service
-from hoodie.services.undoing.rollback_checks import ensure_no_restore
 from hoodie.spec import (
     CLEAN,
     CLUSTERING,

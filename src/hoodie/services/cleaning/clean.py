@@ -40,9 +40,9 @@ from hoodie.services.cleaning.plan import DELETE, PlannedClean
 from hoodie.services.cleaning.retention import earliest_retained
 from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.rollback.failed_writes import roll_back_expired_writes
+from hoodie.services.rollback.heartbeat import POLICY
 from hoodie.services.service import AfterCommit, Service
-from hoodie.services.undoing.heartbeat import POLICY
-from hoodie.services.undoing.rollback import heal_expired
 from hoodie.spec import (
     CLEAN,
     CleanedPartition,
@@ -126,7 +126,7 @@ def clean(
         Unavailable: a file could not be deleted; the clean is pending.
     """
     options = parse_clean_options(config)
-    timeline = _reopen_empty(handle, heal_expired(handle, engine, config))
+    timeline = _reopen_empty(handle, roll_back_expired_writes(handle, engine, config))
     pending = [one for one in timeline.pending() if one.action == CLEAN]
     results = [done for one in pending if (done := _finish(handle, engine, timeline, one)) is not None]
     if results and not options.multiple:

@@ -25,7 +25,7 @@ from hoodie.fileview import FileSystemView, FolderView, open_file_view
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
 from hoodie.services.cleaning.retention import earliest_retained
-from hoodie.services.undoing.savepoint import load_savepoints
+from hoodie.services.rollback.savepoint import load_savepoints
 from hoodie.spec import (
     CLEAN,
     CLUSTERING,

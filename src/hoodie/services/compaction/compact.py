@@ -27,9 +27,9 @@ from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
 from hoodie.services.compaction.task import CompactTask, compact_slice
 from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.rollback.checks import pending_writes
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Argument, Service, TableLock
-from hoodie.services.undoing.rollback import heal
-from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.slices.bootstrap import load_slice_sources
 from hoodie.spec import (
     COMMIT,
@@ -78,7 +78,7 @@ def schedule_compaction(
     """
     ensure_compactable(handle)
     options = parse_compact_options(config, handle.config)
-    timeline = heal(handle, LocalEngine(), timeline_of(handle), config)
+    timeline = roll_back_failed_writes(handle, LocalEngine(), timeline_of(handle), config)
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     due = compaction_due(timeline, options, requested, handle.config.timezone)
     if when_due and not due.is_due:

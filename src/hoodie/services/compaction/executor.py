@@ -28,8 +28,8 @@ from hoodie.services.compaction.options import CompactOptions, parse_compact_opt
 from hoodie.services.compaction.result import CompactionResult, result_of
 from hoodie.services.deletion import delete_files
 from hoodie.services.locks import executor_lock, table_lock
-from hoodie.services.undoing.rollback import finish_interrupted
-from hoodie.services.undoing.rollback_checks import ensure_no_restore
+from hoodie.services.rollback.checks import ensure_no_restore
+from hoodie.services.rollback.rollback import finish_interrupted
 from hoodie.spec import (
     COMPACTION,
     LOG_COMPACTION,
@@ -129,7 +129,7 @@ def run_pending(
 
 def undo_inflight(handle: TableHandle, engine: Engine, instant: Instant) -> None:
     """Make an inflight plan a requested one. The caller holds its executor lock."""
-    log.info("undoing the unfinished %s %s", instant.action, instant.requested)
+    log.info("rolling back the unfinished %s %s", instant.action, instant.requested)
     doomed = _files_of(handle, instant)
     delete_files(handle.storage, engine, doomed, "undo compaction")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))

@@ -29,9 +29,9 @@ from hoodie.services.compaction.options import CompactOptions, parse_compact_opt
 from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
+from hoodie.services.rollback.checks import pending_writes
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Service, TableLock
-from hoodie.services.undoing.rollback import heal
-from hoodie.services.undoing.rollback_checks import pending_writes
 from hoodie.slices import plan_merge
 from hoodie.spec import (
     LOG_COMPACTION,
@@ -69,7 +69,7 @@ def schedule_log_compaction(
     if not handle.config.populate_meta_fields:
         return None
     options = parse_compact_options(config, handle.config)
-    timeline = heal(handle, LocalEngine(), timeline_of(handle), config)
+    timeline = roll_back_failed_writes(handle, LocalEngine(), timeline_of(handle), config)
     running = pending_writes(handle, timeline)
     if running:
         log.info("no log compaction can be planned while %s is running", running[-1].requested)

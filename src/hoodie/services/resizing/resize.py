@@ -45,8 +45,9 @@ from hoodie.services.resizing.plan import (
     resize_request,
 )
 from hoodie.services.resizing.task import ResizeTask, resize_slices
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.rollback import roll_back
 from hoodie.services.service import Service
-from hoodie.services.undoing.rollback import heal, roll_back
 from hoodie.slices import SliceRead
 from hoodie.spec import (
     CLUSTERING,
@@ -107,7 +108,7 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
         Unsupported: rows do not carry their keys. Corrupt: a file or the plan is damaged.
     """
     asked = _asked(handle, config)
-    timeline = heal(handle, _LOCAL, timeline_of(handle), config)
+    timeline = roll_back_failed_writes(handle, _LOCAL, timeline_of(handle), config)
     pending = next((one for one in timeline.pending() if is_resize(handle, one)), None)
     if pending is None:
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())

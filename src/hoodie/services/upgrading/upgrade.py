@@ -34,9 +34,9 @@ from hoodie.services.compaction.executor import find_pending
 from hoodie.services.compaction.log_compact import run_log_compaction
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.resize import drop_dead_resizes
+from hoodie.services.rollback.checks import ensure_no_restore, pending_writes
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
-from hoodie.services.undoing.rollback import heal
-from hoodie.services.undoing.rollback_checks import ensure_no_restore, pending_writes
 from hoodie.services.upgrading.logs import load_renames, plan_renames, run_renames, store_renames
 from hoodie.services.upgrading.properties import plan_properties, property_blockers
 from hoodie.services.upgrading.timeline import (
@@ -116,7 +116,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     _ensure_possible(handle, config, target)
     if target.slicing == handle.profile.slicing:
         handle = _give_names_back(handle, engine)
-    drop_dead_resizes(handle, engine, heal(handle, LocalEngine(), config=resolve({})), resolve({}))
+    drop_dead_resizes(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
     wanted = _kept_by(handle, version)

@@ -24,7 +24,7 @@ from hoodie.errors import Conflict, HudiError, Unsupported
 from hoodie.index import forget_rings
 from hoodie.logs import read_blocks
 from hoodie.services.deletion import delete_files
-from hoodie.services.undoing.undo_plan import path_form
+from hoodie.services.rollback.plan import path_form
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
@@ -59,7 +59,7 @@ _MOST_COMMAND_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class UndoneFiles:
+class RolledBackFiles:
     """What was done to files: by partition in the words of rollback metadata. `logs` are all log files of the slices in
     which log blocks were taken back, as paths from the table's root with their sizes in bytes; `command_logs` those of
     them that say so.
@@ -88,7 +88,9 @@ def ensure_own_files(plan: RollbackPlan) -> tuple[str, ...]:
     return tuple(_own_file(request, path, target) for request in plan.requests for path in request.files_to_delete)
 
 
-def undo_files(handle: TableHandle, engine: Engine, plan: RollbackPlan, command_instant: InstantTime) -> UndoneFiles:
+def roll_back_files(
+    handle: TableHandle, engine: Engine, plan: RollbackPlan, command_instant: InstantTime
+) -> RolledBackFiles:
     """What the plan did to files. `command_instant` is the instant that command blocks say they come from.
 
     Raises:
@@ -113,7 +115,7 @@ def undo_files(handle: TableHandle, engine: Engine, plan: RollbackPlan, command_
     for task, (path, logs) in zip(tasks, written, strict=True):
         by_partition[task.partition][form.of_log(path)] = logs[path]
     all_logs = {path: size_bytes for _, logs in written for path, size_bytes in logs.items()}
-    return UndoneFiles(_per_partition(plan.requests, by_partition), tuple(path for path, _ in written), all_logs)
+    return RolledBackFiles(_per_partition(plan.requests, by_partition), tuple(path for path, _ in written), all_logs)
 
 
 def unpublish(handle: TableHandle, target: InstantInfo) -> bool:

@@ -6,11 +6,10 @@
    the metadata table learns of it, the write's own instant goes, the rollback completes, the markers go. Whoever dies
    in between leaves a pending rollback that finds less to do.
 3. Deleting what is already gone is success.
-4. What happens to failed writes is a policy: EAGER, the next write rolls them back; LAZY, a clean does, once their
-   heartbeat has stopped; NEVER, nobody does. Rollbacks that died are finished under every policy but NEVER.
 
-A writer that fails and lives takes its own write back (`left_behind`). What to undo is decided in `undo_plan`, whether
-in `rollback_checks`; it is done in `undo`. Bytes and order: `docs/format/rollback.md`.
+A writer that fails and lives aborts its own write (`leftovers`). What to undo is decided in `plan`, whether in
+`checks`; it is done in `steps`; which writes count as failed says `failed_writes`. Bytes and order:
+`docs/format/rollback.md`.
 """
 
 from __future__ import annotations
@@ -25,24 +24,22 @@ from hoodie.errors import Conflict
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.services.locks import executor_lock
-from hoodie.services.service import Argument, Service
-from hoodie.services.undoing.heartbeat import POLICY, heartbeat_path, heartbeat_rule, is_expired
-from hoodie.services.undoing.left_behind import sweep
-from hoodie.services.undoing.rollback_checks import (
+from hoodie.services.rollback.checks import (
     ensure_can_roll_back,
     ensure_no_restore,
-    pending_writes,
 )
-from hoodie.services.undoing.rollback_preview import preview_rollback
-from hoodie.services.undoing.undo import (
+from hoodie.services.rollback.heartbeat import heartbeat_path
+from hoodie.services.rollback.plan import BY_MARKERS, load_rollback_plan
+from hoodie.services.rollback.preview import preview_rollback
+from hoodie.services.rollback.steps import (
     PLANNED_ACTIONS,
-    UndoneFiles,
+    RolledBackFiles,
     delete_states,
     ensure_own_files,
-    undo_files,
+    roll_back_files,
     unpublish,
 )
-from hoodie.services.undoing.undo_plan import BY_MARKERS, load_undo_plan
+from hoodie.services.service import Argument, Service
 from hoodie.spec import (
     COMPACTION,
     LOG_COMPACTION,
@@ -106,52 +103,6 @@ class RolledBack:
         return html_table(f"{self.action} {self.target} rolled back", (), list(self.as_json().items()))
 
 
-def heal(handle: TableHandle, engine: Engine, timeline: Timeline | None = None, config: Config = _DEFAULTS) -> Timeline:
-    """The timeline on which a new action may begin: with policy EAGER (the default) all failed writes were rolled back,
-    newest first; rollbacks and savepoints that died were finished or removed.
-
-    Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer
-    exclusion, and may pass the timeline it has loaded under it.
-
-    Raises:
-        Unavailable: a restore is pending.
-    """
-    timeline = timeline or timeline_of(handle)
-    ensure_no_restore(timeline)
-    policy = config.text(POLICY)
-    if policy == "NEVER":
-        return timeline
-    timeline = finish_interrupted(handle, engine, timeline)
-    if policy == "EAGER":
-        for instant in pending_writes(handle, timeline):
-            timeline = roll_back(handle, engine, timeline, instant, config)
-    sweep(handle.storage, timeline)
-    return timeline
-
-
-def heal_expired(handle: TableHandle, engine: Engine, config: Config) -> Timeline:
-    """The timeline after the writes whose heartbeat has stopped were rolled back, newest first (policy LAZY).
-
-    What a cleaner calls before it cleans. Under the other policies nothing happens. A write is looked at once more
-    after its heartbeat was found dead: it may have completed meanwhile.
-    """
-    timeline = timeline_of(handle)
-    ensure_no_restore(timeline)
-    if config.text(POLICY) != "LAZY":
-        return timeline
-    rule = heartbeat_rule(config)
-    dead = [
-        one.logical
-        for one in pending_writes(handle, timeline)
-        if is_expired(handle.storage, one.requested, rule, handle.env)
-    ]
-    timeline = finish_interrupted(handle, engine, timeline_of(handle))
-    for instant in pending_writes(handle, timeline):
-        if instant.logical in dead:
-            timeline = roll_back(handle, engine, timeline, instant, config)
-    return timeline
-
-
 def roll_back(
     handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config = _DEFAULTS
 ) -> Timeline:
@@ -185,7 +136,7 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
 
 
 def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config) -> RolledBack:
-    plan = load_undo_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
+    plan = load_rollback_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
     if config.flag(BACKUP):
         _back_up(handle, target, config.text(BACKUP_DIR))
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
@@ -253,7 +204,7 @@ def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackP
     was_completed = unpublish(handle, target)
     is_plan = not was_completed and is_clustering(handle.storage, handle.profile, pending)
     keep_plan = is_plan or target.action in PLANNED_ACTIONS
-    files = undo_files(handle, engine, plan, rollback.requested)
+    files = roll_back_files(handle, engine, plan, rollback.requested)
     _tell_metadata(handle, engine, rollback, pending, files)
     delete_states(handle, target, keep_plan=keep_plan)
     metadata = rollback_metadata(rollback.requested, target, files, handle.env.monotonic() - clock)
@@ -270,7 +221,9 @@ def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackP
     )
 
 
-def rollback_metadata(start: InstantTime, target: InstantInfo, files: UndoneFiles, seconds: float) -> RollbackMetadata:
+def rollback_metadata(
+    start: InstantTime, target: InstantInfo, files: RolledBackFiles, seconds: float
+) -> RollbackMetadata:
     """What a rollback that began at `start` says it did."""
     return RollbackMetadata(
         start_time=start,
@@ -289,7 +242,9 @@ def forget_traces(storage: Storage, *instants: InstantTime) -> None:
         storage.delete(heartbeat_path(instant))
 
 
-def _tell_metadata(handle: TableHandle, engine: Engine, rollback: Instant, target: Instant, files: UndoneFiles) -> None:
+def _tell_metadata(
+    handle: TableHandle, engine: Engine, rollback: Instant, target: Instant, files: RolledBackFiles
+) -> None:
     """The metadata table forgets the write; log files that stay, or hold command blocks, are in it afterwards."""
     if not handle.config.has_metadata_table:
         return

@@ -8,9 +8,9 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Missing
 from hoodie.services.preview import PreviewStep, ServicePreview
-from hoodie.services.undoing.rollback_checks import ensure_can_roll_back, ensure_no_restore
-from hoodie.services.undoing.undo import ensure_own_files
-from hoodie.services.undoing.undo_plan import BY_MARKERS, load_undo_plan
+from hoodie.services.rollback.checks import ensure_can_roll_back, ensure_no_restore
+from hoodie.services.rollback.plan import BY_MARKERS, load_rollback_plan
+from hoodie.services.rollback.steps import ensure_own_files
 from hoodie.spec import (
     Instant,
     InstantTime,
@@ -26,11 +26,11 @@ def preview_rollback(handle: TableHandle, config: Config, engine: Engine, instan
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
     target = ensure_can_roll_back(handle, timeline, instant)
-    plan = load_undo_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
-    return ServicePreview("rollback", tuple(undo_steps(handle.storage, plan)), _notes(plan, target))
+    plan = load_rollback_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
+    return ServicePreview("rollback", tuple(rollback_steps(handle.storage, plan)), _notes(plan, target))
 
 
-def undo_steps(storage: Storage, plan: RollbackPlan) -> Iterable[PreviewStep]:
+def rollback_steps(storage: Storage, plan: RollbackPlan) -> Iterable[PreviewStep]:
     """The steps of a plan, as people see them. Asks the size of every file."""
     target = plan.instant_to_rollback
     why = f"written by {target.action} {target.commit_time}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hoodie.errors import Invalid, Unavailable
-from hoodie.services.undoing.savepoint import saved_instants
+from hoodie.services.rollback.savepoint import saved_instants
 from hoodie.spec import (
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,

@@ -10,7 +10,7 @@
 4. A compaction's slice is more than the compaction: delta commits that ran beside it wrote log files there. Its
    rollback takes base files only, except within a restore, which takes all of them back.
 
-Pure but for `load_undo_plan`, which gathers the facts. Nothing here deletes. Forms of paths and who reads what:
+Pure but for `load_rollback_plan`, which gathers the facts. Nothing here deletes. Forms of paths and who reads what:
 `docs/format/rollback.md`.
 """
 
@@ -74,7 +74,7 @@ class Undone:
     whole_slices: bool
 
 
-def load_undo_plan(
+def load_rollback_plan(
     handle: TableHandle,
     timeline: Timeline,
     target: Instant,

@@ -28,13 +28,13 @@ from hoodie.errors import Invalid, Missing
 from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import html_table
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.rollback.checks import ensure_not_saved, ensure_older_files
+from hoodie.services.rollback.plan import load_rollback_plan
+from hoodie.services.rollback.preview import rollback_steps
+from hoodie.services.rollback.rollback import finish_interrupted, forget_traces, rollback_metadata
+from hoodie.services.rollback.savepoint import ensure_not_cleaned, saved_instants
+from hoodie.services.rollback.steps import delete_states, ensure_own_files, roll_back_files, unpublish
 from hoodie.services.service import Argument, Service
-from hoodie.services.undoing.rollback import finish_interrupted, forget_traces, rollback_metadata
-from hoodie.services.undoing.rollback_checks import ensure_not_saved, ensure_older_files
-from hoodie.services.undoing.rollback_preview import undo_steps
-from hoodie.services.undoing.savepoint import ensure_not_cleaned, saved_instants
-from hoodie.services.undoing.undo import delete_states, ensure_own_files, undo_files, unpublish
-from hoodie.services.undoing.undo_plan import load_undo_plan
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
@@ -170,8 +170,10 @@ def preview_restore(handle: TableHandle, config: Config, engine: Engine, to: Ins
     for info in plan.instants:
         target = timeline.find(info.commit_time, info.action)
         if target is not None:
-            undo = load_undo_plan(handle, timeline, target, engine, by_markers=False, whole_slices=True)
-            fresh = [step for step in undo_steps(handle.storage, undo) if not step.paths or not seen & set(step.paths)]
+            undo = load_rollback_plan(handle, timeline, target, engine, by_markers=False, whole_slices=True)
+            fresh = [
+                step for step in rollback_steps(handle.storage, undo) if not step.paths or not seen & set(step.paths)
+            ]
             seen.update(path for step in fresh for path in step.paths)
             steps.extend(fresh)
     notes = tuple(f"the {info.action} {info.commit_time} will be gone from the timeline" for info in plan.instants)
@@ -270,7 +272,7 @@ def _undo(handle: TableHandle, engine: Engine, restoring: Instant, target: Insta
     clock = handle.env.monotonic()
     plan = _undo_plan(handle, engine, f"{folder}/{target.commit_time}.{target.action}.plan", target)
     unpublish(handle, target)
-    files = undo_files(handle, engine, plan, restoring.requested)
+    files = roll_back_files(handle, engine, plan, restoring.requested)
     delete_states(handle, target, keep_plan=False)
     metadata = rollback_metadata(restoring.requested, target, files, handle.env.monotonic() - clock)
     handle.storage.put(done_path, encode_rollback_metadata(metadata))
@@ -285,7 +287,7 @@ def _undo_plan(handle: TableHandle, engine: Engine, path: str, target: InstantIn
         instant = timeline.find(target.commit_time, target.action)
         if instant is None:  # another writer finished this part, or took it back
             return RollbackPlan(target)
-        plan = load_undo_plan(handle, timeline, instant, engine, by_markers=False, whole_slices=True)
+        plan = load_rollback_plan(handle, timeline, instant, engine, by_markers=False, whole_slices=True)
         ensure_own_files(plan)
         handle.storage.put(path, encode_rollback_plan(plan))
     return plan

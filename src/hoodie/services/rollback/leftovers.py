@@ -1,8 +1,8 @@
-"""What writers leave: a writer that fails and lives takes its own write back; what dead ones left is swept.
+"""What writers leave: a writer that fails and lives aborts its own write; what dead ones left is removed.
 
-1. Nobody has seen a write that did not complete, so taking it back needs no record: files, log files, its part of the
+1. Nobody has seen a write that did not complete, so aborting it needs no record: files, log files, its part of the
    metadata table, instants and markers go, in this order. Who dies in between leaves a pending write to roll back.
-2. Sweeping is for the folder of temporary files only, and spares what a pending write or a running one may need.
+2. Leftovers are removed from the folder for temporary files only, but for what a pending or running write may need.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 _LEFTOVERS = (".spool", keys.OVERWRITE_SUFFIX)
 
 
-def take_back(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
+def abort(handle: TableHandle, engine: Engine, requested: InstantTime) -> None:
     """Remove all traces of this process's own pending write `requested`: files, log files, instants, markers.
 
     The caller still holds the table lock. A completed or vanished instant is left alone, and so is everything once an
     overwrite has begun to put another table in this one's place: its new files are all there is. When this fails
-    half-way, what is left is a pending write that the next `heal` rolls back.
+    half-way, what is left is a pending write that the next writer rolls back.
     """
     instant = timeline_of(handle).find(requested)
     if instant is None or instant.is_completed or not is_table(handle.storage):
@@ -69,7 +69,7 @@ def _remove_files(handle: TableHandle, engine: Engine, requested: InstantTime, p
         _forget_partition(handle.storage, partition, requested)
 
 
-def sweep(storage: Storage, timeline: Timeline) -> None:
+def remove_leftovers(storage: Storage, timeline: Timeline) -> None:
     """Remove what writers that died left in the folder for temporary files: all but the markers of pending writes,
     and of those that may have begun since `timeline` was loaded.
     """

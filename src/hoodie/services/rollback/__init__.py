@@ -1,0 +1,1 @@
+"""Writes are rolled back: rollback, savepoints, restore, orphans."""

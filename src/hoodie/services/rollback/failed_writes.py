@@ -1,0 +1,67 @@
+"""Which pending writes count as failed, and are rolled back before somebody else begins: a policy.
+
+EAGER (the default): the next write rolls back all of them, for it holds the table lock, and nobody else can be at work.
+LAZY: a clean rolls back those whose heartbeat has stopped. NEVER: nobody does. Rollbacks that died are finished under
+every policy but NEVER.
+"""
+
+from __future__ import annotations
+
+from hoodie.config import Config
+from hoodie.engine import Engine
+from hoodie.services.rollback.checks import ensure_no_restore, pending_writes
+from hoodie.services.rollback.heartbeat import POLICY, heartbeat_rule, is_expired
+from hoodie.services.rollback.leftovers import remove_leftovers
+from hoodie.services.rollback.rollback import finish_interrupted, roll_back
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.timeline import Timeline
+
+_DEFAULTS = Config()
+
+
+def roll_back_failed_writes(
+    handle: TableHandle, engine: Engine, timeline: Timeline | None = None, config: Config = _DEFAULTS
+) -> Timeline:
+    """The timeline on which a new action may begin: with policy EAGER (the default) all failed writes were rolled back,
+    newest first; rollbacks and savepoints that died were finished or removed.
+
+    Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer
+    exclusion, and may pass the timeline it has loaded under it.
+
+    Raises:
+        Unavailable: a restore is pending.
+    """
+    timeline = timeline or timeline_of(handle)
+    ensure_no_restore(timeline)
+    policy = config.text(POLICY)
+    if policy == "NEVER":
+        return timeline
+    timeline = finish_interrupted(handle, engine, timeline)
+    if policy == "EAGER":
+        for instant in pending_writes(handle, timeline):
+            timeline = roll_back(handle, engine, timeline, instant, config)
+    remove_leftovers(handle.storage, timeline)
+    return timeline
+
+
+def roll_back_expired_writes(handle: TableHandle, engine: Engine, config: Config) -> Timeline:
+    """The timeline after the writes whose heartbeat has stopped were rolled back, newest first (policy LAZY).
+
+    What a cleaner calls before it cleans. Under the other policies nothing happens. A write is looked at once more
+    after its heartbeat was found dead: it may have completed meanwhile.
+    """
+    timeline = timeline_of(handle)
+    ensure_no_restore(timeline)
+    if config.text(POLICY) != "LAZY":
+        return timeline
+    rule = heartbeat_rule(config)
+    dead = [
+        one.logical
+        for one in pending_writes(handle, timeline)
+        if is_expired(handle.storage, one.requested, rule, handle.env)
+    ]
+    timeline = finish_interrupted(handle, engine, timeline_of(handle))
+    for instant in pending_writes(handle, timeline):
+        if instant.logical in dead:
+            timeline = roll_back(handle, engine, timeline, instant, config)
+    return timeline

@@ -1,1 +1,0 @@
-"""Writes are taken back: rollback, savepoints, restore, heartbeats of the living."""
