@@ -21,7 +21,7 @@ import itertools
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -34,6 +34,7 @@ from hoodie.errors import Conflict, Corrupt
 from hoodie.index.buckets import Numbers
 from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
 from hoodie.records.xxhash import xxhash32
+from hoodie.spec import InstantTime
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage
 
@@ -170,11 +171,14 @@ def parse_children(text: str, path: str) -> tuple[HashNode, ...]:
 def load_ring(
     storage: Storage,
     partition: str,
-    counts: Callable[[str, HashRing], bool],
+    completed: Collection[InstantTime] = (),
+    live: Collection[str] = (),
     parts: KeyParts = EVERY_PART,
 ) -> HashRing | None:
-    """The newest ring of a partition that counts; None for one without. `counts(instant, ring)` decides about rings
-    without their marker.
+    """The newest committed ring of a partition; None for one without. A ring without its marker is committed when its
+    instant is among the `completed` ones of the timeline, or when it has named one of the `live` file groups (ids).
+
+    Lists one folder, and reads one file for each ring it looks at.
 
     Raises:
         Corrupt: a file of them is damaged.
@@ -185,7 +189,9 @@ def load_ring(
     for instant in instants:
         path = f"{folder}/{instant}.hashing_meta"
         ring = parse_ring(storage.read(path), partition, path, parts)
-        if instant == FIRST_HASHING or f"{instant}.commit" in names or counts(instant, ring):
+        if instant == FIRST_HASHING or f"{instant}.commit" in names or instant in completed:
+            return ring
+        if any(ring.file_id(number) in live for number in range(ring.count)):
             return ring
     return None
 

@@ -21,7 +21,7 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid, Unsupported
 from hoodie.filters.row_filter import Conjunct, RowFilter
 from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
-from hoodie.index.hash_ring import HashRing, load_ring
+from hoodie.index.hash_ring import load_ring
 from hoodie.index.hash_values import KeyParts
 from hoodie.query.load_plan import load_read_plan
 from hoodie.query.lookup_keys import AskedKeys, asked_keys, key_texts
@@ -124,11 +124,7 @@ def _by_bucket(  # noqa: PLR0917
     for partition in sorted({part.partition for part in slices}):
         inside = [part for part in slices if part.partition == partition]
         live = frozenset(part.file_id for part in inside)
-
-        def counts(instant: str, ring: HashRing, live: frozenset[str] = live) -> bool:
-            return instant in completed or any(ring.file_id(n) in live for n in range(ring.count))
-
-        ring = load_ring(storage, partition, counts, parts) if len(inside) > 1 else None
+        ring = load_ring(storage, partition, completed, live, parts) if len(inside) > 1 else None
         kept += inside if ring is None else _of_buckets(inside, ring, keys)
     return tuple(kept)
 

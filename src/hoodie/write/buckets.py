@@ -222,12 +222,7 @@ def _has_fixed_ids(write: Write, asked: BucketOptions, partition: str, view: Vie
 
 def _load(write: Write, asked: BucketOptions, partition: str, live: Sequence[FileSlice]) -> HashRing | None:
     completed = frozenset(one.requested for one in write.timeline.completed())
-    file_ids = frozenset(one.file_id for one in live)
-
-    def counts(instant: str, ring: HashRing) -> bool:
-        return instant in completed or any(ring.file_id(n) in file_ids for n in range(ring.count))
-
-    return load_ring(write.handle.storage, partition, counts, asked.parts)
+    return load_ring(write.handle.storage, partition, completed, {one.file_id for one in live}, asked.parts)
 
 
 def _renewed(write: Write, ring: HashRing, numbers: Collection[int]) -> HashRing:

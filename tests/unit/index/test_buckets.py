@@ -179,13 +179,8 @@ def stored(files: dict[str, bytes]) -> MemoryStorage:
     return storage
 
 
-def never(instant: str, ring: HashRing) -> bool:
-    del instant, ring
-    return False
-
-
 def loaded(files: dict[str, bytes], completed: set[str] = frozenset()) -> HashRing | None:  # type: ignore[assignment]
-    return load_ring(stored(files), "p0", lambda instant, _: instant in completed)
+    return load_ring(stored(files), "p0", completed)
 
 
 def prefixes(ring: HashRing | None) -> list[str | None]:
@@ -212,6 +207,7 @@ def test_resize_counts_once_it_is_committed() -> None:
     assert prefixes(loaded(files)) == ["old"]
     assert prefixes(loaded({**files, "20260102000000000.commit": b""})) == ["new"]
     assert prefixes(loaded(files, completed={"20260102000000000"})) == ["new"]
+    assert prefixes(load_ring(stored(files), "p0", live={"new-0"})) == ["new"]
     assert loaded({}) is None
 
 
@@ -220,20 +216,20 @@ def test_stored_ring_is_loaded_again() -> None:
     ring = first_ring("p0", 3)
     store_ring(storage, ring)
     store_ring(storage, first_ring("p0", 9))  # somebody was quicker: theirs stays
-    assert load_ring(storage, "p0", never) == ring
+    assert load_ring(storage, "p0") == ring
     later = ring.with_children([HashNode(ring.nodes[0].value, "new", "REPLACE")], "20260102000000000")
     store_ring(storage, later)
     store_ring(storage, later)
-    assert load_ring(storage, "p0", never) == ring
+    assert load_ring(storage, "p0") == ring
     mark_committed(storage, "p0", later.instant)
     mark_committed(storage, "p0", later.instant)
-    assert load_ring(storage, "p0", never) == later
+    assert load_ring(storage, "p0") == later
 
 
 def test_rings_of_tables_without_partitions_lie_in_the_folder_itself() -> None:
     storage = stored({})
     store_ring(storage, first_ring("", 2))
-    assert load_ring(storage, "", never) == first_ring("", 2)
+    assert load_ring(storage, "") == first_ring("", 2)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"nodes": []}', b'{"nodes": [{"value": "x"}]}'])

@@ -232,6 +232,6 @@ def test_halves_of_a_range_are_equally_wide(count):
 def test_stored_ring_says_what_became_of_it(version):
     lake = made(version)
     resized(lake, **SPLIT)
-    ring = load_ring(lake.storage, "p", lambda *_: False)
+    ring = load_ring(lake.storage, "p")
     assert (ring.count, ring.first_count, ring.sequence) == (4, 2, 1)
     assert {node.tag for node in ring.nodes} == {"NORMAL"}

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -65,11 +65,7 @@ def plan_partitions(handle: TableHandle, config: Config, asked: BucketOptions, v
     found = []
     for partition in view.partitions:
         live = {one.file_id: one for one in view.slices_at(partitions=[partition])}
-
-        def counts(instant: str, ring: HashRing, live: Mapping[str, FileSlice] = live) -> bool:
-            return instant in completed or any(ring.file_id(n) in live for n in range(ring.count))
-
-        ring = load_ring(handle.storage, partition, counts, asked.parts)
+        ring = load_ring(handle.storage, partition, completed, live, asked.parts)
         if ring is None:
             continue
         slices = [live.get(ring.file_id(n)) for n in range(ring.count)]

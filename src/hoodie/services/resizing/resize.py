@@ -247,11 +247,7 @@ def _new_rings(
     rings = []
     for partition in dict.fromkeys(group.partition for group in groups):
         live = {one.file_id for one in view.slices_at(partitions=[partition])}
-
-        def counts(found: str, ring: HashRing, live: set[str] = live) -> bool:
-            return found in completed or any(ring.file_id(n) in live for n in range(ring.count))
-
-        ring = load_ring(handle.storage, partition, counts, parts)
+        ring = load_ring(handle.storage, partition, completed, live, parts)
         own = [group for group in groups if group.partition == partition]
         if ring is None or any(group.sequence != ring.sequence for group in own):
             raise Corrupt(
