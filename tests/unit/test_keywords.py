@@ -32,8 +32,7 @@ def moment_of(text: str) -> datetime.datetime:
 def test_a_begin_asks_for_an_incremental_query_whatever_kind_of_time_it_is(lake):
     timeline = lake.table.timeline()
     first = timeline.completed_writes()[0]
-    by_completion = timeline.profile.incremental_by == "completed"
-    text = first.completed if by_completion else first.requested
+    text = timeline.profile.clock.of(first)
     moment = moment_of(text)
     kinds = [text, moment, pd.Timestamp(moment), np.datetime64(moment), moment.astimezone(), int(text)]
     for begin in (*kinds, moment.astimezone(datetime.UTC), moment.astimezone(datetime.UTC).isoformat()):

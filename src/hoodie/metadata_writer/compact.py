@@ -87,10 +87,8 @@ def finish_compactions(own: TableHandle, table: Timeline, timeline: Timeline, en
 def has_enough(own: TableHandle, timeline: Timeline, compact_after: int) -> bool:
     """Whether there are as many delta commits since the last compaction."""
     since = last_compaction(timeline) or ""
-    by_completion = own.profile.stores_completion_time
     commits = (one for one in timeline.completed() if one.action == DELTA_COMMIT)
-    times = ((one.completed or "") if by_completion else one.requested for one in commits)
-    return sum(time > since for time in times) >= compact_after
+    return sum(own.profile.clock.of(one) > since for one in commits) >= compact_after
 
 
 def plan_instant(own: TableHandle, table: Timeline, timeline: Timeline) -> InstantTime | None:
@@ -150,9 +148,8 @@ def _run(  # noqa: PLR0917
 
 def _until(timeline: Timeline, compaction: InstantTime) -> Timeline:
     """The timeline without what is committed to the slices that a compaction begins."""
-    by_completion = timeline.profile.slicing == "completion"
-    times = ((one, (one.completed if by_completion else None) or one.requested) for one in timeline.instants)
-    return replace(timeline, instants=tuple(one for one, time in times if time < compaction))
+    clock = timeline.profile.clock
+    return replace(timeline, instants=tuple(one for one in timeline.instants if clock.of(one) < compaction))
 
 
 def _plan(parts: Sequence[FileSlice]) -> bytes:

@@ -92,8 +92,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
     if found is None:
         return handle
     compacted = last_compaction(timeline)
-    at = (found.completed or found.requested) if own.profile.stores_completion_time else found.requested
-    if compacted is not None and at <= compacted:
+    if compacted is not None and own.profile.clock.of(found) <= compacted:
         log.warning(
             "the metadata table of %s is dropped: %s, which is rolled back, is merged into its base files; "
             "the next write makes it again",

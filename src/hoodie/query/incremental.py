@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.errors import Invalid
 from hoodie.slices import CommitTimes
-from hoodie.spec import CommitMetadata, Instant, InstantTime, parse_base_file_name, parse_log_file_name
+from hoodie.spec import CommitClock, CommitMetadata, Instant, InstantTime, parse_base_file_name, parse_log_file_name
 from hoodie.timeline import Timeline
 from hoodie.view import BaseFile, FileSlice, LogFile, PartitionFiles, View, replaced_groups, view_of
 
@@ -34,14 +34,13 @@ from hoodie.view import BaseFile, FileSlice, LogFile, PartitionFiles, View, repl
 class Window:
     """The selected completed writes of the active timeline, oldest requested first.
 
-    `by_completion` says which clock `begin` and `end` are on. `archived` are requested times of selected writes that
-    are archived; where the clock is the requested time they are not looked up: `has_unknown_past`.
+    `begin` and `end` are on the clock it was selected by. `archived` are requested times of selected writes that are
+    archived; where the clock is the requested time they are not looked up: `has_unknown_past`.
     """
 
     begin: InstantTime
     end: InstantTime | None
     instants: tuple[Instant, ...]
-    by_completion: bool
     reaches_back: bool = False
     archived: frozenset[InstantTime] = frozenset()
     has_unknown_past: bool = False
@@ -67,14 +66,14 @@ class Window:
         return frozenset(instant.requested for instant in self.instants)
 
 
-def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, *, by_completion: bool) -> Window:
-    """The completed writes of the active timeline in (begin, end]."""
+def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, clock: CommitClock) -> Window:
+    """The completed writes of the active timeline in (begin, end] on a clock."""
     writes = timeline.completed_writes()
-    clock = {one: (one.completed or one.requested) if by_completion else one.requested for one in writes}
-    instants = tuple(one for one in writes if begin < clock[one] and (end is None or clock[one] <= end))
-    active = [clock[one] for one in writes if not timeline.is_before_start(one.requested)]
+    times = {one: clock.of(one) for one in writes}
+    instants = tuple(one for one in writes if begin < times[one] and (end is None or times[one] <= end))
+    active = [times[one] for one in writes if not timeline.is_before_start(one.requested)]
     reaches_back = bool(active) and begin < min(active)
-    return Window(begin, end, instants, by_completion, reaches_back)
+    return Window(begin, end, instants, reaches_back)
 
 
 def with_archived(window: Window, completions: Mapping[InstantTime, InstantTime]) -> Window:

@@ -27,7 +27,7 @@ from hoodie.query.read_options import EARLIEST, ReadOptions
 from hoodie.query.time_travel import KnownPast, ensure_known, first_incomplete_write, load_known_past
 from hoodie.records import ColumnIds
 from hoodie.slices.bootstrap import BootstrapSource, load_slice_sources
-from hoodie.spec import CommitMetadata, InstantTime, TableConfig
+from hoodie.spec import COMPLETION_CLOCK, CommitMetadata, InstantTime, TableConfig
 from hoodie.state.table_schema import load_schema
 from hoodie.storage import Storage
 from hoodie.timeline import has_history, load_archived_commits, load_commit_metadata, parse_as_of
@@ -85,16 +85,16 @@ def _ranged_facts(storage: Storage, config: TableConfig, view: View, options: Re
             "Incremental queries are not supported when meta fields are disabled: rows do not carry their commit time",
             remedy="Read a snapshot, or write the table with hoodie.populate.meta.fields=true",
         )
-    by_completion = timeline.profile.incremental_by == "completed" or options.hollow_commits == "USE_TRANSITION_TIME"
+    clock = COMPLETION_CLOCK if options.hollow_commits == "USE_TRANSITION_TIME" else timeline.profile.clock
     end = None if options.end is None else _instant(options.end, config)
-    window = select(timeline, _instant(options.begin or "", config), end, by_completion=by_completion)
-    if not by_completion:
+    window = select(timeline, _instant(options.begin or "", config), end, clock)
+    if clock.has_hollow_commits:
         hollow = first_incomplete_write(storage, timeline)
         window = without_hollow(window, hollow, block=options.hollow_commits == "BLOCK")
-    if window.reaches_back and by_completion:
-        window = with_archived(window, load_archived_commits(storage, timeline.profile))
-    elif window.reaches_back:
+    if window.reaches_back and clock.has_hollow_commits:
         window = replace(window, has_unknown_past=has_history(storage, timeline.profile))
+    elif window.reaches_back:
+        window = with_archived(window, load_archived_commits(storage, timeline.profile))
     commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
     if options.skip_operations:
         window = without_operations(window, commits, options.skip_operations)

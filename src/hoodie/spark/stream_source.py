@@ -36,7 +36,7 @@ from hoodie.spark.data_source import (
     read_partition,
 )
 from hoodie.spark.failures import through_jvm
-from hoodie.spec import Instant, InstantTime
+from hoodie.spec import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock, Instant, InstantTime
 from hoodie.table import Table
 from hoodie.timeline import Timeline, load_commit_metadata, parse_as_of
 
@@ -61,8 +61,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-COMPLETION_KEY = "offsetCommitTime"
-REQUESTED_KEY = "commitTime"
+_KEYS: Mapping[CommitClock, str] = {COMPLETION_CLOCK: "offsetCommitTime", REQUEST_CLOCK: "commitTime"}
 BEGINNING = "00000000000000"
 
 
@@ -141,15 +140,14 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _latest(table: Table, timeline: Timeline) -> InstantTime:
     """The last point up to which the table is settled."""
-    if timeline.profile.incremental_by == "completed":
-        return max((one.completed or one.requested for one in timeline.completed_writes()), default=BEGINNING)
-    hollow = first_incomplete_write(table.storage, timeline)
-    settled = (one.requested for one in timeline.completed_writes() if hollow is None or one.requested < hollow)
-    return max(settled, default=BEGINNING)
+    clock = timeline.profile.clock
+    hollow = first_incomplete_write(table.storage, timeline) if clock.has_hollow_commits else None
+    times = (clock.of(one) for one in timeline.completed_writes())
+    return max((time for time in times if hollow is None or time < hollow), default=BEGINNING)
 
 
 def _offset(timeline: Timeline, time: InstantTime) -> dict[str, str]:
-    return {COMPLETION_KEY if timeline.profile.incremental_by == "completed" else REQUESTED_KEY: time}
+    return {_KEYS[timeline.profile.clock]: time}
 
 
 def _time(offset: Mapping[str, Any], timeline: Timeline) -> InstantTime:
@@ -158,28 +156,23 @@ def _time(offset: Mapping[str, Any], timeline: Timeline) -> InstantTime:
     Raises:
         Invalid: it is not an offset of a Hudi stream.
     """
-    by_completion = timeline.profile.incremental_by == "completed"
-    own, other = (COMPLETION_KEY, REQUESTED_KEY) if by_completion else (REQUESTED_KEY, COMPLETION_KEY)
-    if own in offset:
-        return str(offset[own])
-    if other not in offset:
+    clock = timeline.profile.clock
+    if _KEYS[clock] in offset:
+        return str(offset[_KEYS[clock]])
+    other = next((one for one, key in _KEYS.items() if key in offset), None)
+    if other is None:
         raise Invalid(f"{dict(offset)} is no offset of a Hudi table", remedy="Start the stream with a new checkpoint")
-    time = str(offset[other])
-    pairs = ((one.requested, one.completed or one.requested) for one in timeline.completed_writes())
-    if by_completion:
-        return max((completed for requested, completed in pairs if requested <= time), default=time)
-    return max((requested for requested, completed in pairs if completed <= time), default=time)
+    time = str(offset[_KEYS[other]])
+    return max((clock.of(one) for one in timeline.completed_writes() if other.of(one) <= time), default=time)
 
 
 def _limited(table: Table, timeline: Timeline, begin: InstantTime, latest: InstantTime, limit: Any) -> InstantTime:
     """The end of a batch that begins after `begin`: whole commits, until the limit is reached."""
     if not HAS_LIMITS or not isinstance(limit, ReadMaxFiles | ReadMaxBytes):
         return latest
-    by_completion = timeline.profile.incremental_by == "completed"
-    writes = timeline.completed_writes()
-    clock = {one: (one.completed or one.requested) if by_completion else one.requested for one in writes}
+    times = {one: timeline.profile.clock.of(one) for one in timeline.completed_writes()}
     end, taken = begin, 0
-    for instant, time in sorted(clock.items(), key=lambda pair: pair[1]):
+    for instant, time in sorted(times.items(), key=lambda pair: pair[1]):
         if not begin < time <= latest:
             continue
         taken += _amount(table, timeline, instant, limit)

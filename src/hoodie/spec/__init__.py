@@ -31,6 +31,7 @@ from hoodie.spec.clean_plan import (
     encode_clean_plan,
     parse_clean_plan,
 )
+from hoodie.spec.commit_clock import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec, parse_commit
 from hoodie.spec.commit_metadata import CommitMetadata, PartitionWork, workload_profile
 from hoodie.spec.compaction_plan import (
@@ -189,6 +190,7 @@ __all__ = [
     "COMMIT_TIME",
     "COMPACTION",
     "COMPLETED_WRITE_ACTIONS",
+    "COMPLETION_CLOCK",
     "CURRENT",
     "CUSTOM",
     "DELTA_COMMIT",
@@ -208,6 +210,7 @@ __all__ = [
     "RECORD_CONTENT_VERSION",
     "RECORD_LENGTH_BYTES",
     "REPLACE_COMMIT",
+    "REQUEST_CLOCK",
     "RESTORE",
     "ROLLBACK",
     "ROLLBACK_COMMAND",
@@ -229,6 +232,7 @@ __all__ = [
     "CleanPlan",
     "CleanPolicy",
     "CleanedPartition",
+    "CommitClock",
     "CommitCodec",
     "CommitMetadata",
     "CompactionOperation",

@@ -13,6 +13,7 @@ from typing import Literal
 
 from hoodie.errors import Unsupported
 from hoodie.spec.avro_schemas import AvroGeneration
+from hoodie.spec.commit_clock import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec
 from hoodie.spec.instant_names import InstantNames, LayoutOneNames, LayoutTwoNames
 from hoodie.spec.keys import HOODIE_DIR
@@ -58,8 +59,8 @@ class FormatProfile:
     """One version of the format.
 
     `timeline_dir` and `history_dir` are folders relative to the base path. `history_form` says in what archived
-    instants are kept, `slicing` how log files find their slice, `incremental_by` which time of an instant incremental
-    reads go by, `log_marker` how a log file is announced.
+    instants are kept, `slicing` how log files find their slice, `clock` which time of an instant readers and
+    plans go by, `log_marker` how a log file is announced.
     """
 
     table_version: int
@@ -72,7 +73,7 @@ class FormatProfile:
     avro_generation: AvroGeneration
     slicing: Slicing
     stores_completion_time: bool
-    incremental_by: Literal["requested", "completed"]
+    clock: CommitClock
     log_marker: MarkerKind
     capabilities: Capabilities
 
@@ -88,7 +89,7 @@ V6 = FormatProfile(
     avro_generation="0.15",
     slicing="base_instant",
     stores_completion_time=False,
-    incremental_by="requested",
+    clock=REQUEST_CLOCK,
     log_marker=MarkerKind.APPEND,
     capabilities=Capabilities(
         clustering_action=False,
@@ -132,7 +133,7 @@ def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
         avro_generation="1.x",
         slicing="completion",
         stores_completion_time=True,
-        incremental_by="completed",
+        clock=COMPLETION_CLOCK,
         log_marker=MarkerKind.CREATE,
         capabilities=capabilities,
     )

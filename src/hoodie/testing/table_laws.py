@@ -153,7 +153,7 @@ def _completion(table: Table, instant: str) -> str | None:
     found = next((one for one in timeline.completed_writes() if one.requested == instant), None)
     if found is None:
         return None
-    return (found.completed if timeline.profile.stores_completion_time else None) or instant
+    return timeline.profile.clock.of(found)
 
 
 def _images(changes: list[dict[str, Any]], side: str, ops: tuple[str, ...]) -> Iterator[tuple[tuple[str, str], Kept]]:

@@ -26,7 +26,9 @@ from hoodie.services.rollback.savepoint import create_savepoint, delete_savepoin
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
+    COMPLETION_CLOCK,
     DELTA_COMMIT,
+    REQUEST_CLOCK,
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
@@ -279,5 +281,5 @@ def instant(requested: int, completed: int | None, action: str = DELTA_COMMIT) -
 def test_after_goes_by_completion_except_for_compactions(one, merge_on_read, after):
     action = DELTA_COMMIT if merge_on_read else COMMIT
     to = Instant(at(5), action, State.COMPLETED, at(10))
-    assert is_after(one, to, by_completion=True, merge_on_read=merge_on_read) is after
-    assert is_after(one, to, by_completion=False, merge_on_read=merge_on_read) is (one.requested > at(5))
+    assert is_after(one, to, COMPLETION_CLOCK, merge_on_read=merge_on_read) is after
+    assert is_after(one, to, REQUEST_CLOCK, merge_on_read=merge_on_read) is (one.requested > at(5))

@@ -174,14 +174,10 @@ def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFact
 
 
 def _not_compacted(timeline: Timeline, compacted: InstantTime) -> Iterator[_Bound]:
-    reason = "the metadata table has not compacted it yet"
-    if not timeline.profile.stores_completion_time:
-        yield _Bound(compacted, reason)
-        return
-    later = (one for one in timeline.completed_writes() if (one.completed or one.requested) > compacted)
-    first = next(later, None)
+    clock = timeline.profile.clock
+    first = next((one for one in timeline.completed_writes() if clock.of(one) > compacted), None)
     if first is not None:
-        yield _Bound(first.requested, reason)
+        yield _Bound(first.requested, "the metadata table has not compacted it yet")
 
 
 def _needed_around(around: Timeline, options: ArchiveOptions) -> Iterator[_Bound]:

@@ -75,5 +75,4 @@ def _delta_commits(timeline: Timeline, last: Instant | None) -> list[Instant]:
     deltas = [one for one in timeline.completed_writes() if one.action == DELTA_COMMIT]
     if last is None:
         return deltas
-    by_completion = timeline.profile.slicing == "completion"
-    return [one for one in deltas if ((one.completed if by_completion else None) or one.requested) > last.requested]
+    return [one for one in deltas if timeline.profile.clock.of(one) > last.requested]

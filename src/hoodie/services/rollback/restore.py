@@ -38,8 +38,10 @@ from hoodie.services.service import Argument, Service
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
+    REQUEST_CLOCK,
     RESTORE,
     ROLLBACK,
+    CommitClock,
     Instant,
     InstantInfo,
     InstantTime,
@@ -215,29 +217,20 @@ def plan_restore(handle: TableHandle, timeline: Timeline, to: Instant) -> Restor
     return RestorePlan(tuple(InstantInfo(one.requested, one.action) for one in (*clusterings, *others)), to.requested)
 
 
-def is_after(one: Instant, to: Instant, *, by_completion: bool, merge_on_read: bool) -> bool:
-    """Whether a write has to be undone to get back to the completed commit `to`. A pending one has not completed yet,
-    so it is after everything.
+def is_after(one: Instant, to: Instant, clock: CommitClock, *, merge_on_read: bool) -> bool:
+    """Whether a write has to be undone to get back to the completed commit `to`. On the clock of completions a pending
+    one is after everything.
     """
-    if not by_completion or (merge_on_read and (one.action in _BY_REQUEST or to.action in _BY_REQUEST)):
-        return one.requested > to.requested
-    return one.completed is None or one.completed > (to.completed or to.requested)
+    by_request = merge_on_read and (one.action in _BY_REQUEST or to.action in _BY_REQUEST)
+    return (REQUEST_CLOCK if by_request else clock).is_after(one, to)
 
 
 def _after(handle: TableHandle, timeline: Timeline, to: Instant) -> Sequence[Instant]:
     """Writes after `to`: pending ones first, then by completion (version 6: by request), newest first."""
-    by_completion = handle.profile.stores_completion_time
-    merge_on_read = handle.config.is_merge_on_read
-    found = [
-        one
-        for one in timeline.writes()
-        if one.logical != to.logical and is_after(one, to, by_completion=by_completion, merge_on_read=merge_on_read)
-    ]
-
-    def order(one: Instant) -> tuple[bool, str, str]:
-        return one.completed is None, one.completed or "" if by_completion else "", one.requested
-
-    return sorted(found, key=order if by_completion else lambda one: (False, "", one.requested), reverse=True)
+    clock, merge_on_read = handle.profile.clock, handle.config.is_merge_on_read
+    others = (one for one in timeline.writes() if one.logical != to.logical)
+    found = (one for one in others if is_after(one, to, clock, merge_on_read=merge_on_read))
+    return sorted(found, key=clock.order, reverse=True)
 
 
 def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -> tuple[Instant, RestorePlan] | None:
