@@ -67,7 +67,8 @@ def compact_if_due(
         return None
     plan = _plan(parts)
     requested = create_requested(own.storage, own.profile, instant, COMPACTION, plan)
-    return _run(own, table, timeline, to_inflight(own.storage, own.profile, requested), parts, engine)
+    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
+    return _run(own, table, timeline, inflight, parts, engine)
 
 
 def finish_compactions(own: TableHandle, table: Timeline, timeline: Timeline, engine: Engine) -> Timeline:

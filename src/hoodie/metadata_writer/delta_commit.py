@@ -74,7 +74,8 @@ def write_delta_commit(  # noqa: PLR0917
     chosen = [slot for found in slots.values() for slot in found if (slot.partition, slot.file_id) in entries]
     names = [log_name(slot, number, instant) for number, slot in enumerate(chosen)]
     planned = tuple(log_stat(slot, name, 0, 0, 0) for slot, name in zip(chosen, names, strict=True))
-    inflight = to_inflight(own.storage, own.profile, requested, _payload(own, planned, UPSERT, DELTA_COMMIT))
+    payload = _payload(own, planned, UPSERT, DELTA_COMMIT)
+    inflight = to_inflight(own.storage, own.profile, requested, payload, is_new=True)
     tasks = _files(own, instant, chosen, names, entries)
     written = _spread(tasks, engine).run(write_log, tasks, "metadata table")
     stats = tuple(_log_stat(slot, one) for slot, one in zip(chosen, written, strict=True))

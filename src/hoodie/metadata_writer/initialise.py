@@ -84,7 +84,7 @@ def make_partition(own: TableHandle, context: SourceContext, source: RecordSourc
     file_ids = source.file_ids(context)
     records = tuple(source.initial(context))
     requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
-    inflight = to_inflight(own.storage, own.profile, requested)
+    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
     own.storage.put(f"{source.partition}/{_PARTITION_METAFILE}", metafile)
     add_groups(own, source.partition, file_ids, instant)

@@ -93,7 +93,7 @@ def take_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -
     requested = create_requested(
         own.storage, own.profile, at, ROLLBACK, encode_rollback_plan(RollbackPlan(info, requests))
     )
-    inflight = to_inflight(own.storage, own.profile, requested)
+    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
     clock = own.env.monotonic()
     deleted = remove_files(own, target, at)
     delete_instant_files(own.storage, own.profile, target)

@@ -1,7 +1,8 @@
 """Moving an instant from state to state: each step is one new file, nothing is renamed or overwritten.
 
 1. A step is create-if-absent: of two writers one succeeds, the other gets Conflict.
-2. A step needs the file of the step before. If that is gone, someone rolled this instant back: Fenced.
+2. A step needs the file of the step before, which is looked for unless the same caller has just made it. If it is gone,
+   someone rolled this instant back: Fenced.
 3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
    Instants of zeros, which make partitions of a metadata table, are older than every restore and not meant by any.
    A plan that a rollback or restore has left on the timeline may be tried again when that one is completed.
@@ -54,14 +55,17 @@ def create_requested(
     return instant
 
 
-def to_inflight(storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"") -> Instant:
-    """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile.
+def to_inflight(
+    storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"", *, is_new: bool = False
+) -> Instant:
+    """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile. `is_new`: the caller has made
+    the requested file in the same breath, so nobody looks for it; who undoes it meanwhile is seen when it completes.
 
     Raises:
         Fenced: its requested file is gone.
         Conflict: it is inflight already.
     """
-    if instant.action != SAVEPOINT:
+    if instant.action != SAVEPOINT and not is_new:
         _ensure_there(storage, profile, replace(instant, state=State.REQUESTED))
     inflight = replace(instant, state=State.INFLIGHT)
     storage.create(instant_path(profile, inflight), payload)

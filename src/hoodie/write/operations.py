@@ -231,7 +231,7 @@ def _open(
     except Conflict as error:
         raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
     payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
-    return to_inflight(home.storage, home.profile, instant, payload)
+    return to_inflight(home.storage, home.profile, instant, payload, is_new=True)
 
 
 def _finish(
