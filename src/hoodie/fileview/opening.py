@@ -13,7 +13,7 @@ from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 
 if TYPE_CHECKING:
-    from hoodie.metadata import MetadataTable
+    from hoodie.metadata import MetadataState, MetadataTable
 
 
 def open_file_view(
@@ -22,9 +22,11 @@ def open_file_view(
     timeline: Timeline,
     *,
     use_metadata: bool = True,
+    state: MetadataState | None = None,
     engine: Engine | None = None,
 ) -> FileSystemView:
-    """The view of the table as `timeline` has it. Without `use_metadata` folders are listed in any case.
+    """The view of the table as `timeline` has it. Without `use_metadata` folders are listed in any case. `state`: how
+    the metadata table is, where somebody knows that already.
 
     Raises:
         Corrupt: the metadata table should be there and is not, or is damaged.
@@ -34,7 +36,7 @@ def open_file_view(
         # Loads the readers of the metadata table, which tables without one, and workers, do not need.
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
 
-        metadata = open_metadata_table(storage, config, timeline)
+        metadata = open_metadata_table(storage, config, timeline, state=state)
     return file_view_of(storage, timeline, metadata, engine)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hoodie.errors import Corrupt
 from hoodie.fileview.file_system_view import FileSystemView
@@ -22,6 +23,9 @@ from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, View, load_view
 
+if TYPE_CHECKING:
+    from hoodie.metadata import MetadataState
+
 log = logging.getLogger(__name__)
 
 FOLDERS_TO_LIST = 16
@@ -29,11 +33,12 @@ FOLDERS_TO_LIST = 16
 
 
 class WriterView:
-    """A `FileSystemView` of the table of `handle`, for its next write."""
+    """A `FileSystemView` of the table of `handle`, for its next write. `state`: its metadata table, where known."""
 
-    def __init__(self, handle: TableHandle, timeline: Timeline) -> None:
+    def __init__(self, handle: TableHandle, timeline: Timeline, state: MetadataState | None = None) -> None:
         self.timeline = timeline
         self._handle = handle
+        self._state = state
         self._folders = FolderView(handle.storage, timeline)
 
     @property
@@ -62,7 +67,7 @@ class WriterView:
             return None
         handle = self._handle
         try:
-            source: FileSystemView = open_file_view(handle.storage, handle.config, self.timeline)
+            source: FileSystemView = open_file_view(handle.storage, handle.config, self.timeline, state=self._state)
             if source.lists_uncommitted:
                 return None
             found = source.files(partitions)

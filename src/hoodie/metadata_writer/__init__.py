@@ -4,6 +4,7 @@ from hoodie.metadata_writer.build_index import IndexBuilt, build_index
 from hoodie.metadata_writer.contents import index_troubles
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.drop_index import drop_index
+from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.new_indexes import (
     bloom_filters_index,
     column_stats_index,
@@ -30,6 +31,7 @@ from hoodie.metadata_writer.update import TableUpdate
 __all__ = [
     "METADATA_ENABLE",
     "IndexBuilt",
+    "KnownMetadata",
     "MetadataOptions",
     "MetadataRecords",
     "RecordSource",

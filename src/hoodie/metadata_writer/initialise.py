@@ -115,7 +115,7 @@ def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[Insta
 
 def with_handle(context: SourceContext, handle: TableHandle) -> SourceContext:
     """The context for another state of the table's properties; what was read before is forgotten."""
-    return replace(context, handle=handle, state=None, _views=[], _tables={})
+    return replace(context, handle=handle, known=None, _views=[], _tables={})
 
 
 def _put_empty(_: TaskId, task: tuple[Storage, str, InstantTime]) -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Corrupt
-from hoodie.metadata import FILES, IndexDefinition, MetadataState, load_index_definitions
+from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.store import ensure_finished
@@ -30,6 +30,7 @@ from hoodie.metadata_writer.delta_commit import write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
 from hoodie.metadata_writer.kept_definitions import definitions_after
+from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.lost_definitions import with_readable_definitions
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
@@ -52,23 +53,26 @@ from hoodie.timeline import Timeline
 log = logging.getLogger(__name__)
 
 
-def record_update(
+def record_update(  # noqa: PLR0917
     handle: TableHandle,
     update: TableUpdate,
     engine: Engine,
     options: MetadataOptions | None = None,
     timeline: Timeline | None = None,
+    known: KnownMetadata | None = None,
 ) -> None:
     """Records the action in the metadata table, where it counts as soon as the action's instant completes.
 
     Nothing happens when the table has no metadata table, or (rollbacks since version 8) there is nothing to say.
-    `timeline`: the table's, from before the action or with it pending; loaded when it is not given. A damaged metadata
-    table is dropped, with a warning: the next write makes it again, with all it had.
+    `timeline`: the table's, from before the action or with it pending; loaded when it is not given. `known`: what
+    `ensure_metadata` gave, by a caller that has held the table lock since. A damaged metadata table is dropped, with a
+    warning: the next write makes it again, with all it had.
     """
     if FILES not in handle.config.metadata_partitions or _says_nothing(update):
         return
     try:
-        _record(handle, update, engine, options or MetadataOptions(), timeline)
+        table = timeline_of(handle) if timeline is None else timeline
+        _record(handle, update, engine, options or MetadataOptions(), table, known or _look(handle, table))
     except Corrupt as damage:
         _drop_damaged(handle, damage)
 
@@ -117,14 +121,21 @@ def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime,
     return rebuild_partitions(handle, names, engine)
 
 
-def ensure_metadata(
-    handle: TableHandle, config: Config, timeline: Timeline, engine: Engine, schema: pa.Schema | None = None
-) -> TableHandle:
-    """The handle of a table that has the metadata table the options ask for.
+def ensure_metadata(  # noqa: PLR0917
+    handle: TableHandle,
+    config: Config,
+    timeline: Timeline,
+    engine: Engine,
+    schema: pa.Schema | None = None,
+    before: pa.Schema | None = None,
+) -> tuple[TableHandle, KnownMetadata | None]:
+    """The handle of a table that has the metadata table the options ask for, and what is known of that; None where the
+    table has none, or it has changed right now.
 
     Unless they say no (`hoodie.metadata.enable=false`, which drops it) it is made where there is none. Its partitions
     are added and dropped as they say. One that cannot be opened is made anew, with a warning. `timeline` is the
-    table's, after failed writes were rolled back; `schema` its data columns after the write, where they are known.
+    table's, after failed writes were rolled back; `schema` its data columns after the write and `before` those before,
+    where they are known.
 
     Raises:
         Invalid, Unsupported: the table cannot have an index the options ask for. Nothing was changed, unless the rows
@@ -133,7 +144,7 @@ def ensure_metadata(
     options = MetadataOptions.of(config)
     had = kept_partitions(handle)
     if not options.keeps(handle.config):
-        return withdraw(handle, (FILES,)) if had else handle
+        return (withdraw(handle, (FILES,)) if had else handle), None
     context = _context(handle, timeline, engine, options, schema)
     unwanted = set(unwanted_partitions(context))
     wanted, asked = _wanted(context, unwanted)
@@ -142,15 +153,18 @@ def ensure_metadata(
             own = _open_complete(handle)
             own_timeline = timeline_of(own)
             ensure_finished(timeline, own_timeline)
-            finish_compactions(own, timeline, settle(own, own_timeline), engine)
+            own_timeline = finish_compactions(own, timeline, settle(own, own_timeline), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
-            return _initialised(context, {*wanted, *had} - (unwanted - wanted), asked)
+            return _initialised(context, {*wanted, *had} - (unwanted - wanted), asked), None
         dropped = unwanted | _unkept(context, had)
         if dropped or dropped_by_name(config, context.definitions):
-            context = _without(context, dropped, unwanted)
-    return _initialised(context, wanted, asked)
+            return _initialised(_without(context, dropped, unwanted), wanted, asked), None
+        kept = _initialised(context, wanted, asked)
+        known = KnownMetadata(own, own_timeline, context.definitions, before) if kept is handle else None
+        return kept, known
+    return _initialised(context, wanted, asked), None
 
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
@@ -180,22 +194,21 @@ def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptio
     return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, kept_partitions(handle))
 
 
-def _record(
-    handle: TableHandle, update: TableUpdate, engine: Engine, options: MetadataOptions, timeline: Timeline | None
+def _record(  # noqa: PLR0917
+    handle: TableHandle,
+    update: TableUpdate,
+    engine: Engine,
+    options: MetadataOptions,
+    table: Timeline,
+    known: KnownMetadata,
 ) -> None:
     partitions = kept_partitions(handle)
-    own = open_own(handle)
-    table = timeline_of(handle) if timeline is None else timeline
-    own_timeline = timeline_of(own)
-    ensure_finished(table, own_timeline)
-    own_timeline = settle(own, own_timeline)
-    before = own_timeline.find(update.instant, DELTA_COMMIT)
+    own = known.own
+    before = known.timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
         take_back(own, before, None)
-        own_timeline = timeline_of(own)
-    definitions = _definitions(handle, partitions)
-    state = MetadataState(own.storage, own_timeline, definitions)
-    context = SourceContext(handle, table, engine, options, definitions, update.schema, state=state)
+        known = replace(known, timeline=timeline_of(own))
+    context = SourceContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)
     if unkept:
         context = with_handle(context, withdraw(handle, unkept))
@@ -208,7 +221,21 @@ def _record(
             records.extend(source.updated(context, update))
         if isinstance(source, RecordIndexSource):
             add_groups(own, name, source.new_file_ids(context, update), update.instant)
-    write_delta_commit(own, own_timeline, update.instant, records, context.definitions, engine, partitions)
+    write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions)
+
+
+def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
+    """The metadata table as it is now, once what nobody finished is taken back.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    own = open_own(handle)
+    own_timeline = timeline_of(own)
+    ensure_finished(table, own_timeline)
+    own_timeline = settle(own, own_timeline)
+    definitions = _definitions(handle, kept_partitions(handle))
+    return KnownMetadata(own, own_timeline, definitions, None)
 
 
 def _with_definitions(context: SourceContext, update: TableUpdate) -> SourceContext:

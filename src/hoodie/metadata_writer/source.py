@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.fileview import FileSystemView, file_view_of
-from hoodie.metadata import IndexDefinition, MetadataState, MetadataTable, open_metadata_table
+from hoodie.metadata import IndexDefinition, MetadataTable, open_metadata_table
+from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.state.handle import TableHandle
@@ -62,9 +63,9 @@ class SourceContext:
 
     `timeline` is the table's, from before the action that is recorded (which may be pending on it). `definitions` are
     those of the table's indexes by the names of their partitions. `schema`: the table's data columns, where known.
-    `rebuilt` are the partitions that are made anew: their definitions say what they were and shall be again. `state`:
-    the metadata table before the action, where it was loaded already. `memo`: what one source found out and another may
-    use, by names of their own.
+    `rebuilt` are the partitions that are made anew: their definitions say what they were and shall be again. `known`:
+    the metadata table and the table's files before the action, where they were loaded already. `memo`: what one source
+    found out and another may use, by names of their own.
     """
 
     handle: TableHandle
@@ -74,15 +75,18 @@ class SourceContext:
     definitions: Mapping[str, IndexDefinition]
     schema: pa.Schema | None = None
     rebuilt: frozenset[str] = frozenset()
-    state: MetadataState | None = None
+    known: KnownMetadata | None = None
     memo: dict[str, Any] = field(default_factory=dict)
     _views: list[FileSystemView] = field(default_factory=list)
     _tables: dict[str, MetadataTable | None] = field(default_factory=dict)
 
     def view(self, partitions: Collection[str] | None = None) -> View:
         """The files of the given partitions (None: all) before the action. Lists them once: from the metadata table
-        where there is one that says so, else from storage.
+        where there is one that says so, else from storage; not at all where they are known.
         """
+        known = None if self.known is None else self.known.view_of(partitions)
+        if known is not None:
+            return known
         if not self._views:
             handle, table = self.handle, self.metadata_table()
             self._views.append(file_view_of(handle.storage, self.timeline, table, self.engine))
@@ -92,7 +96,8 @@ class SourceContext:
         """The metadata table as it is before the action; None while there is none (initialisation)."""
         if "" not in self._tables:
             handle = self.handle
-            table = open_metadata_table(handle.storage, handle.config, self.timeline, self.engine, self.state)
+            state = None if self.known is None else self.known.state
+            table = open_metadata_table(handle.storage, handle.config, self.timeline, self.engine, state)
             self._tables[""] = table
         return self._tables[""]
 

@@ -1,6 +1,7 @@
 """The data columns of a table, as those who index its files need to know them.
 
-Read once per update from the newest commit that says them, and only when somebody asks.
+Read once per update from the newest commit that says them, and only when somebody asks for what the write does not
+know already.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _MEMO = "columns before"
 
 def columns_before(context: SourceContext) -> pa.Schema | None:
     """The table's columns before the action; None where nobody ever said them, and where they go by ids, not names."""
+    if context.known is not None and context.known.columns is not None:
+        return context.known.columns
     if _MEMO not in context.memo:
         handle = context.handle
         try:

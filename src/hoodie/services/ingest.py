@@ -125,13 +125,13 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     if rolled_back is not timeline and handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
     timeline = rolled_back
-    handle = ensure_metadata(handle, config, timeline, request.engine, change.table_schema)
+    handle, known = ensure_metadata(handle, config, timeline, request.engine, change.table_schema, current)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
     with holding_heartbeat(handle, instant, config) as beat:
         write = Write(handle, timeline, options, engines, change.write_schema, change.table_schema, instant)
         guard = None if beat is None else beat.ensure_alive
-        return run_request(replace(write, guard=guard, metadata=MetadataOptions.of(config)), request)
+        return run_request(replace(write, guard=guard, metadata=MetadataOptions.of(config), known=known), request)
 
 
 def _without_unwanted_metadata(handle: TableHandle, config: Config) -> TableHandle:

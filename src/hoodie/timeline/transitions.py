@@ -58,8 +58,8 @@ def create_requested(
 def to_inflight(
     storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"", *, is_new: bool = False
 ) -> Instant:
-    """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile. `is_new`: the caller has made
-    the requested file in the same breath, so nobody looks for it; who undoes it meanwhile is seen when it completes.
+    """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile. `is_new`: the caller has
+    just made the requested file, so it is not looked for; who undoes it meanwhile is seen when it completes.
 
     Raises:
         Fenced: its requested file is gone.

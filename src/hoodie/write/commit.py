@@ -20,7 +20,7 @@ from typing import Any
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
 from hoodie.fileview.listed import unlisted
-from hoodie.metadata_writer import MetadataOptions, TableUpdate, record_update, undo_update
+from hoodie.metadata_writer import KnownMetadata, MetadataOptions, TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
 from hoodie.spec import (
@@ -138,11 +138,13 @@ def finish(  # noqa: PLR0917
     engine: Engine = _LOCAL,
     guard: Callable[[], None] | None = None,
     metadata: MetadataOptions | None = None,
+    known_metadata: KnownMetadata | None = None,
 ) -> Instant:
     """The completed instant: the write is visible now. `known` is the timeline the write was planned on.
 
-    The metadata table says so first, as the options `metadata` want it; `engine` does what is much work there. `guard`
-    has the last word before the write completes: it raises `Fenced` when this writer may have been taken for dead.
+    The metadata table (`known_metadata`) says so first, as the options `metadata` want it; `engine` does what is much
+    work there. `guard` has the last word before the write completes: it raises `Fenced` when this writer may have been
+    taken for dead.
 
     Raises:
         Fenced: another writer rolled this write back meanwhile; nothing became visible.
@@ -155,7 +157,7 @@ def finish(  # noqa: PLR0917
     payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
     try:
         if handle.config.has_metadata_table:
-            _tell_metadata(handle, known, outcome.update(inflight), engine, metadata)
+            _tell_metadata(handle, known, outcome.update(inflight), engine, metadata, known_metadata)
         if guard is not None:
             guard()
         done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
@@ -168,11 +170,16 @@ def finish(  # noqa: PLR0917
     return done
 
 
-def _tell_metadata(
-    handle: TableHandle, known: Timeline, update: TableUpdate, engine: Engine, metadata: MetadataOptions | None
+def _tell_metadata(  # noqa: PLR0917
+    handle: TableHandle,
+    known: Timeline,
+    update: TableUpdate,
+    engine: Engine,
+    metadata: MetadataOptions | None,
+    known_metadata: KnownMetadata | None,
 ) -> None:
     try:
-        record_update(handle, update, engine, metadata, known)
+        record_update(handle, update, engine, metadata, known, known_metadata)
     except CommitUnknown as unknown:
         # Whatever the metadata table says of it, the write itself is not completed, and can be taken back.
         raise Unavailable(

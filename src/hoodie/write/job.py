@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.engine import Engine
-from hoodie.metadata_writer import MetadataOptions
+from hoodie.metadata_writer import KnownMetadata, MetadataOptions
 from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
@@ -33,7 +33,8 @@ class Write:
     in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
     kind whose place this one takes: the write is pending there until the switch. `guard` raises when this writer may
     have been taken for dead; it is asked right before the write completes. `sources` has the other halves of bootstrap
-    skeletons among the file groups that the write looks at. `metadata`: how the metadata table is kept.
+    skeletons among the file groups that the write looks at. `metadata`: how the metadata table is kept; `known`:
+    what is known of it.
     """
 
     handle: TableHandle
@@ -47,3 +48,4 @@ class Write:
     guard: Callable[[], None] | None = None
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
+    known: KnownMetadata | None = None

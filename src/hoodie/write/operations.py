@@ -132,8 +132,11 @@ def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
 
 def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     options = write.options
-    view = _view(write, incoming)
-    write = replace(write, timeline=view.timeline)  # the view may have learnt which archived writes were committed
+    partitions = _partitions(write, incoming)
+    view = _load_view(write, partitions)
+    known = None if write.known is None else write.known.with_view(view, partitions)
+    # The view may have learnt which archived writes were committed.
+    write = replace(write, timeline=view.timeline, known=known)
     slices = view.slices_at()
     touches = options.looks_up or options.fills_small_files
     if touches:
@@ -162,17 +165,17 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     return committed
 
 
-def _view(write: Write, incoming: Incoming) -> View:
-    """The part of the table this write has to know."""
+def _partitions(write: Write, incoming: Incoming) -> tuple[str, ...] | None:
+    """The partitions this write has to know; None: all."""
     options = write.options
     everywhere = options.replaces == "table" or (options.index.is_global and options.looks_up)
-    partitions = None if everywhere else incoming.partitions
-    return _load_view(write, partitions)
+    return None if everywhere else incoming.partitions
 
 
 def _load_view(write: Write, partitions: Collection[str] | None = None) -> View:
     """The table, or some of its partitions, by its metadata table where it has one."""
-    return WriterView(write.handle, write.timeline).load(partitions)
+    state = None if write.known is None else write.known.state
+    return WriterView(write.handle, write.timeline, state).load(partitions)
 
 
 def _replaced(
@@ -259,5 +262,6 @@ def _finish(
             write.engines.spread,
             write.guard,
             write.metadata,
+            write.known,
         )
     return outcome.committed(done, options.operation)

@@ -219,7 +219,7 @@ def test_rebuilding_makes_the_metadata_table_say_what_is_there(version: int) -> 
     assert "files" in handle.config.metadata_partitions
     ensure_equal(lake)
     assert not drop_partitions(handle, ("files",)).config.has_metadata_table
-    again = ensure_metadata(lake.handle(), resolve(ON), timeline_of(handle), ENGINE)
+    again, _ = ensure_metadata(lake.handle(), resolve(ON), timeline_of(handle), ENGINE)
     assert again.config.metadata_partitions == handle.config.metadata_partitions
     ensure_equal(lake)
 

@@ -1,0 +1,47 @@
+"""What a write knows of the metadata table before it records itself there: it has looked once, under the lock.
+
+The metadata table has one writer, who holds the table lock from that look to the record: nobody changes it in between.
+Whoever has not looked gives none, and the record loads what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hoodie.metadata import IndexDefinition, MetadataState
+from hoodie.state.handle import TableHandle
+from hoodie.timeline import Timeline
+from hoodie.view import View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownMetadata:
+    """`own` is the metadata table and `timeline` its own, without anything unfinished; `definitions` those of the
+    table's indexes, `columns` the table's data columns before the write (None: nobody has asked). `view` has the files
+    of `partitions` (None: of all) before the write, where they were listed.
+    """
+
+    own: TableHandle
+    timeline: Timeline
+    definitions: Mapping[str, IndexDefinition]
+    columns: pa.Schema | None
+    view: View | None = None
+    partitions: frozenset[str] | None = frozenset()
+
+    @property
+    def state(self) -> MetadataState:
+        """What opening the metadata table for reading needs."""
+        return MetadataState(self.own.storage, self.timeline, self.definitions)
+
+    def with_view(self, view: View, partitions: Collection[str] | None) -> KnownMetadata:
+        """The same, with the files of some partitions (None: of all)."""
+        return replace(self, view=view, partitions=None if partitions is None else frozenset(partitions))
+
+    def view_of(self, partitions: Collection[str] | None) -> View | None:
+        """The view, if it has all files of the partitions (None: of all there are)."""
+        if self.partitions is None:
+            return self.view
+        return self.view if partitions is not None and self.partitions.issuperset(partitions) else None
