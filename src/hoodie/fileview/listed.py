@@ -14,7 +14,7 @@ def unlisted(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...]:
     Who rolls back log files of version 6 leaves them where they are and lists them: they are the table's then.
     """
     files = tuple(paths)
-    return files if handle.profile.slicing == "completion" else not_in_metadata(handle, files)
+    return files if handle.profile.log_naming.has_one_write_per_file else not_in_metadata(handle, files)
 
 
 def not_in_metadata(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...]:

@@ -61,12 +61,8 @@ def with_stored_sizes(storage: Storage, logs: Collection[LogFile], engine: Engin
 def _committed_sizes(storage: Storage, timeline: Timeline, logs: Collection[LogFile], engine: Engine) -> dict[str, int]:
     """Paths of log files and the bytes of the largest committed write to each."""
     named = {log.name.instant for log in logs}
-    by_name, first = timeline.profile.slicing == "completion", min(named)
-    writers = (
-        one
-        for one in timeline.completed_writes()
-        if (one.requested in named if by_name else one.requested >= first) and one.action == DELTA_COMMIT
-    )
+    writes = (one for one in timeline.completed_writes() if one.action == DELTA_COMMIT)
+    writers = timeline.profile.log_naming.writers_of(named, writes)
     tasks = [_StatsTask(storage, timeline.profile, one) for one in writers]
     sizes: dict[str, int] = {}
     for written in engine.run(_log_sizes, tasks, "read commits"):

@@ -53,7 +53,7 @@ class MetadataView:
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         """No call from version 8 on; else one for each file and one for each delta commit that may have written one."""
-        if self.timeline.profile.slicing == "completion":
+        if self.timeline.profile.log_naming.has_one_write_per_file:
             return {log.path: replace(log, committed_bytes=log.size_bytes) for log in logs}
         stored = with_stored_sizes(self._storage, logs, self._engine)
         return committed_logs(self._storage, self.timeline, stored.values(), self._engine)

@@ -75,7 +75,7 @@ class WriterView:
             name = handle.config.name
             log.warning("the metadata table of %s is damaged, folders are listed instead: %s", name, damage)
             return None
-        if handle.profile.slicing == "completion":
+        if handle.profile.log_naming.has_one_write_per_file:
             return found
         sized = with_stored_sizes(handle.storage, [one for files in found for one in files.logs])
         return tuple(replace(files, logs=tuple(sized[one.path] for one in files.logs)) for files in found)

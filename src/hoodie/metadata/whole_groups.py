@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Corrupt, Missing
@@ -24,10 +25,13 @@ from hoodie.spec import (
     COMMIT,
     DELTA_COMMIT,
     INIT_INSTANT,
+    NAMED_BY_SLICE,
+    NAMED_BY_WRITE,
     BlockKind,
     Instant,
     InstantTime,
     LogBlock,
+    LogNaming,
     parse_log_file_name,
 )
 from hoodie.spec.instant_time import INSTANT_DIGITS
@@ -99,6 +103,7 @@ def ensure_whole(  # noqa: PLR0917
     asked = [(group, _reasons(group, commits, timeline)) for group in groups]
     wanted = {one.requested: one for _, reasons in asked for one in reasons if one.requested not in written}
     tasks = [_StatsTask(own, timeline, one) for one in wanted.values()]
+    rule = _RULES[timeline.profile.log_naming]
     written.update(engine.run(_files_of, tasks, "read commits of the metadata table") if tasks else ())
     for group, reasons in asked:
         for commit in reasons:
@@ -106,7 +111,7 @@ def ensure_whole(  # noqa: PLR0917
                 seen = group.logs.get(file.name)
                 if seen is not None:
                     _ensure_held(seen, commit.requested, file)
-                elif _is_of_slice(group.part, commit, file, timeline) and not _is_elsewhere(own, file):
+                elif rule.must_have(group.part, commit, file.name, timeline) and not _is_elsewhere(own, file):
                     raise _damaged(file, f"is gone, though {commit.requested} committed it")
 
 
@@ -118,27 +123,79 @@ def _seen(size_bytes: int, blocks: Iterable[LogBlock]) -> SeenLog:
 
 def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -> list[Instant]:
     """The commits to look into."""
-    part = group.part
-    if timeline.profile.slicing == "completion":
-        began = _began(part, timeline) or part.base_instant
-        later = [
-            one
-            for one in commits
-            if placed_at(one.requested, one.completed, began) > began and not _is_first(one.requested)
-        ]
-        bases = [one for one in commits if _is_first(one.requested) and one.requested >= part.base_instant]
-        there = frozenset(log.name.instant for log in part.logs)
-    else:
-        later = [one for one in commits if one.requested > part.base_instant]
-        bases = []
-        there = frozenset[InstantTime]().union(*(log.instants for log in group.logs.values()))
+    part, rule = group.part, _RULES[timeline.profile.log_naming]
+    later = rule.later(part, commits, timeline)
     if not any(log.is_suspect for log in group.logs.values()):
+        there = rule.writers(group)
         later = [one for one in later if one.requested not in there]
     found = {one.requested: one for one in later if one.requested != part.base_instant}
     if part.base is None:
         first = [one for one in commits if one.requested == part.base_instant]
-        found |= {one.requested: one for one in (*bases, *first)}
+        found |= {one.requested: one for one in (*rule.beginnings(part, commits), *first)}
     return list(found.values())
+
+
+class _SliceRule(Protocol):
+    """Which commits wrote to a slice, by how its log files are named."""
+
+    def later(self, part: FileSlice, commits: Iterable[Instant], timeline: Timeline) -> list[Instant]:
+        """The commits since the slice began."""
+        ...
+
+    def beginnings(self, part: FileSlice, commits: Iterable[Instant]) -> list[Instant]:
+        """The initialisations that may have begun it under another instant than its own."""
+        ...
+
+    def writers(self, group: SeenGroup) -> frozenset[InstantTime]:
+        """The commits that its log files are of."""
+        ...
+
+    def must_have(self, part: FileSlice, commit: Instant, name: str, timeline: Timeline) -> bool:
+        """Whether a file that is not there must have been in the slice. Else it may be of the same group before its
+        index was dropped and made again.
+        """
+        ...
+
+
+class _NamedBySlice:
+    def later(self, part: FileSlice, commits: Iterable[Instant], timeline: Timeline) -> list[Instant]:
+        del timeline
+        return [one for one in commits if one.requested > part.base_instant]
+
+    def beginnings(self, part: FileSlice, commits: Iterable[Instant]) -> list[Instant]:
+        del part, commits
+        return []
+
+    def writers(self, group: SeenGroup) -> frozenset[InstantTime]:
+        return frozenset[InstantTime]().union(*(log.instants for log in group.logs.values()))
+
+    def must_have(self, part: FileSlice, commit: Instant, name: str, timeline: Timeline) -> bool:
+        del timeline
+        log = parse_log_file_name(name)
+        if log is not None:
+            return log.instant == part.base_instant
+        # Commits of version 8 and later, from before a downgrade, have shorter instants and come first.
+        return commit.requested == part.base_instant or len(commit.requested) > INSTANT_DIGITS
+
+
+class _NamedByWrite:
+    def later(self, part: FileSlice, commits: Iterable[Instant], timeline: Timeline) -> list[Instant]:
+        began = _began(part, timeline) or part.base_instant
+        times = ((one, placed_at(one.requested, one.completed, began)) for one in commits)
+        return [one for one, time in times if time > began and not _is_first(one.requested)]
+
+    def beginnings(self, part: FileSlice, commits: Iterable[Instant]) -> list[Instant]:
+        return [one for one in commits if _is_first(one.requested) and one.requested >= part.base_instant]
+
+    def writers(self, group: SeenGroup) -> frozenset[InstantTime]:
+        return frozenset(log.name.instant for log in group.part.logs)
+
+    def must_have(self, part: FileSlice, commit: Instant, name: str, timeline: Timeline) -> bool:
+        del commit, name
+        return _began(part, timeline) is not None
+
+
+_RULES: Mapping[LogNaming, _SliceRule] = {NAMED_BY_SLICE: _NamedBySlice(), NAMED_BY_WRITE: _NamedByWrite()}
 
 
 def _is_first(instant: InstantTime) -> bool:
@@ -150,18 +207,6 @@ def _began(part: FileSlice, timeline: Timeline) -> InstantTime | None:
     if not _is_first(part.base_instant):
         return part.base_instant
     return next((one.completed for one in timeline.completed() if one.requested == part.base_instant), None)
-
-
-def _is_of_slice(part: FileSlice, commit: Instant, file: WrittenFile, timeline: Timeline) -> bool:
-    """Whether a file that is not there must have been in the slice. Else it may be of the same group before its index
-    was dropped and made again; in version 6 commits of version 8 and later, from before a downgrade, come first.
-    """
-    if timeline.profile.slicing == "completion":
-        return _began(part, timeline) is not None
-    log = parse_log_file_name(file.name)
-    if log is not None:
-        return log.instant == part.base_instant
-    return commit.requested == part.base_instant or len(commit.requested) > INSTANT_DIGITS
 
 
 def _is_elsewhere(own: Storage, file: WrittenFile) -> bool:

@@ -17,7 +17,7 @@ from hoodie.errors import Corrupt
 from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
-from hoodie.spec import BaseFileName, InstantTime, LogFileName, WriteStat, keys
+from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
@@ -50,11 +50,8 @@ def load_slots(
         Corrupt: a partition has no file groups.
     """
     found = {one.partition: one for one in list_files(own.storage, partitions, engine=_LISTING)}
-    by_writer = own.profile.slicing == "completion"
-    slots = {
-        name: _named_by_writer(files, instant) if by_writer else _named_by_base(own, timeline, files)
-        for name, files in found.items()
-    }
+    next_slots = _NEXT_SLOTS[own.profile.log_naming]
+    slots = {name: next_slots(own, timeline, files, instant) for name, files in found.items()}
     for name in partitions:
         if not slots[name] and name != RECORD_INDEX:  # one that is cut by partitions begins without groups
             path = f"{keys.METADATA_TABLE_DIR}/{name}"
@@ -112,11 +109,17 @@ def base_stat(partition: str, file_id: str, name: str, size_bytes: int, rows: in
     )
 
 
-def _named_by_writer(files: PartitionFiles, instant: InstantTime) -> tuple[Slot, ...]:
+def _named_by_write(
+    own: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
+) -> tuple[Slot, ...]:
+    del own, timeline
     return tuple(Slot(files.partition, file_id, instant) for file_id in _file_ids(files))
 
 
-def _named_by_base(own: TableHandle, timeline: Timeline, files: PartitionFiles) -> tuple[Slot, ...]:
+def _named_by_slice(
+    own: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
+) -> tuple[Slot, ...]:
+    del instant
     groups = view_of(timeline, (files,), {}, load_pending_compactions(own.storage, timeline)).groups
     newest = {group.file_id: group.slices[0] for group in groups}
     logs = _logs_by_slice(files)
@@ -141,6 +144,9 @@ def _named_by_base(own: TableHandle, timeline: Timeline, files: PartitionFiles) 
             )
         )
     return tuple(slots)
+
+
+_NEXT_SLOTS = {NAMED_BY_SLICE: _named_by_slice, NAMED_BY_WRITE: _named_by_write}
 
 
 def listed_file_ids(own: Storage, partition: str) -> list[str]:

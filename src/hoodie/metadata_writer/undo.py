@@ -147,9 +147,9 @@ def _metadata_of(own: TableHandle, target: Instant) -> CommitMetadata:
 def _unsaid(own: TableHandle, files: PartitionFiles, instant: InstantTime) -> Iterator[str]:
     """Files of one partition that an instant which names none has written."""
     yield from (base.path for base in files.bases if base.name.instant == instant)
-    by_writer = own.profile.slicing == "completion"
     for one in files.logs:
-        if one.name.instant == instant if by_writer else _holds(own, one, instant):
+        writer = own.profile.log_naming.writer_of(one.name)
+        if _holds(own, one, instant) if writer is None else writer == instant:
             yield one.path
 
 
@@ -160,7 +160,7 @@ def _holds(own: TableHandle, one: LogFile, instant: InstantTime) -> bool:
 
 def _is_shared(own: TableHandle, path: str, instant: InstantTime) -> bool:
     """Whether a log file has blocks of others. Files named by their writer have not."""
-    if own.profile.slicing == "completion" or not path.rpartition("/")[2].startswith("."):
+    if own.profile.log_naming.has_one_write_per_file or not path.rpartition("/")[2].startswith("."):
         return False
     found = [file for file in own.storage.list_dir(path.rpartition("/")[0]).files if file.path == path]
     blocks = [block for file in found for block in read_blocks(own.storage, path, file.size_bytes)]

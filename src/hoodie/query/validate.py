@@ -173,13 +173,14 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
     """Data files that no completed commit named."""
     named = {stat.path for metadata in picture.commits.values() for _, stat in metadata.write_stats()}
     pending = {instant.requested for instant in picture.timeline.pending()}
+    naming = picture.timeline.profile.log_naming
     for found in picture.view.files:
         slices = {(base.name.file_id, base.name.instant) for base in found.bases}
         for one in found.everything:
             instant = one.name.instant
             if not isinstance(one, BaseFile) and (one.name.file_id, instant) in slices:
                 continue  # named by its slice, as in version 6: the name does not say who wrote it
-            if isinstance(one, BaseFile) or picture.timeline.profile.slicing == "completion":
+            if naming.writer_of(one.name) is not None:
                 if instant in pending:
                     yield Finding("uncommitted", one.path, f"was written by {instant}, which is not complete")
                 elif not picture.timeline.is_committed(instant):
@@ -298,12 +299,12 @@ def _metadata(handle: TableHandle, picture: _Picture) -> Iterator[Finding]:
 
     timeline = picture.timeline
     named = {stat.path for metadata in picture.commits.values() for _, stat in metadata.write_stats()}
-    by_name = timeline.profile.slicing == "completion"
+    naming = timeline.profile.log_naming
     settled = [
         one.path
         for found in picture.view.files
         for one in found.everything
-        if timeline.is_committed(one.name.instant) and (isinstance(one, BaseFile) or by_name or one.path in named)
+        if timeline.is_committed(one.name.instant) and (naming.writer_of(one.name) or one.path in named)
     ]
     for path, what in validate_metadata_table(handle.storage, handle.config, timeline, picture.sizes, settled):
         yield Finding("metadata", path, what)

@@ -90,7 +90,7 @@ def plan_merge(
 
 
 def _blocks(timeline: Timeline, until: InstantTime | None) -> BlockChoice:
-    if timeline.profile.slicing == "completion":
+    if timeline.profile.log_naming.has_one_write_per_file:
         return BlockChoice(until=until)
     completed = frozenset(instant.requested for instant in timeline.completed_writes())
     if timeline.archived_from is not None:

@@ -99,6 +99,7 @@ from hoodie.spec.log_block import (
     encode_block,
 )
 from hoodie.spec.log_file import parse_log_file
+from hoodie.spec.log_naming import NAMED_BY_SLICE, NAMED_BY_WRITE, LogNaming
 from hoodie.spec.log_records import (
     RECORD_CONTENT_VERSION,
     RECORD_LENGTH_BYTES,
@@ -126,7 +127,7 @@ from hoodie.spec.partition_metafile import (
     parse_partition_metafile,
     partition_metafile_name,
 )
-from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, Slicing, profile_for
+from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, profile_for
 from hoodie.spec.properties import encode_properties_text, parse_properties_text
 from hoodie.spec.replace_plan import (
     EMPTY_REPLACE,
@@ -205,6 +206,8 @@ __all__ = [
     "MANIFEST_PREFIX",
     "MARKER_TYPE_FILE",
     "METADATA_BOOTSTRAP_INSTANT",
+    "NAMED_BY_SLICE",
+    "NAMED_BY_WRITE",
     "NULL_COMMIT",
     "PROFILES",
     "RECORD_CONTENT_VERSION",
@@ -254,6 +257,7 @@ __all__ = [
     "LayoutTwoNames",
     "LogBlock",
     "LogFileName",
+    "LogNaming",
     "Marker",
     "MarkerKind",
     "MergeMode",
@@ -273,7 +277,6 @@ __all__ = [
     "SavepointMetadata",
     "SchemaHistory",
     "SchemaVersion",
-    "Slicing",
     "State",
     "TableConfig",
     "TableType",

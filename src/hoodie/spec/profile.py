@@ -17,9 +17,8 @@ from hoodie.spec.commit_clock import COMPLETION_CLOCK, REQUEST_CLOCK, CommitCloc
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec
 from hoodie.spec.instant_names import InstantNames, LayoutOneNames, LayoutTwoNames
 from hoodie.spec.keys import HOODIE_DIR
-from hoodie.spec.markers import MarkerKind
+from hoodie.spec.log_naming import NAMED_BY_SLICE, NAMED_BY_WRITE, LogNaming
 
-Slicing = Literal["base_instant", "completion"]
 HistoryForm = Literal["log_files", "parquet_files"]
 
 
@@ -59,8 +58,8 @@ class FormatProfile:
     """One version of the format.
 
     `timeline_dir` and `history_dir` are folders relative to the base path. `history_form` says in what archived
-    instants are kept, `slicing` how log files find their slice, `clock` which time of an instant readers and
-    plans go by, `log_marker` how a log file is announced.
+    instants are kept, `log_naming` what the instant in a log file's name is, `clock` which time of an instant readers
+    and plans go by.
     """
 
     table_version: int
@@ -71,10 +70,9 @@ class FormatProfile:
     instant_names: InstantNames
     commit_codec: CommitCodec
     avro_generation: AvroGeneration
-    slicing: Slicing
+    log_naming: LogNaming
     stores_completion_time: bool
     clock: CommitClock
-    log_marker: MarkerKind
     capabilities: Capabilities
 
 
@@ -87,10 +85,9 @@ V6 = FormatProfile(
     instant_names=LayoutOneNames(),
     commit_codec=JsonCommitCodec(),
     avro_generation="0.15",
-    slicing="base_instant",
+    log_naming=NAMED_BY_SLICE,
     stores_completion_time=False,
     clock=REQUEST_CLOCK,
-    log_marker=MarkerKind.APPEND,
     capabilities=Capabilities(
         clustering_action=False,
         rollback_command_blocks=True,
@@ -131,10 +128,9 @@ def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
         instant_names=LayoutTwoNames(),
         commit_codec=AvroCommitCodec(),
         avro_generation="1.x",
-        slicing="completion",
+        log_naming=NAMED_BY_WRITE,
         stores_completion_time=True,
         clock=COMPLETION_CLOCK,
-        log_marker=MarkerKind.CREATE,
         capabilities=capabilities,
     )
 

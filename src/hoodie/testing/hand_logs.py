@@ -64,10 +64,8 @@ class HandLogTable(HandTable):
         partition, file_id = group
         known = self._logs.setdefault(group, [])
         base = self._bases.setdefault(group, requested)
-        if self.profile.slicing == "base_instant":
-            name = LogFileName(file_id, base, len(known) + 1, "0-1-2").text
-        else:
-            name = LogFileName(file_id, requested, 1, "0-1-2").text
+        instant, version = self.profile.log_naming.instant_and_version(base, requested, range(len(known) + 1))
+        name = LogFileName(file_id, instant, version, "0-1-2").text
         path = f"{partition}/{name}" if partition else name
         data = b"".join(self._blocks(requested, partition, file_id, write)) + write.get("raw", b"")
         self.storage.put(path, data)
@@ -112,7 +110,7 @@ class HandLogTable(HandTable):
             ordering = () if order is None else (pa.array(order),)
             is_default = np.full(len(deleted), order is None)
             deletes = Deletes(pa.array(deleted), pa.array([partition] * len(deleted)), ordering, is_default)
-            content = encode_deletes(deletes, several_fields=self.profile.slicing == "completion")
+            content = encode_deletes(deletes, several_fields=self.profile.capabilities.late_log_headers)
             blocks.append(encode_block(BlockKind.DELETE, header, content))
         return blocks
 

@@ -27,7 +27,7 @@ def with_archived_writes(
     """The timeline that knows which writes are in the history, if any of the files is older than it. Reads the history
     only for that. Of files that `are_settled` only log files are asked about whose names do not say who wrote them.
     """
-    if timeline.archived_from is not None or (are_settled and timeline.profile.slicing == "completion"):
+    if timeline.archived_from is not None or (are_settled and timeline.profile.log_naming.has_one_write_per_file):
         return timeline
     asked = (found.logs if are_settled else (*found.everything, *found.changes) for found in files)
     times = {one.name.instant for some in asked for one in some}
@@ -50,7 +50,7 @@ def with_archived_completions(storage: Storage, timeline: Timeline, files: Itera
 
 def _undecided(files: PartitionFiles, timeline: Timeline) -> Iterator[InstantTime]:
     """Archived delta commits with log files in groups that have a newer base file."""
-    if timeline.profile.slicing != "completion" or not files.logs:
+    if not timeline.profile.log_naming.finds_slice_by_completion or not files.logs:
         return
     newest: dict[str, InstantTime] = {}
     for base in files.bases:

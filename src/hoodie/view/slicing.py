@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hoodie.spec import InstantTime
+from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, InstantTime, LogNaming
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
 from hoodie.view.listing import PartitionFiles
 
@@ -84,11 +84,11 @@ def slices_by_completion(
     return _groups(files.partition, slots, commits, compactions)
 
 
-SLICING_RULES: Mapping[str, SlicingRule] = {
-    "base_instant": slices_by_base_instant,
-    "completion": slices_by_completion,
+SLICING_RULES: Mapping[LogNaming, SlicingRule] = {
+    NAMED_BY_SLICE: slices_by_base_instant,
+    NAMED_BY_WRITE: slices_by_completion,
 }
-"""Rules by the name a format profile has for them (`FormatProfile.slicing`)."""
+"""Rules by how log files are named (`FormatProfile.log_naming`)."""
 
 
 def placed_at(requested: InstantTime, completed: InstantTime | None, base_instant: InstantTime) -> InstantTime:

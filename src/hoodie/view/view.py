@@ -100,7 +100,7 @@ def view_of(
     compactions: Mapping[GroupId, InstantTime],
 ) -> View:
     """The view of listed files. Pure; `load_view` gathers the arguments."""
-    rule = SLICING_RULES[timeline.profile.slicing]
+    rule = SLICING_RULES[timeline.profile.log_naming]
     with collecting_later():
         groups = tuple(group for found in files for group in rule(found, timeline, compactions))
     return View(timeline, files, groups, replaced)

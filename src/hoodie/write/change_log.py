@@ -45,9 +45,7 @@ def change_logging_of(handle: TableHandle) -> ChangeLogging | None:
     """How the table logs changes; None when it does not."""
     if not handle.config.cdc_enabled:
         return None
-    by_name = handle.profile.slicing == "completion"
-    marker = MarkerKind.CREATE if by_name else MarkerKind.APPEND
-    return ChangeLogging(parse_logging_mode(handle.config.cdc_logging_mode), marker)
+    return ChangeLogging(parse_logging_mode(handle.config.cdc_logging_mode), handle.profile.log_naming.marker)
 
 
 @dataclass(slots=True)

@@ -228,7 +228,7 @@ def ensure_alone(handle: TableHandle, known: Timeline, inflight: Instant, stats:
     before = {(one.logical, one.is_completed) for one in known.writes()}
     planned = {one.logical for one in known.pending() if one.action in _COMPACTIONS}
     only_logs = all(stat.is_log or stat.prev_commit == NULL_COMMIT for stat in stats)
-    passes_plans = only_logs and known.profile.slicing == "completion"
+    passes_plans = only_logs and known.profile.log_naming.finds_slice_by_completion
     for one in timeline_of(handle).writes():
         if one.logical in planned or (passes_plans and one.action in _COMPACTIONS):
             continue

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie.spec import InstantTime, Slicing, WriteStat, path_in
+from hoodie.spec import InstantTime, LogNaming, WriteStat, path_in
 from hoodie.view import FileSlice, GroupId, View
 
 Compactions = Mapping[GroupId, InstantTime]
@@ -64,7 +64,7 @@ def new_group_place(file_id: str, instant: InstantTime) -> LogPlace:
 
 
 def log_place(
-    slicing: Slicing,
+    naming: LogNaming,
     one: FileSlice,
     instant: InstantTime,
     compaction: InstantTime | None,
@@ -77,20 +77,18 @@ def log_place(
     describes the slice in every version: change queries read from there what the log file was written on.
     """
     base_instant = None if one.base is None else one.base.name.instant
-    if slicing == "completion":
-        if not logs_changes:
-            return LogPlace(one.file_id, instant, 1, instant, base_instant=base_instant)
-        named, version, before, base = instant, 1, [log.name for log in one.logs], one.base
-    else:
-        named = compaction or one.base_instant
-        before = [log.name for log in one.logs if log.name.instant == named]
-        version = 1 + max((name.version for name in before), default=0)
-        base = one.base if compaction is None else None
+    by_completion = naming.finds_slice_by_completion
+    joined = one.base_instant if by_completion else compaction or one.base_instant
+    before = [log.name for log in one.logs if by_completion or log.name.instant == joined]
+    named, version = naming.instant_and_version(joined, instant, [name.version for name in before])
+    if by_completion and not logs_changes:
+        return LogPlace(one.file_id, named, version, instant, base_instant=base_instant)
+    base = one.base if by_completion or compaction is None else None
     return LogPlace(
         file_id=one.file_id,
         instant=named,
         version=version,
-        prev_commit=one.base_instant if slicing == "completion" else named,
+        prev_commit=joined,
         base_file="" if base is None else base.name.text,
         log_files=tuple(name.text for name in sorted(before, key=lambda name: name.order, reverse=True)),
         base_instant=base_instant,

@@ -281,7 +281,7 @@ def _log(config: Config, table: TableConfig, profile: FormatProfile, ordering: t
         kind=_BLOCK_KINDS[config.text("hoodie.logfile.data.block.format")],
         positions=config.flag("hoodie.write.record.positions"),
         late_headers=late,
-        marker=profile.log_marker,
+        marker=profile.log_naming.marker,
         block_bytes=config.integer("hoodie.logfile.data.block.max.size"),
         file_bytes=config.integer("hoodie.logfile.max.size"),
     )

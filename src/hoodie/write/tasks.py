@@ -88,7 +88,9 @@ def _log_task(  # noqa: PLR0917
     else:
         pending = compactions.get(file.slice.group_id)
         logs_changes = write.handle.config.cdc_enabled
-        place = log_place(write.handle.profile.slicing, file.slice, write.instant, pending, logs_changes=logs_changes)
+        place = log_place(
+            write.handle.profile.log_naming, file.slice, write.instant, pending, logs_changes=logs_changes
+        )
     keys_only = incoming.project([KEY])
     return LogTask(
         target=target,

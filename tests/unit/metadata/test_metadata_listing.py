@@ -4,7 +4,7 @@ import pytest
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.metadata import open_metadata_table
-from hoodie.spec import COMMIT, V6, V9, State, keys
+from hoodie.spec import COMMIT, NAMED_BY_SLICE, V6, V9, State, keys
 from hoodie.testing.hand_metadata import FIRST as INIT
 from hoodie.testing.hand_metadata import files_record as files
 from hoodie.testing.hand_table import at
@@ -35,7 +35,7 @@ def filled(request, lake):
 
 
 def base_of(made):
-    return {"base_instant": INIT} if made.table.profile.slicing == "base_instant" else {}
+    return {"base_instant": INIT} if made.table.profile.log_naming == NAMED_BY_SLICE else {}
 
 
 def write(made, second, records, version=2, **more):

@@ -17,7 +17,7 @@ from hoodie.metadata_writer.delta_commit import gather, split
 from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, write_log
 from hoodie.metadata_writer.layout import group_file_ids, places
 from hoodie.metadata_writer.undo import settle, take_back
-from hoodie.spec import DELTA_COMMIT, BlockKind, HeaderKey, Instant, State
+from hoodie.spec import DELTA_COMMIT, NAMED_BY_WRITE, BlockKind, HeaderKey, Instant, State
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
 
@@ -106,7 +106,7 @@ def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -
     lake = lake_of(version)
     handle = lake.handle()
     own = open_own(handle)
-    if own.profile.slicing == "completion":
+    if own.profile.log_naming == NAMED_BY_WRITE:
         return  # every delta commit has files of its own
     at = new_instant_time(own.env, own.config.timezone, timeline_of(handle).last_time())
     create = create_requested(own.storage, own.profile, at, DELTA_COMMIT)

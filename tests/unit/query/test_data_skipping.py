@@ -6,7 +6,7 @@ import pytest
 from hoodie.errors import Corrupt
 from hoodie.metadata.keys import column_stats_key
 from hoodie.query import ReadOptions, load_read_plan, run_read, validate_table
-from hoodie.spec import V6, V9
+from hoodie.spec import NAMED_BY_WRITE, V6, V9
 from hoodie.testing.hand_metadata import FIRST, HandMetadata, files_record, stats_record
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import load_table_config
@@ -109,7 +109,7 @@ def test_validate_compares_it_with_storage(lake):
     lost = table.path_of(at(1), "b", "f3").rpartition("/")[2]
     table.commit(at(2), {("b", "f4"): [{"id": "5", "part": "b", "qty": 1}]})
     unlisted = table.path_of(at(2), "b", "f4")
-    base = {} if table.profile.slicing == "completion" else {"base_instant": FIRST}
+    base = {} if table.profile.log_naming == NAMED_BY_WRITE else {"base_instant": FIRST}
     invented = "f9_0-1-2_20260102000001000.parquet"
     grown = table.path_of(at(1), "a", "f2").rpartition("/")[2]
     records = [files_record("b", {invented: 3}, [lost]), files_record("a", {grown: 1 << 40})]

@@ -54,7 +54,7 @@ def last_delta(table: HandLogTable, state: State = State.COMPLETED, *, markers: 
     logs = [path for path in paths(table.storage) if path not in known and ".log." in path]
     if markers and state is not State.COMPLETED:
         for path in logs:
-            table.storage.put(marker_path(at(3), path, table.profile.log_marker), b"")
+            table.storage.put(marker_path(at(3), path, table.profile.log_naming.marker), b"")
     return logs
 
 

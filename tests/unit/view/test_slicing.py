@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hoodie.spec import BaseFileName, LogFileName
+from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, BaseFileName, LogFileName
 from hoodie.view import SLICING_RULES, BaseFile, FileGroup, LogFile, PartitionFiles
 
-by_base_instant = SLICING_RULES["base_instant"]
-by_completion = SLICING_RULES["completion"]
+by_base_instant = SLICING_RULES[NAMED_BY_SLICE]
+by_completion = SLICING_RULES[NAMED_BY_WRITE]
 
 
 @dataclass

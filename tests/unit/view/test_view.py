@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.fileview import FolderView
-from hoodie.spec import FormatProfile, State, encode_container, parse_base_file_name
+from hoodie.spec import NAMED_BY_SLICE, FormatProfile, State, encode_container, parse_base_file_name
 from hoodie.storage import MemoryStorage
 from hoodie.testing.hand_table import HandTable, at, new_name
 from hoodie.view import View, list_files, list_partitions
@@ -74,7 +74,7 @@ def compaction_plan(profile: FormatProfile, partition: str, file_id: str) -> byt
 
 
 def log_path(profile: FormatProfile, base_instant: str, written: str) -> str:
-    instant = base_instant if profile.slicing == "base_instant" else written
+    instant = base_instant if profile.log_naming == NAMED_BY_SLICE else written
     return f"p0/.a_{instant}.log.1_0-1-1"
 
 
@@ -98,7 +98,7 @@ def test_slice_of_a_pending_compaction_is_read_together_with_the_one_before(prof
 
 
 def test_log_files_written_later_are_not_in_the_past_where_names_tell(profile):
-    if profile.slicing == "base_instant":
+    if profile.log_naming == NAMED_BY_SLICE:
         pytest.skip("names carry the base instant: the log reader decides by block")
     table = HandTable(profile, choices={"table_type": "MERGE_ON_READ"})
     table.commit(at(1), {("p0", "a"): [ROW]})

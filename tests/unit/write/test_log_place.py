@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hoodie.spec import BaseFileName, LogFileName
+from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, BaseFileName, LogFileName
 from hoodie.view import BaseFile, FileSlice, LogFile
 from hoodie.write.file_sizing import SizingOptions, fillable_beside_logs, slice_bytes
 from hoodie.write.log_place import LogPlace, log_place, new_group_place
@@ -25,7 +25,7 @@ def log(instant: str, version: int, size: int = 10) -> LogFile:
 
 def test_by_base_instant_the_next_version_follows_all_of_that_instant() -> None:
     one = FileSlice("p", "f", "1", base("1"), (log("1", 1), log("1", 10)))
-    assert log_place("base_instant", one, "5", None) == LogPlace(
+    assert log_place(NAMED_BY_SLICE, one, "5", None) == LogPlace(
         "f",
         "1",
         11,
@@ -38,21 +38,21 @@ def test_by_base_instant_the_next_version_follows_all_of_that_instant() -> None:
 
 def test_by_base_instant_a_pending_compaction_gives_the_name() -> None:
     one = FileSlice("p", "f", "1", base("1"), (log("1", 1), log("4", 1)))
-    found = log_place("base_instant", one, "5", "4")
+    found = log_place(NAMED_BY_SLICE, one, "5", "4")
     assert (found.instant, found.version, found.prev_commit, found.base_file) == ("4", 2, "4", "")
     assert found.log_files == (".f_4.log.1_0-0-0",)
     assert found.base_instant == "1"
 
 
 def test_by_base_instant_a_slice_of_logs_only_goes_on_under_its_first_instant() -> None:
-    found = log_place("base_instant", FileSlice("p", "f", "2", None, (log("2", 1),)), "5", None)
+    found = log_place(NAMED_BY_SLICE, FileSlice("p", "f", "2", None, (log("2", 1),)), "5", None)
     assert (found.instant, found.version, found.base_file, found.base_instant) == ("2", 2, "", None)
 
 
 def test_by_writer_each_write_begins_anew_and_says_nothing_of_the_slice() -> None:
     one = FileSlice("p", "f", "1", base("1"), (log("2", 1), log("3", 1)))
     for compaction in (None, "4"):
-        assert log_place("completion", one, "5", compaction) == LogPlace("f", "5", 1, "5", base_instant="1")
+        assert log_place(NAMED_BY_WRITE, one, "5", compaction) == LogPlace("f", "5", 1, "5", base_instant="1")
 
 
 def test_a_log_that_starts_a_group_is_its_own_base() -> None:

@@ -185,7 +185,7 @@ class _Keep:
         """
         timeline, written = self.view.timeline, change.name.instant
         completed = written
-        if timeline.profile.slicing == "completion":
+        if timeline.profile.log_naming.finds_slice_by_completion:
             completed = max(written, timeline.completion_of(written) or written)
         return next((part.base_instant for part in group.slices if part.base_instant <= completed), _oldest(group))
 

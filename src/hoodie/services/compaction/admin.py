@@ -148,7 +148,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ..
         Corrupt: a log file is damaged.
     """
     ensure_compactable(handle)
-    if handle.profile.slicing == "completion":
+    if handle.profile.log_naming.finds_slice_by_completion:
         return ()
     timeline = timeline_of(handle)
     view = FolderView(handle.storage, timeline).load()
@@ -181,7 +181,7 @@ def _pending(timeline: Timeline, instant: InstantTime) -> Instant:
 
 
 def _ensure_no_later_logs(handle: TableHandle, instant: InstantTime, groups: tuple[GroupId, ...]) -> None:
-    if handle.profile.slicing == "completion":
+    if handle.profile.log_naming.finds_slice_by_completion:
         return
     partitions = {partition for partition, _ in groups}
     view = FolderView(handle.storage, timeline_of(handle)).load(partitions)

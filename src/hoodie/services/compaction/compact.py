@@ -165,7 +165,7 @@ def taken_groups(handle: TableHandle, timeline: Timeline) -> frozenset[GroupId]:
 
 def _hindering(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
     """Pending writes that a plan must wait for: those whose log files may carry an older base instant."""
-    return () if handle.profile.slicing == "completion" else pending_writes(handle, timeline)
+    return () if handle.profile.log_naming.finds_slice_by_completion else pending_writes(handle, timeline)
 
 
 def _compacted(

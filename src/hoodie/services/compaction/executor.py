@@ -31,17 +31,14 @@ from hoodie.services.locks import executor_lock, table_lock
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.rollback import finish_interrupted
 from hoodie.spec import (
-    COMPACTION,
-    LOG_COMPACTION,
     ROLLBACK,
     CompactionPlan,
     Instant,
     InstantTime,
     State,
     WriteStat,
-    parse_base_file_name,
     parse_compaction_plan,
-    parse_log_file_name,
+    parse_data_file_name,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of, to_inflight
@@ -224,19 +221,12 @@ def _files_of(handle: TableHandle, instant: Instant) -> list[str]:
     markers = markers_of(handle.storage, instant.requested).load()
     if markers is not None:
         return [marker.data_path for marker in markers]
-    by_base_instant = handle.profile.slicing == "base_instant"
-    found = []
+    naming, found = handle.profile.log_naming, []
     for partition in sorted({one.partition for one in load_plan(handle, instant).operations}):
         with suppress(Missing):
             for file in handle.storage.list_dir(partition).files:
-                name = file.path.rpartition("/")[2]
-                base, written = parse_base_file_name(name), parse_log_file_name(name)
-                if base is not None and base.instant == instant.requested and instant.action == COMPACTION:
-                    found.append(file.path)
-                if written is None or written.instant != instant.requested:
-                    continue
-                # Log files of this name are later delta commits' where names carry the base instant.
-                own_log = instant.action == LOG_COMPACTION and not by_base_instant
-                if own_log or (written.is_cdc and instant.action == COMPACTION):
+                name = parse_data_file_name(file.path.rpartition("/")[2])
+                # A log file named by its slice may be a later delta commit's.
+                if name is not None and naming.writer_of(name) == instant.requested:
                     found.append(file.path)
     return found

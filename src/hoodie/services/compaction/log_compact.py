@@ -119,7 +119,7 @@ def _compacted(
     profile = pending.handle.profile
     chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
     target = slice_target(pending, view, facts, options, chosen.parallelism)
-    form = LogForm(profile.log_marker, profile.capabilities.late_log_headers)
+    form = LogForm(profile.log_naming.marker, profile.capabilities.late_log_headers)
     places = _places(pending, view)
     tasks = [
         LogCompactTask(target, part, places[one.group_id], form)
@@ -134,9 +134,9 @@ def _places(pending: PendingPlan, view: View) -> dict[GroupId, LogPlace]:
     those of writes that did not complete.
     """
     listed = {one.group_id: one for one in view.slices_at()}
-    slicing, instant = pending.handle.profile.slicing, pending.instant.requested
+    naming, instant = pending.handle.profile.log_naming, pending.instant.requested
     groups = pending.plan.group_ids
-    return {group: log_place(slicing, listed[group], instant, None) for group in groups}
+    return {group: log_place(naming, listed[group], instant, None) for group in groups}
 
 
 def compact_logs(

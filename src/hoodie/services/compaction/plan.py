@@ -56,7 +56,7 @@ def eligible_slices(view: View, instant: InstantTime, taken: Collection[GroupId]
         if part.group_id in pending or part.group_id in taken:
             continue
         logs = part.logs
-        if view.timeline.profile.slicing == "completion":
+        if view.timeline.profile.log_naming.finds_slice_by_completion:
             logs = tuple(log for log in logs if _completed_before(view, log.name.instant, instant))
         logs = tuple(log for log in logs if not log.name.is_cdc)
         if logs:

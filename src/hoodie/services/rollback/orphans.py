@@ -96,12 +96,11 @@ def _orphans(view: View) -> Iterator[BaseFile | LogFile]:
     timeline = view.timeline
     known = {one.requested for one in timeline.instants}
     last = timeline.last_time() or ""
-    by_writer = timeline.profile.slicing == "completion"
+    naming = timeline.profile.log_naming
     for files in view.files:
         for one in (*files.everything, *files.changes):
-            instant = one.name.instant
-            named_by_writer = isinstance(one, BaseFile) or by_writer
-            if named_by_writer and instant not in known and instant <= last and not timeline.is_committed(instant):
+            writer = naming.writer_of(one.name)
+            if writer is not None and writer not in known and writer <= last and not timeline.is_committed(writer):
                 yield one
 
 

@@ -51,6 +51,8 @@ from hoodie.services.upgrading.timeline import (
 from hoodie.spec import (
     COMPACTION,
     LOG_COMPACTION,
+    NAMED_BY_SLICE,
+    NAMED_BY_WRITE,
     FormatProfile,
     Instant,
     InstantTime,
@@ -114,7 +116,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     clock = handle.env.monotonic()
     ensure_no_restore(timeline_of(handle))
     _ensure_possible(handle, config, target)
-    if target.slicing == handle.profile.slicing:
+    if target.log_naming == handle.profile.log_naming:
         handle = _give_names_back(handle, engine)
     drop_dead_resizes(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
@@ -243,7 +245,7 @@ def _convert(handle: TableHandle, engine: Engine, target: FormatProfile) -> list
     """Log names, timeline and history in the form of the target version, beside what is there. What was done."""
     steps = []
     renames: Renames = {}
-    if target.slicing == "base_instant":
+    if target.log_naming == NAMED_BY_SLICE:
         renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
         _ensure_placed(handle, renames)
         store_renames(handle.storage, renames)
@@ -291,7 +293,7 @@ def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
     """The handle after the renaming of a downgrade was undone that died before the switch, and is not wanted any more.
     A metadata table that a write has made since lists the new names: it is made anew.
     """
-    renames = load_renames(handle.storage) if handle.profile.slicing == "completion" else {}
+    renames = load_renames(handle.storage) if handle.profile.log_naming == NAMED_BY_WRITE else {}
     if not renames:
         return handle
     made = handle.config.metadata_partitions if handle.config.has_metadata_table else ()
@@ -338,7 +340,7 @@ def _metadata_steps(handle: TableHandle, version: int) -> Iterable[PreviewStep]:
 
 
 def _timeline_steps(handle: TableHandle, target: FormatProfile) -> Iterable[PreviewStep]:
-    if target.slicing == "base_instant":
+    if target.log_naming == NAMED_BY_SLICE:
         for one in _all_slices(handle):
             renames = plan_renames((one,))
             sizes = sum(log.size_bytes for log in one.logs if log.path in renames)
