@@ -127,7 +127,7 @@ from hoodie.spec.partition_metafile import (
     parse_partition_metafile,
     partition_metafile_name,
 )
-from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, profile_for
+from hoodie.spec.profile import CURRENT, PROFILES, V6, V8, V9, Capabilities, FormatProfile, HistoryForm, profile_for
 from hoodie.spec.properties import encode_properties_text, parse_properties_text
 from hoodie.spec.replace_plan import (
     EMPTY_REPLACE,
@@ -243,6 +243,7 @@ __all__ = [
     "FormatProfile",
     "HeaderKey",
     "HistoryFile",
+    "HistoryForm",
     "IdArray",
     "IdField",
     "IdKind",

@@ -6,7 +6,13 @@ from hoodie.timeline.as_of import instant_text, parse_as_of
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
 from hoodie.timeline.history import (
+    ArchivedFiles,
+    History,
+    HistoryOptions,
+    Logical,
+    StateContent,
     has_history,
+    history_of,
     load_archived_cleans,
     load_archived_commits,
     load_archived_metadata,
@@ -22,7 +28,7 @@ from hoodie.timeline.load import (
     load_requested,
     load_timeline,
 )
-from hoodie.timeline.log_archive import list_archives, load_archived_logicals
+from hoodie.timeline.log_archive import list_archives
 from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merge_archives, settle_merge
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
 from hoodie.timeline.markers import DirectMarkers, Markers, markers_of
@@ -30,12 +36,17 @@ from hoodie.timeline.timeline import Timeline, furthest
 from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
+    "ArchivedFiles",
     "ArchivedInstant",
     "DirectMarkers",
+    "History",
     "HistoryLimits",
+    "HistoryOptions",
     "HistoryRow",
+    "Logical",
     "Markers",
     "MergeLimits",
+    "StateContent",
     "Timeline",
     "append_archive",
     "append_history",
@@ -45,6 +56,7 @@ __all__ = [
     "delete_instant_files",
     "furthest",
     "has_history",
+    "history_of",
     "instant_path",
     "instant_text",
     "is_clustering",
@@ -54,7 +66,6 @@ __all__ = [
     "list_state_files",
     "load_archived_cleans",
     "load_archived_commits",
-    "load_archived_logicals",
     "load_archived_metadata",
     "load_archived_writes",
     "load_commit_metadata",

@@ -1,8 +1,8 @@
 """The archived writes of a table, all of them: what decides whether a file older than the active timeline counts.
 
 1. Reading them costs a listing, and the files of the history once: they are kept until the listing changes.
-2. Archives of version 6 hold everything that commits said, and are read as a whole. Above `MOST_LOG_BYTES` they are
-   left alone, and all that is older than the active timeline counts, as in Hudi.
+2. Archives of version 6 hold everything that commits said, and are read as a whole. Large ones are left alone, and all
+   that is older than the active timeline counts, as in Hudi.
 3. The same goes for a history that is damaged, or has spans that a dead archiver may have left: rows that were
    committed must not be lost for it.
 
@@ -17,11 +17,7 @@ from collections.abc import Mapping
 from hoodie.errors import Corrupt, Missing
 from hoodie.spec import FormatProfile, InstantTime
 from hoodie.storage import FileInfo, Storage
-from hoodie.timeline.history import load_archived_commits
-from hoodie.timeline.log_archive import has_torn_spans, list_archives
-
-MOST_LOG_BYTES = 16 << 20
-"""Bytes of archives in log format that are read for this question: one or two seconds of work."""
+from hoodie.timeline.history import history_of, load_archived_commits
 
 _MOST_KEPT = 16
 
@@ -35,15 +31,16 @@ _kept: dict[str, tuple[tuple[FileInfo, ...], Completions]] = {}
 
 def load_archived_writes(storage: Storage, profile: FormatProfile) -> Completions:
     """The writes that the history has; none where there is no history, or it cannot be read at a bearable price."""
-    files = _listed(storage, profile)
-    if not files or (profile.history_form == "log_files" and sum(one.size_bytes for one in files) > MOST_LOG_BYTES):
+    history = history_of(storage, profile)
+    files = history.files()
+    if not files:
         return {}
     folder = storage.absolute(profile.history_dir)
     known = _kept.get(folder)
     if known is not None and known[0] == files:
         return known[1]
     try:
-        found = _loaded(storage, profile, files)
+        found = load_archived_commits(storage, profile) if history.tells_all(files) else {}
     except (Corrupt, Missing) as damage:
         log.warning("the archived history is damaged, so all that is older than the timeline counts: %s", damage)
         return {}
@@ -51,15 +48,3 @@ def load_archived_writes(storage: Storage, profile: FormatProfile) -> Completion
         _kept.clear()
     _kept[folder] = (files, found)
     return found
-
-
-def _loaded(storage: Storage, profile: FormatProfile, files: tuple[FileInfo, ...]) -> Completions:
-    if profile.history_form == "log_files" and has_torn_spans(storage, files):
-        return {}
-    return load_archived_commits(storage, profile)
-
-
-def _listed(storage: Storage, profile: FormatProfile) -> tuple[FileInfo, ...]:
-    if profile.history_form == "log_files":
-        return list_archives(storage, profile.history_dir)
-    return storage.list_dir(profile.history_dir).files

@@ -10,7 +10,7 @@ from hoodie.spec import V6, V8, V9, BaseFileName, FormatProfile, Instant, State,
 from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.hand_table import HandTable, at
-from hoodie.timeline import HistoryRow, append_archive, append_history, archived_writes, load_timeline
+from hoodie.timeline import HistoryRow, append_archive, append_history, history, load_timeline
 from hoodie.view import PartitionFiles, list_files, load_view
 
 PROFILES = pytest.mark.parametrize("profile", [V6, V8, V9], ids=["v6", "v8", "v9"])
@@ -106,5 +106,5 @@ def test_history_is_not_read_while_no_file_is_older_than_the_timeline():
 
 def test_archives_of_version_6_that_are_too_large_are_left_alone(monkeypatch):
     made = table(V6, (1, 2, 4))
-    monkeypatch.setattr(archived_writes, "MOST_LOG_BYTES", 10)
+    monkeypatch.setattr(history, "MOST_LOG_BYTES", 10)
     assert counted(made) == [at(n) for n in (1, 2, 3, 4)]

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
@@ -36,18 +36,12 @@ from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import (
     CLEAN,
-    CLUSTERING,
     COMMIT,
-    COMPACTION,
     COMPLETED_WRITE_ACTIONS,
-    LOG_COMPACTION,
-    REPLACE_COMMIT,
     ROLLBACK,
     Instant,
     InstantTime,
     State,
-    archived_schema,
-    encode_archived_state,
     format_instant_millis,
     keys,
     marker_dir,
@@ -57,18 +51,15 @@ from hoodie.state.table_state import TableState
 from hoodie.storage import FileInfo, NestedStorage, Storage
 from hoodie.storage.fence import ensure_held
 from hoodie.timeline import (
-    HistoryRow,
+    ArchivedFiles,
+    History,
+    HistoryOptions,
+    Logical,
+    StateContent,
     Timeline,
-    append_archive,
-    append_history,
-    compact_history,
     furthest,
-    list_archives,
+    history_of,
     list_state_files,
-    load_archived_logicals,
-    load_history,
-    merge_archives,
-    settle_merge,
 )
 
 log = logging.getLogger(__name__)
@@ -79,13 +70,10 @@ PORTION_FILES = 512
 """Bytes and number of state files that are in memory at a time."""
 
 _ARCHIVED_ACTIONS = COMPLETED_WRITE_ACTIONS | {CLEAN, ROLLBACK}
-_PLANNED_ACTIONS = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING})
 _FILES_PER_TASK = 32
 
-Logical = tuple[InstantTime, str]
 _StateFile = tuple[Instant, FileInfo]
 _States = Mapping[Logical, Sequence[_StateFile]]
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +115,14 @@ def archive(
     ensure_no_restore(timeline)
     planned = _plan(handle, options, timeline, around)
     going = {one.logical: one for one in (*planned.instants, *_left_behind(timeline, states))}
-    known = _in_history(handle, going.values())
+    history = _history(handle, options)
+    known = history.already_has(going) if going else frozenset()
     # What looks left behind and is not in the history only lacks its requested file.
     going = {one.logical: one for one in planned.instants} | {at: going[at] for at in known}
     if not going:
         return None
     fresh = sorted(going[at] for at in going.keys() - known)
-    path = _write(handle, options, states, fresh) if fresh else None
+    path = history.append(fresh, _contents(handle, history, states, fresh)) if fresh else None
     _remove(handle, states, sorted(going.values()))
     files = [file for at in going for _, file in states[at]]
     log.info("archived %d instants", len(going))
@@ -142,7 +131,7 @@ def archive(
         files=len(files),
         size_bytes=sum(file.size_bytes for file in files),
         history_file=path,
-        merged=_tidy(handle, options),
+        merged=history.merge(),
         duration_ms=int((handle.env.monotonic() - clock) * 1000),
     )
 
@@ -207,39 +196,29 @@ def _left_behind(timeline: Timeline, states: _States) -> Iterator[Instant]:
             yield one
 
 
-def _in_history(handle: TableHandle, going: Iterable[Instant]) -> frozenset[Logical]:
-    """Those of the instants that the history has already."""
-    wanted = {one.logical for one in going}
-    if not wanted:
-        return frozenset()
-    if handle.profile.history_form == "log_files":
-        # A run writes one file, so only the newest can have what is still on the timeline.
-        settle_merge(handle.storage, handle.profile.history_dir)
-        folder = handle.profile.history_dir
-        own = [file for file in list_archives(handle.storage, folder) if file.path.startswith(f"{folder}/")]
-        return frozenset(one for file in own[-1:] for one in load_archived_logicals(handle.storage, file)) & wanted
-    first, last = min(wanted)[0], max(wanted)[0]
-    archived = load_history(handle.storage, handle.profile, first[:-1], last)  # from before `first`: it counts itself
-    return frozenset(one.instant.logical for one in archived) & wanted
+def _history(handle: TableHandle, options: ArchiveOptions) -> History:
+    writing = HistoryOptions(options.batch, options.merge, options.history)
+    return history_of(handle.storage, handle.profile, writing)
 
 
-def _write(handle: TableHandle, options: ArchiveOptions, states: _States, fresh: Sequence[Instant]) -> str:
-    storage, profile = handle.storage, handle.profile
-    if profile.history_form == "log_files":
-        entries = _entries(handle, states, fresh)
-        schema = archived_schema(profile.avro_generation)
-        return append_archive(storage, profile.history_dir, schema, _blocks(entries, options.batch))
-    rows = _rows(handle, states, fresh)
-    file = append_history(storage, profile.history_dir, fresh[0].requested, fresh[-1].requested, rows)
-    return f"{profile.history_dir}/{file.name}"
-
-
-def _rows(handle: TableHandle, states: _States, fresh: Iterable[Instant]) -> Iterator[list[HistoryRow]]:
-    """Rows of the history of version 8 and later, in portions."""
-    needed = (_Needed(one, tuple(_needed_files(states[one.logical]))) for one in fresh)
-    for portion in _portions(needed, lambda one: one.files):
+def _contents(
+    handle: TableHandle, history: History, states: _States, fresh: Iterable[Instant]
+) -> Iterator[list[ArchivedFiles]]:
+    """The instants with the files that the history wants, in portions."""
+    needed = (_Needed(one, tuple(file for file in states[one.logical] if history.wants(file[0]))) for one in fresh)
+    zone = handle.config.timezone
+    for portion in _portions(needed):
         contents = _load(handle.storage, [file for one in portion for _, file in one.files])
-        yield [_row(one, contents) for one in portion]
+        yield [
+            ArchivedFiles(
+                one.instant,
+                tuple(
+                    StateContent(state, format_instant_millis(file.modified_ms, zone), file.path, contents[file.path])
+                    for state, file in one.files
+                ),
+            )
+            for one in portion
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,54 +229,12 @@ class _Needed:
     files: tuple[_StateFile, ...]
 
 
-def _needed_files(files: Sequence[_StateFile]) -> Iterator[_StateFile]:
-    for instant, file in files:
-        is_plan = instant.action in _PLANNED_ACTIONS and (
-            instant.state is State.REQUESTED or instant.action in (REPLACE_COMMIT, CLUSTERING)
-        )
-        if instant.is_completed or is_plan:
-            yield instant, file
-
-
-def _row(needed: _Needed, contents: Mapping[str, bytes]) -> HistoryRow:
-    metadata, plan = b"", None
-    for instant, file in needed.files:
-        if instant.is_completed:
-            metadata = contents[file.path]
-        else:  # of replacing commits the inflight file says more than the requested one, if it says anything
-            plan = contents[file.path] or plan
-    return HistoryRow(needed.instant, metadata, plan)
-
-
-def _entries(handle: TableHandle, states: _States, fresh: Iterable[Instant]) -> Iterator[bytes]:
-    """Entries of the archive of version 6: one for each state file."""
-    files = (state for one in fresh for state in states[one.logical])
-    for portion in _portions(files, lambda one: (one,)):
-        contents = _load(handle.storage, [file for _, file in portion])
-        for instant, file in portion:
-            changed = format_instant_millis(file.modified_ms, handle.config.timezone)
-            yield encode_archived_state(
-                instant, changed, contents[file.path], file.path, handle.profile.avro_generation
-            )
-
-
-def _blocks(entries: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    block: list[bytes] = []
-    for entry in entries:
-        block.append(entry)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
-def _portions(items: Iterable[_Item], files_of: Callable[[_Item], Iterable[_StateFile]]) -> Iterator[list[_Item]]:
-    """Items whose files are together of moderate size and number."""
-    portion: list[_Item] = []
+def _portions(items: Iterable[_Needed]) -> Iterator[list[_Needed]]:
+    """Instants whose files are together of moderate size and number."""
+    portion: list[_Needed] = []
     size = count = 0
     for item in items:
-        for _, file in files_of(item):
+        for _, file in item.files:
             size += file.size_bytes
             count += 1
         portion.append(item)
@@ -345,14 +282,6 @@ def _remove(handle: TableHandle, states: _States, going: Iterable[Instant]) -> N
     for folder in handle.storage.list_dir(keys.TEMP_DIR).dirs:
         if folder in gone:
             handle.storage.delete_dir(folder)
-
-
-def _tidy(handle: TableHandle, options: ArchiveOptions) -> int:
-    """How many files of the history were made by merging others."""
-    storage, folder = handle.storage, handle.profile.history_dir
-    if handle.profile.history_form == "parquet_files":
-        return compact_history(storage, folder, options.history)
-    return 0 if options.merge is None else int(merge_archives(storage, folder, options.merge) is not None)
 
 
 def _is_automatic(handle: TableHandle, config: Config) -> bool:

@@ -23,7 +23,7 @@ Pure; `archive` gathers the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -197,15 +197,41 @@ def _others(
     timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts, chosen: list[Instant], counts: tuple[int, int]
 ) -> Iterator[Instant]:
     """Cleans and rollbacks that go."""
+    by_action = ([one for one in timeline.completed() if one.action == action] for action in (CLEAN, ROLLBACK))
+    for found in by_action:
+        yield from _OTHERS[timeline.profile.history_form](found, options, facts, chosen, counts)
+
+
+def _before_writes(
+    found: Sequence[Instant],
+    options: ArchiveOptions,
+    facts: ArchiveFacts,
+    chosen: Sequence[Instant],
+    counts: tuple[int, int],
+) -> Iterator[Instant]:
+    """Those before the last write that goes."""
+    del options, facts, counts
+    last = chosen[-1].requested if chosen else ""
+    yield from (one for one in found if one.requested < last)
+
+
+def _by_count(
+    found: Sequence[Instant],
+    options: ArchiveOptions,
+    facts: ArchiveFacts,
+    chosen: Sequence[Instant],
+    counts: tuple[int, int],
+) -> Iterator[Instant]:
+    """The oldest, where there are too many, but none that the metadata table or the table around still needs."""
+    del chosen
     fewest, most = counts
-    for action in (CLEAN, ROLLBACK):
-        found = [one for one in timeline.completed() if one.action == action]
-        if timeline.profile.history_form == "parquet_files":
-            last = chosen[-1].requested if chosen else ""
-            yield from (one for one in found if one.requested < last)
-        elif len(found) > most:
-            limits = [facts.compacted] if facts.compacted else []
-            if facts.around is not None:
-                limits += [one.requested for one in _needed_around(facts.around, options)]
-            upto = min(limits, default=None)
-            yield from (one for one in found[: len(found) - fewest] if upto is None or one.requested < upto)
+    if len(found) <= most:
+        return
+    limits = [facts.compacted] if facts.compacted else []
+    if facts.around is not None:
+        limits += [one.requested for one in _needed_around(facts.around, options)]
+    upto = min(limits, default=None)
+    yield from (one for one in found[: len(found) - fewest] if upto is None or one.requested < upto)
+
+
+_OTHERS = {"log_files": _by_count, "parquet_files": _before_writes}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -35,8 +35,6 @@ from hoodie.spec import (
     SavepointMetadata,
     State,
     WriteStat,
-    archived_schema,
-    encode_archived_state,
     encode_clean_metadata,
     encode_savepoint_metadata,
     next_instant_time,
@@ -49,9 +47,9 @@ from hoodie.spec.keys import HOODIE_DIR
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import (
-    HistoryRow,
-    append_archive,
-    append_history,
+    ArchivedFiles,
+    StateContent,
+    history_of,
     instant_path,
     is_clustering,
     list_instants,
@@ -67,7 +65,6 @@ SCHEMA_DIR = f"{HOODIE_DIR}/.schema"
 
 _SCHEMA_NAME = "{}.schemacommit"
 _SCHEMA_FILE = re.compile(r"([0-9]+)(?:_[0-9]+)?\.schemacommit")
-_ENTRIES_PER_BLOCK = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,23 +188,12 @@ def write_history(handle: TableHandle, target: FormatProfile) -> int:
         replace(one.instant, completed=completions[one.instant.logical, one.action], legacy_name=False)
         for one in archived
     )
-    rows = [(one, contents[one.logical]) for one in instants]
-    if target.history_form == "parquet_files":
-        portions = iter([[HistoryRow(one, data) for one, data in rows]])
-        append_history(handle.storage, target.history_dir, instants[0].requested, instants[-1].requested, portions)
-    else:
-        append_archive(
-            handle.storage, target.history_dir, archived_schema(target.avro_generation), _blocks(rows, target)
-        )
-    return len(rows)
-
-
-def _blocks(rows: list[tuple[Instant, bytes]], target: FormatProfile) -> Iterator[list[bytes]]:
-    for start in range(0, len(rows), _ENTRIES_PER_BLOCK):
-        yield [
-            encode_archived_state(one, one.completed or one.requested, data, "history", target.avro_generation)
-            for one, data in rows[start : start + _ENTRIES_PER_BLOCK]
-        ]
+    carried = [
+        ArchivedFiles(one, (StateContent(one, one.completed or one.requested, "history", contents[one.logical]),))
+        for one in instants
+    ]
+    history_of(handle.storage, target).append(instants, [carried])
+    return len(carried)
 
 
 def _clusterings(
