@@ -65,7 +65,7 @@ def asked_indexes(context: SourceContext, wanted: Collection[str]) -> dict[str, 
         made.append(_expression(config))
     dropped = dropped_by_name(config, [one.name for one in made])
     lacking = [one for one in made if one.name not in dropped and not _is_there(context, one)]
-    version = context.handle.profile.capabilities.index_version
+    version = context.handle.profile.indexes.version
     return {one.name: replace(one, version=version) for one in lacking if _is_possible(context, one, wanted)}
 
 
@@ -174,7 +174,7 @@ def _is_possible(context: SourceContext, asked: IndexDefinition, wanted: Collect
     Raises:
         Invalid, Unsupported: the table can never have it as it is.
     """
-    if context.handle.profile.layout_version == 1:
+    if not context.handle.profile.indexes.can_have(asked.name):
         raise Invalid(
             f"Tables of version 6 cannot have the index {asked.name}",
             remedy="Upgrade the table first, or leave the option out",

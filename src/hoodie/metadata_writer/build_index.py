@@ -208,7 +208,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     payload = encode_index_plan([IndexedPartition(name, upto) for name in names], handle.profile.avro_generation)
     requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
     inflight = to_inflight(handle.storage, handle.profile, requested)
-    must_hold = handle.profile.layout_version == 1
+    must_hold = not handle.profile.indexes.is_built_beside_writes
     return _Plan(context, inflight, names, begun, upto, last_compaction(own_timeline), must_hold)
 
 
@@ -321,7 +321,7 @@ def _ensure_possible(context: SourceContext, definition: IndexDefinition) -> Non
     if name in handle.config.metadata_partitions:
         raise Invalid(f"There is an index {name} already", remedy="Drop it first, or choose another name", index=name)
     is_named = name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))
-    if handle.profile.layout_version == 1 and (is_named or name == PARTITION_STATS):
+    if not handle.profile.indexes.can_have(name):
         raise Invalid(
             f"Tables of version 6 cannot have the index {name}",
             remedy="Upgrade the table first",
@@ -353,7 +353,7 @@ def _completed(
     """The definition as it is stored: with its version, column statistics with their columns."""
     if definition.name == RECORD_INDEX:
         return definition
-    version = handle.profile.capabilities.index_version
+    version = handle.profile.indexes.version
     if definition.name != COLUMN_STATS or not definition.source_fields:
         return others[COLUMN_STATS] if definition.name == COLUMN_STATS else replace(definition, version=version)
     always = tuple(one for one in others[COLUMN_STATS].source_fields if one.startswith("_hoodie_"))

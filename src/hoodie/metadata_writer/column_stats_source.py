@@ -108,7 +108,7 @@ class ColumnStatsSource:
 def stats_version(context: SourceContext) -> str:
     """How bounds are stored: as the index's definition says, else as new ones are."""
     definition = kept_definition(context, COLUMN_STATS)
-    return context.handle.profile.capabilities.index_version if definition is None else definition.version
+    return context.handle.profile.indexes.version if definition is None else definition.version
 
 
 def columns_now(context: SourceContext, schema: pa.Schema) -> tuple[str, ...]:

@@ -43,7 +43,6 @@ from hoodie.view import FileSlice, list_files, load_pending_compactions, view_of
 
 log = logging.getLogger(__name__)
 
-_V6_COMPACTION = "001"
 _LISTING = LocalEngine(16)
 _IS_TIGHT = "isTightBound"
 _DELETABLE = (STATS, "BloomFilterMetadata", "SecondaryIndexMetadata")
@@ -98,12 +97,10 @@ def plan_instant(own: TableHandle, table: Timeline, timeline: Timeline) -> Insta
     counting = valid_instants(table, timeline)
     if not commits or any(one.requested not in counting for one in commits):
         return None
-    if own.profile.stores_completion_time:
-        return new_instant_time(own.env, own.config.timezone, timeline.last_time())
-    last = max(one.requested for one in commits)
-    if any(one.requested <= last for one in table.pending()):
+    instants, last = own.profile.metadata_instants, max(one.requested for one in commits)
+    if instants.has_to_wait(one for one in table.pending() if one.requested <= last):
         return None
-    return last + _V6_COMPACTION
+    return instants.compaction(last) or new_instant_time(own.env, own.config.timezone, timeline.last_time())
 
 
 def _slices(

@@ -33,7 +33,7 @@ _ALWAYS: Final = (COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, KEY_FIELD)
 def indexed_columns(schema: pa.Schema, table: TableConfig, profile: FormatProfile, config: Config) -> tuple[str, ...]:
     """The columns (paths with dots) a new index of a table with the data columns `schema` has."""
     asked = config.list(COLUMN_LIST)
-    every = profile.avro_generation == "0.15" and not asked
+    every = profile.indexes.covers_every_column and not asked
     own = _storable(schema, asked or schema.names, profile)
     if not asked and not (every and not config.is_set(MOST_COLUMNS)):
         own = own[: config.integer(MOST_COLUMNS)]
@@ -87,18 +87,18 @@ def column_stats_definition(columns: Iterable[str], profile: FormatProfile) -> I
         kind=COLUMN_STATS,
         function=COLUMN_STATS,
         source_fields=tuple(columns),
-        version=profile.capabilities.index_version,
+        version=profile.indexes.version,
     )
 
 
 def _storable(schema: pa.Schema, names: Iterable[str], profile: FormatProfile) -> tuple[str, ...]:
     """Those of the columns that are in the schema and whose values can be kept."""
-    version = profile.capabilities.index_version
+    version = profile.indexes.version
     found = []
     for name in dict.fromkeys(names):
         data_type = type_at(schema, name)
         if data_type is None or is_meta(name) or not can_have_range(data_type):
             continue
-        if is_storable(data_type, version, with_bytes=profile.avro_generation == "0.15"):
+        if is_storable(data_type, version, with_bytes=profile.indexes.covers_bytes):
             found.append(name)
     return tuple(found)

@@ -29,7 +29,6 @@ from hoodie.metadata_writer.sources import ordered, source_of
 from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
     DELTA_COMMIT,
-    INIT_INSTANT,
     InstantTime,
     LogFileName,
     PartitionMetafile,
@@ -42,14 +41,13 @@ from hoodie.timeline import Timeline, create_requested, to_inflight
 
 log = logging.getLogger(__name__)
 
-_V6_FIRST = 10
 _PARTITION_METAFILE = keys.PARTITION_METAFILE_PREFIX
 _FILES_AT_ONCE = LocalEngine(8)
 
 
 def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
     """Whether the metadata table can be made now."""
-    return handle.profile.layout_version != 1 or not timeline.pending()
+    return not handle.profile.metadata_instants.has_to_wait(timeline.pending())
 
 
 def initialise(
@@ -105,11 +103,7 @@ def add_groups(own: TableHandle, partition: str, file_ids: Sequence[str], instan
 def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[InstantTime] = ()) -> InstantTime:
     """The instant of the next partition that is made; `besides`: instants that are given away already."""
     taken = {*besides, *(one.requested for one in timeline_of(own).instants)}
-    if own.profile.layout_version == 1:
-        done = max((one.requested for one in table.completed()), default=INIT_INSTANT)
-        candidates = (f"{done}{number:03d}" for number in range(_V6_FIRST, 1000))
-    else:
-        candidates = (f"{INIT_INSTANT}{number:03d}" for number in range(1000))
+    candidates = own.profile.metadata_instants.initialisations(table.completed())
     return next(one for one in candidates if one not in taken)
 
 

@@ -73,7 +73,7 @@ def remember(handle: TableHandle, names: Collection[str]) -> TableHandle:
 
 def _remembered(handle: TableHandle, names: Collection[str]) -> Collection[str]:
     """None in version 6: Hudi 0.15 writes to partitions that are being built, and fails where they have no groups."""
-    return () if handle.profile.layout_version == 1 else names
+    return names if handle.profile.indexes.is_built_beside_writes else ()
 
 
 def without_partitions(handle: TableHandle, names: Collection[str]) -> TableHandle:

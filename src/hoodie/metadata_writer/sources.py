@@ -71,11 +71,10 @@ def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
     config, handle = context.options.config, context.handle
     if config.flag(ASYNC):
         return (FILES,)
-    is_new = handle.profile.avro_generation == "1.x"
-    wanted = [FILES]
-    if config.flag(COLUMN_STATS_ENABLE) if config.is_set(COLUMN_STATS_ENABLE) else is_new:
+    rules, wanted = handle.profile.indexes, [FILES]
+    if config.flag(COLUMN_STATS_ENABLE) if config.is_set(COLUMN_STATS_ENABLE) else rules.column_stats_by_default:
         wanted.append(COLUMN_STATS)
-        if is_new and handle.config.partition_fields and config.flag(PARTITION_STATS_ENABLE):
+        if rules.can_have(PARTITION_STATS) and handle.config.partition_fields and config.flag(PARTITION_STATS_ENABLE):
             wanted.append(PARTITION_STATS)
     if config.flag(BLOOM_ENABLE):
         wanted.append(BLOOM_FILTERS)
@@ -154,7 +153,7 @@ def ensure_record_index(handle: TableHandle, *, partitioned: bool) -> None:
             "A record index needs rows that carry their keys, and hoodie.populate.meta.fields=false",
             remedy=f"Set {GLOBAL_ENABLE}=false",
         )
-    if partitioned and handle.profile.avro_generation != "1.x":
+    if partitioned and not handle.profile.indexes.has_partitioned_record_index:
         raise Unsupported(
             "Tables of version 6 have record indexes for the whole table only",
             remedy=f"Set {GLOBAL_ENABLE}=true instead of {PARTITIONED_ENABLE}, or upgrade the table",

@@ -55,8 +55,6 @@ from hoodie.view import LogFile, PartitionFiles, list_files
 
 log = logging.getLogger(__name__)
 
-_V6_ROLLBACK = "006"
-
 
 def last_compaction(timeline: Timeline) -> InstantTime | None:
     """The newest completed compaction of the metadata table."""
@@ -83,7 +81,7 @@ def take_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -
         remove_files(own, target, None)
         delete_instant_files(own.storage, own.profile, target)
         return
-    at = rollback + _V6_ROLLBACK if own.profile.layout_version == 1 else rollback
+    at = own.profile.metadata_instants.rollback(rollback)
     paths = list(_paths_of(own, target))
     before = timeline_of(own).find(at, ROLLBACK)
     if before is not None:

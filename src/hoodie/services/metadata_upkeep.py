@@ -28,7 +28,6 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.table_state import TableState
 from hoodie.timeline import load_timeline
 
-_V6_CLEAN = "002"
 _LEAST = "hoodie.keep.min.commits"
 _MOST = "hoodie.keep.max.commits"
 
@@ -61,8 +60,7 @@ def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> Metada
         return None
     own = open_own(handle)
     services = _own_options(config, options)
-    is_suffixed = own.profile.layout_version == 1
-    at = compaction.requested[: -len(_V6_CLEAN)] + _V6_CLEAN if is_suffixed else None
+    at = own.profile.metadata_instants.clean(compaction.requested)
     cleaned = clean(own, services, engine, instant=at, forced=True)
     archived = archive(own, services, engine, around=timeline_of(handle))
     return MetadataUpkeep(

@@ -60,6 +60,7 @@ from hoodie.spec.history_manifest import (
     encode_manifest,
     parse_manifest,
 )
+from hoodie.spec.index_rules import IndexRules, IndexVersion
 from hoodie.spec.instant import (
     CLEAN,
     CLUSTERING,
@@ -118,6 +119,7 @@ from hoodie.spec.markers import (
     parse_marker_list,
 )
 from hoodie.spec.merge_rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeMode
+from hoodie.spec.metadata_instants import MetadataInstants, PlainInstants, SuffixedInstants
 from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.spec.partition_metafile import (
     PartitionMetafile,
@@ -249,6 +251,8 @@ __all__ = [
     "IdKind",
     "IdMap",
     "IdRecord",
+    "IndexRules",
+    "IndexVersion",
     "Instant",
     "InstantInfo",
     "InstantNames",
@@ -262,9 +266,11 @@ __all__ = [
     "Marker",
     "MarkerKind",
     "MergeMode",
+    "MetadataInstants",
     "NewTable",
     "PartitionMetafile",
     "PartitionWork",
+    "PlainInstants",
     "PlanStrategy",
     "RequestedReplace",
     "RestoreMetadata",
@@ -279,6 +285,7 @@ __all__ = [
     "SchemaHistory",
     "SchemaVersion",
     "State",
+    "SuffixedInstants",
     "TableConfig",
     "TableType",
     "TimeZone",

@@ -15,9 +15,11 @@ from hoodie.errors import Unsupported
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.commit_clock import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec
+from hoodie.spec.index_rules import IndexRules, IndexVersion
 from hoodie.spec.instant_names import InstantNames, LayoutOneNames, LayoutTwoNames
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.spec.log_naming import NAMED_BY_SLICE, NAMED_BY_WRITE, LogNaming
+from hoodie.spec.metadata_instants import MetadataInstants, PlainInstants, SuffixedInstants
 
 HistoryForm = Literal["log_files", "parquet_files"]
 
@@ -34,7 +36,6 @@ class Capabilities:
     `typed_partition_fields`: partition fields of the CUSTOM generator keep `:simple` and `:timestamp`.
     `prev_base_file`: write stats name the previous base file.
     `clean_inflight_repeats_plan`: `clean.inflight` is a copy of the plan instead of empty.
-    `index_version`: what new indexes are: in V2 statistics name their types, and secondary indexes are spread by value.
     `late_log_headers`: readers know the header keys of log blocks past the first seven (record positions of a base
     file, partial rows), and deletes with values of several ordering fields.
     `compactions_log_changes`: compactions of a table that logs changes write change files.
@@ -48,7 +49,6 @@ class Capabilities:
     typed_partition_fields: bool
     prev_base_file: bool
     clean_inflight_repeats_plan: bool
-    index_version: Literal["V1", "V2"]
     late_log_headers: bool
     compactions_log_changes: bool
 
@@ -59,7 +59,7 @@ class FormatProfile:
 
     `timeline_dir` and `history_dir` are folders relative to the base path. `history_form` says in what archived
     instants are kept, `log_naming` what the instant in a log file's name is, `clock` which time of an instant readers
-    and plans go by.
+    and plans go by, `metadata_instants` how a metadata table's own actions are timed, `indexes` what it can have.
     """
 
     table_version: int
@@ -73,6 +73,8 @@ class FormatProfile:
     log_naming: LogNaming
     stores_completion_time: bool
     clock: CommitClock
+    metadata_instants: MetadataInstants
+    indexes: IndexRules
     capabilities: Capabilities
 
 
@@ -88,6 +90,16 @@ V6 = FormatProfile(
     log_naming=NAMED_BY_SLICE,
     stores_completion_time=False,
     clock=REQUEST_CLOCK,
+    metadata_instants=SuffixedInstants(),
+    indexes=IndexRules(
+        version="V1",
+        only=frozenset({"files", "column_stats", "bloom_filters", "record_index"}),
+        has_partitioned_record_index=False,
+        column_stats_by_default=False,
+        covers_every_column=True,
+        covers_bytes=True,
+        is_built_beside_writes=False,
+    ),
     capabilities=Capabilities(
         clustering_action=False,
         rollback_command_blocks=True,
@@ -97,7 +109,6 @@ V6 = FormatProfile(
         typed_partition_fields=False,
         prev_base_file=False,
         clean_inflight_repeats_plan=True,
-        index_version="V1",
         late_log_headers=False,
         compactions_log_changes=False,
     ),
@@ -112,13 +123,12 @@ _SINCE_8 = Capabilities(
     typed_partition_fields=True,
     prev_base_file=True,
     clean_inflight_repeats_plan=False,
-    index_version="V1",
     late_log_headers=True,
     compactions_log_changes=True,
 )
 
 
-def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
+def _since_8(table_version: int, capabilities: Capabilities, index_version: IndexVersion) -> FormatProfile:
     return FormatProfile(
         table_version=table_version,
         layout_version=2,
@@ -131,12 +141,22 @@ def _since_8(table_version: int, capabilities: Capabilities) -> FormatProfile:
         log_naming=NAMED_BY_WRITE,
         stores_completion_time=True,
         clock=COMPLETION_CLOCK,
+        metadata_instants=PlainInstants(),
+        indexes=IndexRules(
+            version=index_version,
+            only=None,
+            has_partitioned_record_index=True,
+            column_stats_by_default=True,
+            covers_every_column=False,
+            covers_bytes=False,
+            is_built_beside_writes=True,
+        ),
         capabilities=capabilities,
     )
 
 
-V8 = _since_8(8, _SINCE_8)
-V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True, index_version="V2"))
+V8 = _since_8(8, _SINCE_8, "V1")
+V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True), "V2")
 
 PROFILES: dict[int, FormatProfile] = {profile.table_version: profile for profile in (V6, V8, V9)}
 CURRENT = V9

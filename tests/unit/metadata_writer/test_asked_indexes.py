@@ -58,7 +58,7 @@ def test_a_write_makes_the_secondary_index_it_asks_for_and_later_ones_keep_it(ve
     assert "record_index" in partitions(lake)
     definition = lake.metadata().definitions["secondary_index_v"]
     assert (definition.kind, definition.source_fields) == ("secondary_index", ("v",))
-    assert definition.version == lake.handle().profile.capabilities.index_version
+    assert definition.version == lake.handle().profile.indexes.version
     lake.upsert(row("b", "z", 2))
     assert entries(lake) == ["c$c", "y$a", "z$b"]
     groups = {path for path in lake.files() if "/secondary_index_v/" in path}

@@ -73,7 +73,6 @@ VERSION = "hoodie.write.table.version"
 _UNBOUNDED = {
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
 }
-_IN_VERSION_6 = ("files", "column_stats", "bloom_filters", "record_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     drop_dead_resizes(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=resolve({})), resolve({}))
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
-    wanted = _kept_by(handle, version)
+    wanted = _kept_by(handle, target)
     if handle.config.table_type == "MERGE_ON_READ":
         steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
     if handle.config.has_metadata_table:
@@ -176,7 +175,7 @@ def preview_upgrade(handle: TableHandle, config: Config, engine: Engine | None =
     if handle.config.table_type == "MERGE_ON_READ":
         steps.extend(preview_compaction(handle, _compact_config(config), when_due=False).steps)
     if handle.config.has_metadata_table:
-        steps.extend(_metadata_steps(handle, version))
+        steps.extend(_metadata_steps(handle, target))
     new = plan_properties(handle.config, target, config)
     if profile_of(new).layout_version != handle.profile.layout_version:
         steps.extend(_timeline_steps(handle, profile_of(new)))
@@ -277,16 +276,16 @@ def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
         )
 
 
-def _kept_by(handle: TableHandle, version: int) -> tuple[str, ...]:
-    """The partitions of the metadata table that the table has in that version, too. In version 6 no record index is cut
-    by partitions, and one for the whole table does not know keys that are in several of them.
+def _kept_by(handle: TableHandle, target: FormatProfile) -> tuple[str, ...]:
+    """The partitions of the metadata table that the table has in that version, too. Where no record index is cut by
+    partitions (version 6), one for the whole table would not know keys that are in several of them.
     """
-    had = handle.config.metadata_partitions
-    if version > 6:
-        return had
+    kept = tuple(name for name in handle.config.metadata_partitions if target.indexes.can_have(name))
+    if target.indexes.has_partitioned_record_index:
+        return kept
     known = load_index_definitions(handle.storage, handle.config).get(RECORD_INDEX)
     is_global = known is None or not known.is_partitioned
-    return tuple(name for name in had if name in _IN_VERSION_6 and (name != RECORD_INDEX or is_global))
+    return tuple(name for name in kept if name != RECORD_INDEX or is_global)
 
 
 def _give_names_back(handle: TableHandle, engine: Engine) -> TableHandle:
@@ -330,12 +329,12 @@ def _sweep_other_timeline(handle: TableHandle) -> None:
         handle.storage.delete(instant_path(old, one))
 
 
-def _metadata_steps(handle: TableHandle, version: int) -> Iterable[PreviewStep]:
-    kept = _kept_by(handle, version)
+def _metadata_steps(handle: TableHandle, target: FormatProfile) -> Iterable[PreviewStep]:
+    kept = _kept_by(handle, target)
     yield PreviewStep("rewrite", "", None, (), 0, f"the metadata table is made anew: {', '.join(kept)}")
     lost = [name for name in handle.config.metadata_partitions if name not in kept]
     if lost:
-        why = f"the metadata table loses what version {version} does not have: {', '.join(lost)}"
+        why = f"the metadata table loses what version {target.table_version} does not have: {', '.join(lost)}"
         yield PreviewStep("delete", "", None, (), 0, why)
 
 
