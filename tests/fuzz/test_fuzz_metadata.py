@@ -17,10 +17,9 @@ import pytest
 from hoodie.errors import Corrupt, HudiError, Invalid, Unsupported
 from hoodie.metadata import open_metadata_table, parse_index_definitions
 from hoodie.metadata.keys import parse_secondary_key
-from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import from_avro
-from hoodie.spec import V9
+from hoodie.spec import V9, metadata_record_schema
 from hoodie.testing.fuzzing import fuzz_chances
 from hoodie.testing.hand_metadata import FIRST, HandMetadata, files_record, location_record, stats_record
 from hoodie.testing.hand_table import HandTable, at
@@ -108,7 +107,7 @@ WANTED = (*PLAIN, *TIMES, pa.decimal128(10, 2), pa.decimal128(38, 10))
 
 @pytest.mark.filterwarnings("ignore")
 def test_values_of_statistics() -> None:
-    kind = from_avro(record_schema()).field("ColumnStatsMetadata").type
+    kind = from_avro(metadata_record_schema()).field("ColumnStatsMetadata").type
     for chance in fuzz_chances(SAMPLE):
         records = [None if chance.random() < 0.1 else any_of(kind, chance) for _ in range(5)]
         for wanted in WANTED:
@@ -122,7 +121,7 @@ def test_records_that_mean_nonsense() -> None:
         table = HandTable(V9)
         table.commit(at(1), {})
         metadata = HandMetadata(table.storage)
-        schema = from_avro(record_schema())
+        schema = from_avro(metadata_record_schema())
         odd = [any_of(pa.struct(list(schema)), chance) for _ in range(3)]
         for number, record in enumerate(odd):
             record["key"] = f"{record['key'][:50]}{number}"

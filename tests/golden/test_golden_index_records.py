@@ -23,8 +23,8 @@ from hoodie import Table
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.metadata import MetadataTable, open_metadata_table
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.keys import secondary_keys
-from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata_writer import (
     MetadataOptions,
     MetadataRecords,
@@ -39,6 +39,7 @@ from hoodie.metadata_writer.source import RecordSource
 from hoodie.metadata_writer.sources import source_of
 from hoodie.records import RowBytes, decode_rows
 from hoodie.slices.bootstrap import is_skeleton
+from hoodie.spec import metadata_record_schema
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.view import list_files
@@ -151,7 +152,7 @@ def _rows(records: MetadataRecords, generation: Any) -> Iterator[dict[str, Any]]
         data = values.to_pylist()
         ends = pa.array([len(one) for one in data], pa.int64()).to_numpy().cumsum()
         starts = ends - [len(one) for one in data]
-        decoded = decode_rows(RowBytes(b"".join(data), starts, ends), record_schema(generation)).to_pylist()
+        decoded = decode_rows(RowBytes(b"".join(data), starts, ends), metadata_record_schema(generation)).to_pylist()
         yield from ({**one, "key": key} for key, one in zip(keys.to_pylist(), decoded, strict=True))
 
 

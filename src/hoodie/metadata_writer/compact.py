@@ -25,16 +25,16 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.hfile import encode_hfile
 from hoodie.metadata.all_records import merged_records
 from hoodie.metadata.damage import naming_metadata_table
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.file_entries import FILES_MAP
 from hoodie.metadata.merge import STATS
-from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata.records import read_group
 from hoodie.metadata.valid_instants import valid_instants
 from hoodie.metadata.whole_groups import SeenGroup, ensure_whole
 from hoodie.metadata_writer.delta_commit import COMPACT, finish
 from hoodie.metadata_writer.slots import base_name, base_stat
 from hoodie.metadata_writer.undo import last_compaction
-from hoodie.spec import COMPACTION, DELTA_COMMIT, AvroGeneration, Instant, InstantTime, State
+from hoodie.spec import COMPACTION, DELTA_COMMIT, AvroGeneration, Instant, InstantTime, State, metadata_record_schema
 from hoodie.spec.avro_container import encode_container
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
@@ -186,7 +186,7 @@ def _merge(_: TaskId, task: _MergeTask) -> tuple[int, int, SeenGroup]:
         keys, values = encode_records(rows, generation)
     else:
         keys, values = pa.array([], pa.string()), pa.array([], pa.binary())
-    data = encode_hfile(keys, values, schema=record_schema(generation))
+    data = encode_hfile(keys, values, schema=metadata_record_schema(generation))
     with task.storage.open_output(task.path) as out:
         out.write(data)
     return len(data), len(keys), seen

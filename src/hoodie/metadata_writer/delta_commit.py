@@ -21,7 +21,6 @@ import pyarrow as pa
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid
 from hoodie.metadata import IndexDefinition
-from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata_writer.group_files import (
     Entries,
     GroupFile,
@@ -35,7 +34,16 @@ from hoodie.metadata_writer.group_files import (
 from hoodie.metadata_writer.layout import places
 from hoodie.metadata_writer.slots import Slot, base_name, base_stat, load_slots, log_name, log_stat
 from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask
-from hoodie.spec import DELTA_COMMIT, AvroGeneration, CommitMetadata, Instant, InstantTime, WriteStat, keys
+from hoodie.spec import (
+    DELTA_COMMIT,
+    AvroGeneration,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    WriteStat,
+    keys,
+    metadata_record_schema,
+)
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, complete, create_requested, to_inflight
@@ -203,7 +211,7 @@ def _payload(own: TableHandle, stats: tuple[WriteStat, ...], operation: str, act
 @cache
 def _plain_schema(generation: AvroGeneration) -> str:
     """The records' schema without Hudi's meta columns."""
-    document = json.loads(record_schema(generation))
+    document = json.loads(metadata_record_schema(generation))
     document["fields"] = [field for field in document["fields"] if not field["name"].startswith("_hoodie_")]
     return json.dumps(document, separators=(",", ":"))
 

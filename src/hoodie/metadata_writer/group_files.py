@@ -26,10 +26,10 @@ from hoodie.engine import TaskId
 from hoodie.hfile import HFileOptions, encode_hfile
 from hoodie.hfile.file_info import MAX_RECORD_KEY, MIN_RECORD_KEY
 from hoodie.logs import Deletes, encode_block, encode_deletes
-from hoodie.metadata.record_schema import encode_records, record_schema
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.records import KEY
 from hoodie.metadata_writer.source import MetadataRecords
-from hoodie.spec import AvroGeneration, BlockKind, HeaderKey, InstantTime
+from hoodie.spec import AvroGeneration, BlockKind, HeaderKey, InstantTime, metadata_record_schema
 from hoodie.storage import Storage
 
 BLOCK_BYTES = 64 * 1024 * 1024
@@ -104,9 +104,12 @@ def write_log(_: TaskId, task: GroupFile) -> Written:
     content = [
         encode_block(
             BlockKind.HFILE_DATA,
-            {**header, HeaderKey.SCHEMA: record_schema(task.avro_generation)},
+            {**header, HeaderKey.SCHEMA: metadata_record_schema(task.avro_generation)},
             encode_hfile(
-                part.column(KEY), part.column(_VALUE), schema=record_schema(task.avro_generation), options=_LAST_WINS
+                part.column(KEY),
+                part.column(_VALUE),
+                schema=metadata_record_schema(task.avro_generation),
+                options=_LAST_WINS,
             ),
         )
         for part in _pieces(puts)
@@ -127,7 +130,7 @@ def write_base(_: TaskId, task: GroupFile) -> Written:
         bounds = pc.min_max(keys.cast(pa.large_binary()))
         info = {MIN_RECORD_KEY: bounds["min"].as_py(), MAX_RECORD_KEY: bounds["max"].as_py()}
     content = encode_hfile(
-        keys, puts.column(_VALUE), schema=record_schema(task.avro_generation), info=info, options=_LAST_WINS
+        keys, puts.column(_VALUE), schema=metadata_record_schema(task.avro_generation), info=info, options=_LAST_WINS
     )
     return Written(task.path, _store(task, content), puts.num_rows, 0)
 

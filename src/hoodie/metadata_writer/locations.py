@@ -15,9 +15,9 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.errors import Invalid
+from hoodie.metadata.encode_records import encoded_alike
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.record_index import LOCATION
-from hoodie.metadata.record_schema import encoded_alike
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.spec import AvroGeneration, InstantTime, TimeZone, parse_instant_time
 

@@ -11,15 +11,10 @@ from dataclasses import replace
 
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
-from hoodie.spec import TableConfig, keys, profile_for, profile_of
-from hoodie.spec.merge_rules import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY
-from hoodie.spec.table_config import KEYGEN_CLASSES, table_checksum
+from hoodie.spec import TableConfig, keys, metadata_table_properties, profile_of
 from hoodie.state.handle import TableHandle
 from hoodie.storage import NestedStorage
 from hoodie.timeline import load_table_config, store_table_config
-
-_PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
-_KEYGEN = "HOODIE_TABLE_METADATA"
 
 
 def nested_storage(handle: TableHandle) -> NestedStorage:
@@ -47,43 +42,8 @@ def create_own(handle: TableHandle) -> TableHandle:
     """The handle of the new, empty metadata table. What lay in its folder is gone."""
     storage = nested_storage(handle)
     handle.storage.delete_dir(keys.METADATA_TABLE_DIR)
-    config = store_table_config(storage, None, TableConfig(own_properties(handle.config)), handle.env)
+    config = store_table_config(storage, None, TableConfig(metadata_table_properties(handle.config)), handle.env)
     return TableHandle(storage, _in_zone(config, handle), profile_of(config), handle.env)
-
-
-def own_properties(table: TableConfig) -> dict[str, str]:
-    """The properties of the metadata table of `table`, as Hudi 0.15 (version 6) and 1.2 (8 and later) write them."""
-    profile = profile_for(table.table_version)
-    name = f"{table.name}_metadata"
-    common = {
-        keys.NAME: name,
-        keys.TYPE: "MERGE_ON_READ",
-        keys.VERSION: str(profile.table_version),
-        keys.TIMELINE_LAYOUT_VERSION: str(profile.layout_version),
-        keys.BASE_FILE_FORMAT: "HFILE",
-        keys.RECORD_KEY_FIELDS: "key",
-        keys.POPULATE_META_FIELDS: "false",
-        keys.DROP_PARTITION_COLUMNS: "false",
-        keys.PAYLOAD_CLASS: _PAYLOAD,
-        keys.CHECKSUM: str(table_checksum(name)),
-    }
-    if profile.layout_version == 1:
-        return {
-            **common,
-            keys.ARCHIVE_FOLDER: "archived",
-            keys.KEYGEN_CLASS: KEYGEN_CLASSES[_KEYGEN],
-            keys.OLD_MERGE_STRATEGY: EVENT_TIME_STRATEGY,
-        }
-    return {
-        **common,
-        keys.INITIAL_VERSION: str(profile.table_version),
-        keys.ARCHIVE_FOLDER: "history",
-        keys.TIMELINE_PATH: "timeline",
-        keys.TIMELINE_HISTORY_PATH: "history",
-        keys.KEYGEN_TYPE: _KEYGEN,
-        keys.MERGE_MODE: "CUSTOM",
-        keys.MERGE_STRATEGY_ID: PAYLOAD_STRATEGY,
-    }
 
 
 def _in_zone(config: TableConfig, handle: TableHandle) -> TableConfig:

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Unsupported
 from hoodie.metadata import IndexDefinition
+from hoodie.metadata.encode_records import encoded_alike
 from hoodie.metadata.keys import secondary_keys
 from hoodie.metadata.partitions import RecordType
-from hoodie.metadata.record_schema import encoded_alike
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.key_work import (

@@ -2,7 +2,7 @@
 
 1. A source turns the table's files (initially) or what an action did to them (for every update) into records. It does
    not write: which file group a record goes to, and in which file, is decided by who asks it.
-2. Records are rows in the Avro columns of `hoodie.metadata.record_schema`, `key` first; columns that are absent are
+2. Records are rows in the Avro columns of `metadata_record_schema`, `key` first; columns that are absent are
    null. `type` must be there. Keys are distinct within one `MetadataRecords` and across all of one update.
 3. Few records are made at once, by the driver. Many are described as `RecordTask`s, which run where the engine says;
    their records never pass through the driver.

@@ -138,7 +138,7 @@ def _holds(look: Look, handle: TableHandle, timeline: Timeline) -> bool:
     """
     try:
         if not timeline.completed_writes():
-            return look().config.table_version == handle.config.table_version
+            return look().config.has_version(handle.config.table_version)
         return set(timeline_of(handle).completed_writes()) >= set(timeline.completed_writes())
     except HudiError:
         return False

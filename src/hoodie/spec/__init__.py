@@ -39,6 +39,7 @@ from hoodie.spec.compaction_plan import (
     CompactionPlan,
     PlanStrategy,
     encode_compaction_plan,
+    new_compaction_plan,
     parse_compaction_plan,
 )
 from hoodie.spec.file_names import (
@@ -120,7 +121,8 @@ from hoodie.spec.markers import (
 )
 from hoodie.spec.merge_rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeMode
 from hoodie.spec.metadata_instants import MetadataInstants, PlainInstants, SuffixedInstants
-from hoodie.spec.new_table import NewTable, new_table_properties
+from hoodie.spec.metadata_record import metadata_record_schema
+from hoodie.spec.new_table import NewTable, metadata_table_properties, new_table_properties
 from hoodie.spec.partition_metafile import (
     PartitionMetafile,
     encode_partition_metafile,
@@ -325,7 +327,10 @@ __all__ = [
     "keys",
     "marker_dir",
     "marker_path",
+    "metadata_record_schema",
+    "metadata_table_properties",
     "named_fields",
+    "new_compaction_plan",
     "new_file_id",
     "new_table_properties",
     "next_instant_time",

@@ -87,6 +87,13 @@ class CompactionPlan:
         return tuple(one.group_id for one in self.operations)
 
 
+def new_compaction_plan(operations: tuple[CompactionOperation, ...], generation: AvroGeneration) -> CompactionPlan:
+    """The plan with what Hudi's releases of that generation put around its operations."""
+    if generation == "1.x":
+        return CompactionPlan(operations, extra_metadata={}, missing_partitions=())
+    return CompactionPlan(operations)
+
+
 def encode_compaction_plan(plan: CompactionPlan, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of `compaction.requested`."""
     values: dict[str, Any] = {

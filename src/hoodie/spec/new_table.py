@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from hoodie.errors import Invalid
 from hoodie.spec import keys
 from hoodie.spec.instant_time import TimeZone
-from hoodie.spec.merge_rules import MergeChoice, MergeMode, merge_properties
-from hoodie.spec.profile import FormatProfile
-from hoodie.spec.table_config import KEYGEN_CLASSES, USER_PROVIDED, TableType, table_checksum
+from hoodie.spec.merge_rules import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeChoice, MergeMode, merge_properties
+from hoodie.spec.profile import FormatProfile, profile_for
+from hoodie.spec.table_config import KEYGEN_CLASSES, USER_PROVIDED, TableConfig, TableType, table_checksum
 
 _EXTRACTOR = "org.apache.hudi.hive."
+_METADATA_PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
+_METADATA_KEYGEN = "HOODIE_TABLE_METADATA"
 _UNPARTITIONED_KEYGENS = ("NON_PARTITION", "GLOBAL_DELETE")
 _TIMEBASED_V6 = (
     "input.dateformat",
@@ -94,6 +96,41 @@ def new_table_properties(profile: FormatProfile, table: NewTable) -> dict[str, s
             merge_on_read=table.table_type == "MERGE_ON_READ",
         ),
         **table.extra,
+    }
+
+
+def metadata_table_properties(table: TableConfig) -> dict[str, str]:
+    """The properties of the metadata table of `table`, as Hudi 0.15 (version 6) and 1.2 (8 and later) write them."""
+    profile = profile_for(table.table_version)
+    name = f"{table.name}_metadata"
+    common = {
+        keys.NAME: name,
+        keys.TYPE: "MERGE_ON_READ",
+        keys.VERSION: str(profile.table_version),
+        keys.TIMELINE_LAYOUT_VERSION: str(profile.layout_version),
+        keys.BASE_FILE_FORMAT: "HFILE",
+        keys.RECORD_KEY_FIELDS: "key",
+        keys.POPULATE_META_FIELDS: "false",
+        keys.DROP_PARTITION_COLUMNS: "false",
+        keys.PAYLOAD_CLASS: _METADATA_PAYLOAD,
+        keys.CHECKSUM: str(table_checksum(name)),
+    }
+    if profile.layout_version == 1:
+        return {
+            **common,
+            keys.ARCHIVE_FOLDER: "archived",
+            keys.KEYGEN_CLASS: KEYGEN_CLASSES[_METADATA_KEYGEN],
+            keys.OLD_MERGE_STRATEGY: EVENT_TIME_STRATEGY,
+        }
+    return {
+        **common,
+        keys.INITIAL_VERSION: str(profile.table_version),
+        keys.ARCHIVE_FOLDER: "history",
+        keys.TIMELINE_PATH: "timeline",
+        keys.TIMELINE_HISTORY_PATH: "history",
+        keys.KEYGEN_TYPE: _METADATA_KEYGEN,
+        keys.MERGE_MODE: "CUSTOM",
+        keys.MERGE_STRATEGY_ID: PAYLOAD_STRATEGY,
     }
 
 

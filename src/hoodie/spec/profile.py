@@ -38,6 +38,7 @@ class Capabilities:
     `clean_inflight_repeats_plan`: `clean.inflight` is a copy of the plan instead of empty.
     `late_log_headers`: readers know the header keys of log blocks past the first seven (record positions of a base
     file, partial rows), and deletes with values of several ordering fields.
+    `stores_delete_markers`: the properties say which rows delete; otherwise every write and read says it again.
     `compactions_log_changes`: compactions of a table that logs changes write change files.
     """
 
@@ -51,6 +52,7 @@ class Capabilities:
     clean_inflight_repeats_plan: bool
     late_log_headers: bool
     compactions_log_changes: bool
+    stores_delete_markers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ V6 = FormatProfile(
         clean_inflight_repeats_plan=True,
         late_log_headers=False,
         compactions_log_changes=False,
+        stores_delete_markers=False,
     ),
 )
 
@@ -125,6 +128,7 @@ _SINCE_8 = Capabilities(
     clean_inflight_repeats_plan=False,
     late_log_headers=True,
     compactions_log_changes=True,
+    stores_delete_markers=False,
 )
 
 
@@ -156,7 +160,7 @@ def _since_8(table_version: int, capabilities: Capabilities, index_version: Inde
 
 
 V8 = _since_8(8, _SINCE_8, "V1")
-V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True), "V2")
+V9 = _since_8(9, replace(_SINCE_8, complex_single_key_settled=True, stores_delete_markers=True), "V2")
 
 PROFILES: dict[int, FormatProfile] = {profile.table_version: profile for profile in (V6, V8, V9)}
 CURRENT = V9

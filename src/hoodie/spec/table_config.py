@@ -84,6 +84,10 @@ class TableConfig:
         """Action of writes that replace nothing."""
         return DELTA_COMMIT if self.is_merge_on_read else COMMIT
 
+    def has_version(self, version: int) -> bool:
+        """Whether it is a table of this version."""
+        return self.table_version == version
+
     @property
     def table_version(self) -> int:
         """0 when the file says nothing (tables older than Hudi 0.6) or no number."""

@@ -17,10 +17,20 @@ import pyarrow as pa
 
 from hoodie.hfile import HFileOptions, encode_hfile
 from hoodie.logs import BlockKind, Deletes, HeaderKey, encode_block, encode_deletes
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.keys import ALL_PARTITIONS
-from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.records import from_avro
-from hoodie.spec import DELTA_COMMIT, FormatProfile, Instant, InstantTime, State, encode_table_config, keys, profile_of
+from hoodie.spec import (
+    DELTA_COMMIT,
+    FormatProfile,
+    Instant,
+    InstantTime,
+    State,
+    encode_table_config,
+    keys,
+    metadata_record_schema,
+    profile_of,
+)
 from hoodie.spec.table_config import TableConfig
 from hoodie.storage import NestedStorage, Storage
 from hoodie.timeline import load_table_config
@@ -91,7 +101,10 @@ class HandMetadata:
         self._ready(partition)
         dropped = list(deleted)
         blocks = []
-        header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: record_schema(self.profile.avro_generation)}
+        header = {
+            HeaderKey.INSTANT_TIME: instant,
+            HeaderKey.SCHEMA: metadata_record_schema(self.profile.avro_generation),
+        }
         if len(records):
             blocks.append(encode_block(BlockKind.HFILE_DATA, header, self.hfile(records)))
         if dropped or not blocks:
@@ -106,9 +119,11 @@ class HandMetadata:
         """An HFile with the records."""
         generation = self.profile.avro_generation
         if not isinstance(records, pa.Table):
-            records = pa.Table.from_pylist([dict(one) for one in records], schema=from_avro(record_schema(generation)))
+            records = pa.Table.from_pylist(
+                [dict(one) for one in records], schema=from_avro(metadata_record_schema(generation))
+            )
         names, values = encode_records(records, generation)
-        return encode_hfile(names, values, schema=record_schema(generation), options=options)
+        return encode_hfile(names, values, schema=metadata_record_schema(generation), options=options)
 
     def _ready(self, partition: str) -> None:
         if partition not in self.partitions:

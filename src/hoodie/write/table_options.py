@@ -17,7 +17,15 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
-from hoodie.spec import KEYGEN_CLASSES, NewTable, TableConfig, new_table_properties, profile_for, profile_of
+from hoodie.spec import (
+    KEYGEN_CLASSES,
+    FormatProfile,
+    NewTable,
+    TableConfig,
+    new_table_properties,
+    profile_for,
+    profile_of,
+)
 from hoodie.spec.change_schema import parse_logging_mode
 from hoodie.spec.keys import (
     CDC_ENABLED,
@@ -42,6 +50,7 @@ MERGE_MODE = "hoodie.write.record.merge.mode"
 DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 EXTRACTOR = "hoodie.datasource.partition_extractor_class"
 TIMEZONE = "hoodie.table.timeline.timezone"
+VERSION = "hoodie.write.table.version"
 _TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
@@ -61,7 +70,7 @@ def create_table(
 
 def plan_table(storage: Storage, config: Config, schema: pa.Schema | None, *, keep_schema: bool = False) -> TableConfig:
     """The properties `create_table` would store. Raises the same, without Conflict."""
-    profile = profile_for(config.integer("hoodie.write.table.version"))
+    profile = profile_for(config.integer(VERSION))
     table = new_table(storage, config, schema if keep_schema else None)
     if schema is not None:
         _ensure_columns(table, schema)
@@ -90,7 +99,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         ordering_fields=config.list(ORDERING),
         merge_mode=config.optional(MERGE_MODE),  # type: ignore[arg-type]
         payload_class=config.optional("hoodie.datasource.write.payload.class"),
-        merge_properties=_merge_properties(config),
+        merge_properties=_merge_properties(config, profile_for(config.integer(VERSION))),
         hive_style=config.flag("hoodie.datasource.write.hive_style_partitioning"),
         url_encode=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
         slash_dates=config.flag(SLASH_DATES),
@@ -132,11 +141,10 @@ def ensure_writable(handle: TableHandle, config: Config) -> None:
             f"Table {table.name} logs changes (CDC) and has no meta columns",
             remedy="Make it with hoodie.populate.meta.fields=true, or without hoodie.table.cdc.enabled",
         )
-    asked = "hoodie.write.table.version"
-    if config.is_set(asked) and config.integer(asked) != table.table_version:
+    if config.is_set(VERSION) and not table.has_version(config.integer(VERSION)):
         raise Unsupported(
-            f"Table {table.name} has version {table.table_version}, the options ask for {config.text(asked)}",
-            remedy=f"Leave {asked} out, or use `hoodie upgrade`; with hoodie.write.auto.upgrade=true writes do so",
+            f"Table {table.name} has version {table.table_version}, the options ask for {config.text(VERSION)}",
+            remedy=f"Leave {VERSION} out, or use `hoodie upgrade`; with hoodie.write.auto.upgrade=true writes do so",
         )
 
 
@@ -148,12 +156,9 @@ def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool =
     """
     differences = [
         f"{key} is {given!r} but the table has {stored!r}"
-        for key, given, stored in _compared(config, table)
+        for key, given, stored in _compared(config, table, whole_table=whole_table)
         if given != stored
     ]
-    version = "hoodie.write.table.version"
-    if whole_table and config.is_set(version) and config.integer(version) != table.table_version:
-        differences.append(f"{version} is {config.text(version)} but the table has {table.table_version}")
     if differences:
         raise Invalid(
             f"Options contradict table {table.name}: " + "; ".join(differences),
@@ -162,7 +167,7 @@ def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool =
         )
 
 
-def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, object]]:
+def _compared(config: Config, table: TableConfig, *, whole_table: bool) -> list[tuple[str, object, object]]:
     """(key, value asked for, value of the table) for every option that is set and that the table fixes."""
     fields, types = _partition_fields(config)
     if not profile_of(table).capabilities.typed_partition_fields or not any(types):
@@ -180,6 +185,8 @@ def _compared(config: Config, table: TableConfig) -> list[tuple[str, object, obj
         TIMEZONE: table.timezone,
         **{key: table.merge_properties[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in table.merge_properties},
     }
+    if whole_table:
+        fixed[VERSION] = table.table_version
     if SLASH_DATES in table.raw:
         fixed[SLASH_DATES] = table.slash_dates
     if PARTITION_EXTRACTOR_CLASS in table.raw:
@@ -262,8 +269,8 @@ def _ensure_consistent(table: NewTable) -> None:
         )
 
 
-def _merge_properties(config: Config) -> dict[str, str]:
-    """What version 9 stores about merging; before it every write says it again."""
-    if config.integer("hoodie.write.table.version") < 9:
+def _merge_properties(config: Config, profile: FormatProfile) -> dict[str, str]:
+    """What the table's properties say about merging, where they say it."""
+    if not profile.capabilities.stores_delete_markers:
         return {}
     return {key: config.text(key) for key in (DELETE_FIELD, DELETE_MARKER) if config.is_set(key)}

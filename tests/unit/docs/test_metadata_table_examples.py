@@ -15,13 +15,13 @@ from format_pages import block, bytes_of, ensure_lines, page, rows
 from hoodie.hfile import HFile, open_hfile
 from hoodie.logs import open_block_hfile, read_blocks
 from hoodie.metadata import group_of_keys
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.keys import bloom_filter_key, column_stats_key, partition_hash, partition_stats_key, secondary_key
 from hoodie.metadata.record_index import locations
-from hoodie.metadata.record_schema import encode_records, record_schema
 from hoodie.metadata.records import KEY
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import BloomFilter, RowBytes, decode_rows
-from hoodie.spec import AvroGeneration, BlockKind
+from hoodie.spec import AvroGeneration, BlockKind, metadata_record_schema
 from hoodie.storage import FileInfo, Storage, open_storage
 
 PAGE = page("metadata-table")
@@ -59,7 +59,7 @@ def values(base: Path, partition: str, key: str) -> list[bytes]:
 
 def decoded(value: bytes, generation: AvroGeneration = "1.x") -> pa.Table:
     laid_out = RowBytes(np.frombuffer(value, np.uint8), np.array([0]), np.array([len(value)]))
-    return decode_rows(laid_out, record_schema(generation))
+    return decode_rows(laid_out, metadata_record_schema(generation))
 
 
 def real_value(text: str, base: Path, partition: str) -> pa.Table:

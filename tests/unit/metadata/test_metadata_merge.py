@@ -3,13 +3,13 @@
 import pyarrow as pa
 
 from hoodie.metadata.merge import merge_newest, merge_stats
-from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata.records import Part
 from hoodie.records import from_avro
+from hoodie.spec import metadata_record_schema
 from hoodie.testing.hand_metadata import stats_record
 
-SCHEMA = from_avro(record_schema())
-OLD = from_avro(record_schema("0.15"))
+SCHEMA = from_avro(metadata_record_schema())
+OLD = from_avro(metadata_record_schema("0.15"))
 
 
 def part(*records, schema=SCHEMA):

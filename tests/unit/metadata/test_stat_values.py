@@ -6,13 +6,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from hoodie.metadata.record_schema import record_schema
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import from_avro
+from hoodie.spec import metadata_record_schema
 from hoodie.testing.hand_metadata import stats_record
 
-STATS = from_avro(record_schema()).field("ColumnStatsMetadata").type
-OLD_STATS = from_avro(record_schema("0.15")).field("ColumnStatsMetadata").type
+STATS = from_avro(metadata_record_schema()).field("ColumnStatsMetadata").type
+OLD_STATS = from_avro(metadata_record_schema("0.15")).field("ColumnStatsMetadata").type
 
 
 def bounds(low, high, wanted, ordinal=None, added=None, stats_type=STATS, **more):

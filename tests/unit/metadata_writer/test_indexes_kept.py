@@ -13,7 +13,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.metadata import load_index_definitions
-from hoodie.metadata.record_schema import encode_records, record_schema
+from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata_writer import (
     MetadataOptions,
     MetadataRecords,
@@ -23,6 +23,7 @@ from hoodie.metadata_writer import (
 )
 from hoodie.metadata_writer.sources import source_of
 from hoodie.records import RowBytes, decode_rows
+from hoodie.spec import metadata_record_schema
 from hoodie.state.handle import timeline_of
 from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
@@ -47,7 +48,7 @@ def rows_of(records: MetadataRecords, generation: Any) -> Iterator[dict[str, Any
     lengths = pc.binary_length(values).to_pylist()
     ends = pa.array(lengths, pa.int64()).to_numpy().cumsum()
     data = b"".join(values.to_pylist())
-    found = decode_rows(RowBytes(data, ends - lengths, ends), record_schema(generation)) if len(keys) else None
+    found = decode_rows(RowBytes(data, ends - lengths, ends), metadata_record_schema(generation)) if len(keys) else None
     for key, one in zip(keys.to_pylist(), found.to_pylist() if found is not None else [], strict=True):
         yield {**one, "key": key}
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from hoodie.services.compaction.options import CompactOptions
 from hoodie.services.compaction.strategy import StrategyFacts, chosen_operations, metrics_of
-from hoodie.spec import CompactionOperation, CompactionPlan, InstantTime, PlanStrategy
+from hoodie.spec import CompactionOperation, CompactionPlan, InstantTime, PlanStrategy, new_compaction_plan
 from hoodie.view import FileSlice, GroupId, View
 
 LOG_COMPACTION_STRATEGY = PlanStrategy("org.apache.hudi.table.action.compact.LogCompactionExecutionHelper", {})
@@ -39,13 +39,13 @@ def plan_compaction(
         _operation(part, options, (sources or {}).get(part.group_id)) for part in eligible_slices(view, instant, taken)
     ]
     chosen = chosen_operations(options.strategies, operations, options.limits, facts)
-    return _plan(view, chosen) if chosen else None
+    return new_compaction_plan(chosen, view.timeline.profile.avro_generation) if chosen else None
 
 
 def plan_log_compaction(view: View, parts: Collection[FileSlice], options: CompactOptions) -> CompactionPlan | None:
     """The plan of a log compaction of these slices; None for none."""
     chosen = tuple(_operation(part, options, None) for part in parts)
-    plan = _plan(view, chosen)
+    plan = new_compaction_plan(chosen, view.timeline.profile.avro_generation)
     return replace(plan, strategy=LOG_COMPACTION_STRATEGY, preserve_metadata=True) if chosen else None
 
 
@@ -77,10 +77,3 @@ def _operation(part: FileSlice, options: CompactOptions, source: str | None) -> 
         metrics=metrics_of(part, options.max_file_bytes),
         bootstrap_file=source,
     )
-
-
-def _plan(view: View, operations: tuple[CompactionOperation, ...]) -> CompactionPlan:
-    """The plan with what Hudi's releases put around its operations."""
-    if view.timeline.profile.avro_generation == "1.x":
-        return CompactionPlan(operations, extra_metadata={}, missing_partitions=())
-    return CompactionPlan(operations)

@@ -1,8 +1,7 @@
-"""The Avro schema of metadata records, as Hudi 0.15 and 1.x have it, and records in its bytes.
+"""The Avro schema of the records of a metadata table, as Hudi 0.15 and 1.x have it.
 
 1. Readers go by the schema in each file; this one is for what is written here.
 2. Later releases added members to the union of values, to statistics and to the record; nothing was taken away.
-3. In HFiles the field `key` is empty: the entry's key is the key.
 
 Documentation strings are left out: they mean nothing to readers.
 """
@@ -11,17 +10,9 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from hoodie.metadata.records import KEY
-from hoodie.records import encode_rows
-from hoodie.spec import AvroGeneration
-
-ENCODED: Final = "avro"
-"""Column of records that are Avro values already (binary, or a dictionary of them)."""
+from hoodie.spec.avro_schemas import AvroGeneration
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _META_COLUMNS = (
@@ -49,12 +40,12 @@ _WRAPPERS: dict[str, Any] = {
 
 
 @functools.cache
-def record_schema(generation: AvroGeneration = "1.x") -> str:
+def metadata_record_schema(generation: AvroGeneration = "1.x") -> str:
     """JSON text of the schema, Hudi's five meta columns in front."""
     is_new = generation == "1.x"
     fields = [
         *(_optional(name, "string") for name in _META_COLUMNS),
-        {"name": KEY, "type": _TEXT},
+        {"name": "key", "type": _TEXT},
         {"name": "type", "type": "int"},
         {"name": "filesystemMetadata", "type": ["null", {**_map(_file_info()), "avro.java.string": "String"}]},
         _optional("BloomFilterMetadata", _bloom_filter()),
@@ -64,32 +55,6 @@ def record_schema(generation: AvroGeneration = "1.x") -> str:
     if is_new:
         fields.append(_optional("SecondaryIndexMetadata", _record("HoodieSecondaryIndexInfo", _flag("isDeleted"))))
     return json.dumps({**_record("HoodieMetadataRecord", *fields), "namespace": _NAMESPACE}, separators=(",", ":"))
-
-
-def encode_records(rows: pa.Table, generation: AvroGeneration = "1.x") -> tuple[pa.Array, pa.Array]:
-    """Keys and Avro values of records, for an HFile. `rows` has the columns of `from_avro(record_schema())` or some of
-    them; absent ones are null. Or it has, beside the key, the column `ENCODED`.
-
-    Raises:
-        Invalid: a value does not fit.
-    """
-    keys = rows.column(KEY).combine_chunks().cast(pa.string())
-    if ENCODED in rows.column_names:
-        return keys, rows.column(ENCODED).combine_chunks().cast(pa.large_binary())
-    blank = pa.array([""], pa.string()).take(pa.array([0] * len(keys), pa.int32()))
-    encoded = encode_rows(rows.set_column(rows.schema.get_field_index(KEY), KEY, blank), record_schema(generation))
-    offsets = pa.array([*encoded.starts[:1].tolist(), *encoded.ends.tolist()], pa.int64()) if len(encoded) else None
-    if offsets is None:
-        return keys, pa.array([], pa.large_binary())
-    buffers = [None, offsets.buffers()[1], pa.py_buffer(encoded.data)]
-    return keys, pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)
-
-
-def encoded_alike(keys: pa.Array, record: pa.Table, generation: AvroGeneration) -> pa.Table:
-    """Records of many keys that differ in nothing else, as rows for `encode_records`. `record`: one of them."""
-    _, values = encode_records(record, generation)
-    codes = pa.array(np.zeros(len(keys), np.int32))
-    return pa.table({KEY: keys, ENCODED: pa.DictionaryArray.from_arrays(codes, values.cast(pa.binary()))})
 
 
 def _column_stats(is_new: bool) -> dict[str, Any]:
