@@ -24,7 +24,7 @@ def not_in_metadata(handle: TableHandle, paths: Iterable[str]) -> tuple[str, ...
         Corrupt: it is damaged.
     """
     files = tuple(paths)
-    if not files or not handle.config.metadata_partitions:
+    if not files or not handle.config.is_metadata_table_ready:
         return files
     view = open_file_view(handle.storage, handle.config, timeline_of(handle))
     if view.lists_uncommitted:

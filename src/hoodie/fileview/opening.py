@@ -32,7 +32,7 @@ def open_file_view(
         Corrupt: the metadata table should be there and is not, or is damaged.
     """
     metadata = None
-    if use_metadata and config.metadata_partitions:
+    if use_metadata and config.is_metadata_table_ready:
         # Loads the readers of the metadata table, which tables without one, and workers, do not need.
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
 

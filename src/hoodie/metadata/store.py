@@ -20,7 +20,7 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, Invalid, Missing, Unsupported
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions
-from hoodie.metadata.partitions import FILES, ensure_numbered
+from hoodie.metadata.partitions import ensure_numbered
 from hoodie.metadata.records import EVERYTHING, Part, Wanted, read_group
 from hoodie.metadata.valid_instants import is_later, unfinished_though_settled, valid_instants
 from hoodie.metadata.whole_groups import SeenGroup, Written, ensure_whole
@@ -198,8 +198,7 @@ def open_metadata_store(
     Raises:
         Corrupt: as `load_metadata_state`, or it has not completed what the table has.
     """
-    available = frozenset(config.metadata_partitions)
-    if FILES not in available:
+    if not config.is_metadata_table_ready:
         return None
     known = state or load_metadata_state(storage, config)
     with naming_metadata_table():
@@ -211,7 +210,7 @@ def open_metadata_store(
         table_timeline=timeline,
         own=known.own,
         timeline=known.timeline,
-        available=available,
+        available=frozenset(config.metadata_partitions),
         definitions=known.definitions,
         valid=valid_instants(timeline, known.timeline),
         engine=engine or LocalEngine(READING_THREADS),

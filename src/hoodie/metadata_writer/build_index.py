@@ -181,7 +181,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     known = load_index_definitions(handle.storage, handle.config)
     context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), known)
     _ensure_possible(context, definition)
-    if FILES not in handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         again = frozenset(kept_partitions(handle)) - {definition.name}  # those of a metadata table that was dropped
         handle = initialise(replace(context, rebuilt=again), ordered({FILES, *again}))
     names = tuple(

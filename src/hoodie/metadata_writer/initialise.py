@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.metadata import FILES, IndexDefinition
+from hoodie.metadata import IndexDefinition
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
 from hoodie.metadata_writer.group_files import empty_log
@@ -57,7 +57,7 @@ def initialise(
     are not asked for; names that nobody can keep are left out. `asked`: definitions of new indexes among them.
     """
     handle = context.handle
-    if FILES not in handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         own = create_own(handle)
     else:
         own = open_own(handle)

@@ -68,7 +68,7 @@ def record_update(  # noqa: PLR0917
     `ensure_metadata` gave, by a caller that has held the table lock since. A damaged metadata table is dropped, with a
     warning: the next write makes it again, with all it had.
     """
-    if FILES not in handle.config.metadata_partitions or _says_nothing(update):
+    if not handle.config.is_metadata_table_ready or _says_nothing(update):
         return
     try:
         table = timeline_of(handle) if timeline is None else timeline
@@ -85,7 +85,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
     and the next write makes it again.
     """
     del engine
-    if FILES not in handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         return handle
     try:
         own = open_own(handle)
@@ -174,7 +174,7 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
     handle = with_readable_definitions(handle)
     had = kept_partitions(handle)
     wanted = set(names or had)
-    if FILES in wanted or FILES not in handle.config.metadata_partitions:
+    if FILES in wanted or not handle.config.is_metadata_table_ready:
         wanted |= set(had)
     handle = set_aside(handle) if FILES in wanted else withdraw(handle, tuple(wanted))
     context = replace(_context(handle, timeline_of(handle), engine, MetadataOptions()), rebuilt=frozenset(wanted))
@@ -188,7 +188,7 @@ def drop_partitions(handle: TableHandle, names: tuple[str, ...]) -> TableHandle:
 
 def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptions | None = None) -> Instant | None:
     """The completed compaction of the metadata table, if one was due. Nothing of the table may be half done."""
-    if FILES not in handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         return None
     chosen = options or MetadataOptions()
     return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, kept_partitions(handle))
@@ -259,7 +259,7 @@ def _initialised(
     context: SourceContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     handle = context.handle
-    had = kept_partitions(handle) if FILES in handle.config.metadata_partitions else ()
+    had = kept_partitions(handle) if handle.config.is_metadata_table_ready else ()
     missing = [name for name in ordered(wanted) if name not in had]
     if not missing:
         return handle
@@ -300,7 +300,7 @@ def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[st
 def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
     """The handle of a table that has no metadata table any more."""
     fresh = load_handle(handle.storage, handle.env)
-    if FILES not in fresh.config.metadata_partitions:
+    if not fresh.config.is_metadata_table_ready:
         return fresh
     log.warning(
         "the metadata table of %s is damaged and dropped; the next write makes it again: %s", handle.config.name, damage
@@ -314,7 +314,7 @@ def _open_complete(handle: TableHandle) -> TableHandle:
     Raises:
         Corrupt: it is damaged, or whoever made it died before it had the list of files.
     """
-    if FILES not in handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         raise Corrupt("it has no list of files: making it was not finished", remedy=REBUILD)
     return open_own(handle)
 

@@ -43,7 +43,7 @@ def load_read_plan(
     if options.query == "cdc":
         ensure_changes_are_kept(config)
     metadata = None
-    if config.metadata_partitions and options.use_metadata:
+    if config.is_metadata_table_ready and options.use_metadata:
         # Loads the readers of the metadata table, which tables without one, and workers, do not need.
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
 

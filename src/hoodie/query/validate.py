@@ -292,7 +292,7 @@ def _check_footer(_: TaskId, task: _FooterTask) -> Finding | None:
 
 def _metadata(handle: TableHandle, picture: _Picture) -> Iterator[Finding]:
     """What the metadata table, if there is one, says otherwise than storage."""
-    if not handle.config.metadata_partitions:
+    if not handle.config.is_metadata_table_ready:
         return
     # Loads the readers of the metadata table, which nobody else who asks for this module needs.
     from hoodie.metadata import validate_metadata_table  # noqa: PLC0415

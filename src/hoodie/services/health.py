@@ -17,7 +17,6 @@ from typing import Any, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.fileview import FolderView
-from hoodie.metadata import FILES
 from hoodie.notebook import html_table, size_text
 from hoodie.query import Finding
 from hoodie.services.validate import validate
@@ -186,7 +185,7 @@ def _debt(one: FileSlice) -> LogDebt:
 
 
 def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Concern]:
-    uri, is_listed = handle.storage.uri, FILES in handle.config.metadata_partitions
+    uri, is_listed = handle.storage.uri, handle.config.is_metadata_table_ready
     for one in findings:
         severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted"} else "error"
         kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind

@@ -83,7 +83,7 @@ def _own_options(config: Config, options: MetadataOptions) -> Config:
 
 
 def _has_metadata(handle: TableHandle, config: Config) -> bool:
-    return bool(handle.config.metadata_partitions)
+    return handle.config.is_metadata_table_ready
 
 
 def _may_keep(state: TableState, config: Config) -> bool:

@@ -25,7 +25,7 @@ def validate(handle: TableHandle, engine: Engine | None = None, *, deep: bool = 
     """
     engine = engine or LocalEngine(CHECKING_THREADS)
     findings = validate_table(handle, engine, deep=deep)
-    if all(one.kind in _HARMLESS for one in findings) and handle.config.metadata_partitions:
+    if all(one.kind in _HARMLESS for one in findings) and handle.config.is_metadata_table_ready:
         findings += _contents(handle, engine)
     return sorted(findings, key=lambda one: (one.kind, one.path))
 

@@ -24,7 +24,7 @@ _PAST = "0"
 def pruner(table: Table, options: ReadOptions) -> Prune | None:
     """What leaves out slices of plans that are made of `table` now; None where it has nothing to ask."""
     config = table.config
-    if not (config.metadata_partitions and options.use_metadata and options.skip_data):
+    if not (config.is_metadata_table_ready and options.use_metadata and options.skip_data):
         return None
     planned = table.timeline()
     opened: list[MetadataTable | None] = []

@@ -252,8 +252,13 @@ class TableConfig:
 
     @property
     def has_metadata_table(self) -> bool:
-        """Whether a writer must keep a metadata table up to date."""
+        """Whether a writer must keep a metadata table up to date: some of its partitions are ready or being built."""
         return bool(self.metadata_partitions or self.metadata_partitions_inflight)
+
+    @property
+    def is_metadata_table_ready(self) -> bool:
+        """Whether the metadata table lists the table's files: without that no other partition of it counts."""
+        return "files" in self.metadata_partitions
 
     # Edits
 

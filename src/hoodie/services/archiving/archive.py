@@ -25,7 +25,6 @@ from typing import Any, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.metadata import FILES
 from hoodie.notebook import html_table
 from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
 from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_archive, plan_archive
@@ -176,7 +175,7 @@ def _plan(handle: TableHandle, options: ArchiveOptions, timeline: Timeline, arou
 
 def _facts(handle: TableHandle, timeline: Timeline, around: Timeline | None) -> ArchiveFacts:
     compacted: InstantTime | None = None
-    if FILES in handle.config.metadata_partitions:
+    if handle.config.is_metadata_table_ready:
         own = timeline_of(load_handle(NestedStorage(handle.storage, keys.METADATA_TABLE_DIR), handle.env))
         compacted = max((one.requested for one in own.completed() if one.action == COMMIT), default="")
     return ArchiveFacts(
