@@ -4,6 +4,8 @@ from hoodie.metadata_writer.build_index import IndexBuilt, build_index
 from hoodie.metadata_writer.contents import index_troubles
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.drop_index import drop_index
+from hoodie.metadata_writer.file_facts import FileFacts
+from hoodie.metadata_writer.index_needs import index_needs
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.new_indexes import (
     bloom_filters_index,
@@ -30,6 +32,7 @@ from hoodie.metadata_writer.update import TableUpdate
 
 __all__ = [
     "METADATA_ENABLE",
+    "FileFacts",
     "IndexBuilt",
     "KnownMetadata",
     "MetadataOptions",
@@ -47,6 +50,7 @@ __all__ = [
     "drop_partitions",
     "ensure_metadata",
     "expression_index",
+    "index_needs",
     "index_troubles",
     "open_own",
     "partition_stats_index",

@@ -1,7 +1,8 @@
 """Records of `bloom_filters`: the bloom filter of every base file, as the text its footer has.
 
-1. Files without a filter, log files among them, have no record: they may hold every key.
-2. Removed files get deletes.
+1. Who has just written a file says its filter (`file_facts`); others are read from footers.
+2. Files without a filter, log files among them, have no record: they may hold every key.
+3. Removed files get deletes.
 """
 
 from __future__ import annotations
@@ -67,8 +68,10 @@ class BloomFiltersSource:
     def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
         """Filters of written base files; deletes for removed ones."""
         files = [file for file in written_files(update) if isinstance(file.file, BaseFile)]
-        tasks = [FiltersTask(context.handle.storage, (file,)) for file in files]
-        found = LocalEngine(READING_THREADS).run(_filters_of, tasks, "bloom filters")
+        known = {file for file in files if _is_told(update, file)}
+        tasks = [FiltersTask(context.handle.storage, (file,)) for file in files if file not in known]
+        read = iter(LocalEngine(READING_THREADS).run(_filters_of, tasks, "bloom filters"))
+        found = [_told_filters(update, file) if file in known else next(read) for file in files]
         gone = [
             bloom_filter_key(partition, name.rpartition("/")[2])
             for partition, names in update.deleted.items()
@@ -102,6 +105,21 @@ def filter_rows(filters: Sequence[StoredFilter]) -> pa.Table:
     )
 
 
+def _is_told(update: TableUpdate, file: DataFile) -> bool:
+    """Whether the writer of the file says which filter it has."""
+    facts = update.facts.get(file.file.path)
+    return facts is not None and facts.needs.filters
+
+
+def _told_filters(update: TableUpdate, file: DataFile) -> list[StoredFilter]:
+    bloom = update.facts[file.file.path].bloom
+    return [] if bloom is None else [StoredFilter(_key(file), *bloom, file.file.name.instant)]
+
+
+def _key(file: DataFile) -> str:
+    return bloom_filter_key(file.partition, file.name)
+
+
 def _filters_of(_: TaskId, task: FiltersTask) -> list[StoredFilter]:
     return list(_filters(task))
 
@@ -112,5 +130,4 @@ def _filters(task: FiltersTask) -> Iterator[StoredFilter]:
             continue
         footer = read_footer(task.storage, file.file.path)
         if footer.bloom_text is not None:
-            key = bloom_filter_key(file.partition, file.name)
-            yield StoredFilter(key, footer.bloom_type or SIMPLE, footer.bloom_text, file.file.name.instant)
+            yield StoredFilter(_key(file), footer.bloom_type or SIMPLE, footer.bloom_text, file.file.name.instant)

@@ -1,6 +1,7 @@
 """Records of `column_stats`: the value ranges of indexed columns in every file.
 
-1. Files are asked one by one: footers of base files, blocks of log files. Nothing that a write task knows is needed.
+1. Files are asked one by one: footers of base files, blocks of log files. Whoever has just written one says what is in
+   it (`file_facts`), and it is not opened.
    A bootstrap skeleton has the ranges of its meta columns, and those of its source: it stands for the rows of both.
 2. Removed files get deletes, for every column that may have a record.
 3. What was found of the files of one update is kept in the context: statistics of partitions need it again.
@@ -19,7 +20,7 @@ from hoodie.metadata.keys import column_stats_key
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.store import READING_THREADS
 from hoodie.metadata_writer.column_range import ColumnRange
-from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
+from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges, typed_range
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import grown_columns, indexed_columns
 from hoodie.metadata_writer.layout import group_file_ids
@@ -133,15 +134,29 @@ def columns_of_update(context: SourceContext, update: TableUpdate) -> tuple[str,
 def ranges_of_update(
     context: SourceContext, update: TableUpdate, columns: Sequence[str], schema: pa.Schema
 ) -> dict[DataFile, list[ColumnRange]]:
-    """The ranges of every file that an action wrote. Read once, by threads of this process."""
+    """The ranges of every file that an action wrote: as its writer says, else read once, by threads of this process."""
     memo = f"{_MEMO} {update.instant}"
     if memo not in context.memo:
-        files = written_files(update)
+        told = {file: _told_ranges(update, file, columns, schema) for file in written_files(update)}
+        files = [file for file, ranges in told.items() if ranges is None]
         tasks = [RangesTask(context.handle.storage, (file,), tuple(columns), with_meta(schema), "") for file in files]
         found = LocalEngine(READING_THREADS).run(_ranges_of_file, tasks, "column statistics")
-        context.memo[memo] = dict(zip(files, found, strict=True))
+        read = dict(zip(files, found, strict=True))
+        context.memo[memo] = {file: read[file] if ranges is None else ranges for file, ranges in told.items()}
     known: dict[DataFile, list[ColumnRange]] = context.memo[memo]
     return known
+
+
+def _told_ranges(
+    update: TableUpdate, file: DataFile, columns: Sequence[str], schema: pa.Schema
+) -> list[ColumnRange] | None:
+    """What the writer of the file says of these columns, if it was asked for them and could tell."""
+    facts = update.facts.get(file.file.path)
+    if facts is None or facts.ranges is None or facts.needs.columns != tuple(columns):
+        return None
+    if isinstance(file.file, BaseFile):
+        return list(facts.ranges)
+    return [typed_range(one, with_meta(schema)) for one in facts.ranges]
 
 
 def written_files(update: TableUpdate) -> list[DataFile]:

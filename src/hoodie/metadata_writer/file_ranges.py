@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from hoodie.logs import BlockKind, LogBlock, read_block_rows, read_blocks
 from hoodie.logs.content_input import ContentStorage
+from hoodie.logs.read import RangeStorage
 from hoodie.metadata_writer.column_range import (
     Bound,
     ColumnRange,
@@ -49,15 +50,14 @@ def base_file_ranges(storage: Storage, path: str, columns: Sequence[str]) -> lis
 
 def footer_ranges(storage: InputStorage, footer: BaseFooter, columns: Sequence[str]) -> list[ColumnRange]:
     """The same for a parquet file whose footer was read."""
-    places = _places(footer.native)
-    found: list[ColumnRange] = []
-    for column in columns:
-        data_type = type_at(footer.schema, column)
-        if data_type is None or column not in places or not can_have_range(data_type):
-            continue
-        said = _said(footer.native, places[column], column, data_type)
-        found.append(said if said.is_known else _read(storage, footer, said))
-    return found
+    said = _said_of_columns(footer, columns)
+    return [one if one.is_known else _read(storage, footer, one) for one in said]
+
+
+def said_ranges(footer: BaseFooter, columns: Sequence[str]) -> tuple[ColumnRange, ...] | None:
+    """The same as far as the footer says it: None where the file has to be read for one of the columns."""
+    said = tuple(_said_of_columns(footer, columns))
+    return said if all(one.is_known for one in said) else None
 
 
 def log_file_ranges(
@@ -69,12 +69,33 @@ def log_file_ranges(
         Corrupt: the file is damaged. Missing: it is gone.
     """
     blocks = [block for block in read_blocks(storage, path, size_bytes) if block.kind.is_data]
-    by_block = [{one.column: one for one in _block_ranges(storage, block, columns)} for block in blocks]
+    by_block = [block_ranges(storage, block, columns) for block in blocks]
+    return [typed_range(one, schema) for one in joined_blocks(by_block, columns)]
+
+
+def block_ranges(storage: RangeStorage, block: LogBlock, columns: Sequence[str]) -> dict[str, ColumnRange]:
+    """Ranges by column of those that a data block of a log file has.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    return {one.column: one for one in _block_ranges(storage, block, columns)}
+
+
+def joined_blocks(blocks: Sequence[Mapping[str, ColumnRange]], columns: Sequence[str]) -> list[ColumnRange]:
+    """Ranges of all the columns in a log file with these data blocks; of nothing where none of them has the column."""
     found: list[ColumnRange] = []
     for column in columns:
-        parts = [ranges[column] for ranges in by_block if column in ranges]
+        parts = [ranges[column] for ranges in blocks if column in ranges]
         found.append(join_ranges(parts) if parts else ColumnRange(column, None, None, None, 0, 0))
-    return [_typed(one, schema) for one in found]
+    return found
+
+
+def typed_range(found: ColumnRange, schema: pa.Schema) -> ColumnRange:
+    """The range with the type the table has for its column, where there are rows and none of them says."""
+    if found.data_type is not None or not found.rows:
+        return found
+    return replace(found, data_type=type_at(schema, found.column))
 
 
 def values_at(rows: pa.Table, column: str) -> pa.ChunkedArray:
@@ -82,6 +103,14 @@ def values_at(rows: pa.Table, column: str) -> pa.ChunkedArray:
     first, *rest = column.split(".")
     values = rows.column(first)
     return values if not rest else pc.struct_field(values, rest)
+
+
+def _said_of_columns(footer: BaseFooter, columns: Sequence[str]) -> Iterator[ColumnRange]:
+    places = _places(footer.native)
+    for column in columns:
+        data_type = type_at(footer.schema, column)
+        if data_type is not None and column in places and can_have_range(data_type):
+            yield _said(footer.native, places[column], column, data_type)
 
 
 def _places(native: Any) -> Mapping[str, int]:
@@ -128,7 +157,7 @@ def _read(storage: InputStorage, footer: BaseFooter, said: ColumnRange) -> Colum
     return replace(found, size_bytes=said.size_bytes, plain_bytes=said.plain_bytes)
 
 
-def _block_ranges(storage: Storage, block: LogBlock, columns: Sequence[str]) -> Iterator[ColumnRange]:
+def _block_ranges(storage: RangeStorage, block: LogBlock, columns: Sequence[str]) -> Iterator[ColumnRange]:
     if block.kind is BlockKind.PARQUET_DATA:
         content = ContentStorage(storage, block, whole=False)
         for one in footer_ranges(content, read_footer(content, block.path), columns):
@@ -139,10 +168,3 @@ def _block_ranges(storage: Storage, block: LogBlock, columns: Sequence[str]) -> 
         data_type = type_at(rows.schema, column)
         if data_type is not None and can_have_range(data_type):
             yield range_of_values(column, values_at(rows, column))
-
-
-def _typed(found: ColumnRange, schema: pa.Schema) -> ColumnRange:
-    """The range with the type the table has for its column, where there are rows and none of them says."""
-    if found.data_type is not None or not found.rows:
-        return found
-    return replace(found, data_type=type_at(schema, found.column))

@@ -44,6 +44,7 @@ from hoodie.metadata_writer.partition_state import (
 from hoodie.metadata_writer.record_index_source import RecordIndexSource
 from hoodie.metadata_writer.source import Records, SourceContext
 from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_partitions, wanted_partitions
+from hoodie.metadata_writer.table_columns import remember_columns
 from hoodie.metadata_writer.undo import last_compaction, settle, take_back
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
@@ -146,6 +147,8 @@ def ensure_metadata(  # noqa: PLR0917
     if not options.keeps(handle.config):
         return (withdraw(handle, (FILES,)) if had else handle), None
     context = _context(handle, timeline, engine, options, schema)
+    if before is not None:
+        remember_columns(context, before)
     unwanted = set(unwanted_partitions(context))
     wanted, asked = _wanted(context, unwanted)
     if had:

@@ -32,6 +32,11 @@ def columns_before(context: SourceContext) -> pa.Schema | None:
     return known
 
 
+def remember_columns(context: SourceContext, before: pa.Schema) -> None:
+    """Tells the context the table's columns before the action, which somebody has read already."""
+    context.memo[_MEMO] = before
+
+
 def columns_after(context: SourceContext, update: TableUpdate) -> pa.Schema | None:
     """The table's columns after the action."""
     return without_meta(update.schema) if update.schema is not None else columns_before(context)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.metadata_writer.file_facts import FileFacts
 from hoodie.spec import InstantTime, WriteStat
 
 
@@ -21,7 +22,8 @@ class TableUpdate:
 
     `action`: `commit` (also a compaction's), `deltacommit`, `replacecommit`, `clean`, `rollback`, `restore`,
     `indexing`.
-    `stats`: files written, with their `cdc_stats`. `deleted`: partition to names of files that were removed (clean).
+    `stats`: files written, with their `cdc_stats`; `facts` what is known of some of them beside that, by path: others are
+    read. `deleted`: partition to names of files that were removed (clean).
     `deleted_partitions`: partitions that are gone as a whole (clean). `sizes`: path to bytes of log files that grew or
     appeared (rollback in version 6). `schema`: the table's data columns after the action, where it is known.
     `replaced`: file ids by partition that the action replaces. `keeps_rows`: it says nothing new, only in other files,
@@ -33,6 +35,7 @@ class TableUpdate:
     instant: InstantTime
     action: str
     stats: tuple[WriteStat, ...] = ()
+    facts: Mapping[str, FileFacts] = field(default_factory=dict)
     deleted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deleted_partitions: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)

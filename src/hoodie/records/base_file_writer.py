@@ -36,6 +36,7 @@ from hoodie.records.footer import (
     MIN_KEY_FOOTER_KEY,
     MODEL_FOOTER_KEY,
     BaseFooter,
+    footer_of_written,
 )
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.schema import (
@@ -162,6 +163,7 @@ class BaseFileWriter:
         self._waiting_bytes = 0
         self._rows = 0
         self._stats: BaseFileStats | None = None
+        self._written: list[Any] = []
         self._sink = _Sink(storage.open_output(path))
         # Arrow writes page by page; through Python each of them costs more than its bytes.
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _BUFFER_BYTES)
@@ -206,6 +208,11 @@ class BaseFileWriter:
                 self.abort()
                 raise
         return self._stats
+
+    def footer(self) -> BaseFooter:
+        """The footer of the file, which is closed: what reading it would give."""
+        stats = self.close()
+        return footer_of_written(self._path, stats.size_bytes, self._written[0], self._footer())
 
     def abort(self) -> None:
         """Drop the file. Nothing happens after `close`."""
@@ -269,7 +276,9 @@ class BaseFileWriter:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
                 bounded = _bounded_leaves(self._schema, table if is_last else None)
                 options = _parquet_options(self._options, leaves, bounded)
-                self._parquet = pq.ParquetWriter(self._buffered, self._schema, **options)
+                self._parquet = pq.ParquetWriter(
+                    self._buffered, self._schema, metadata_collector=self._written, **options
+                )
             if table.num_rows:
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
                 self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)

@@ -67,6 +67,23 @@ class BaseFooter:
             raise type(error)(f"{self.path}: {error.cause}", remedy=error.remedy, path=self.path) from error
 
 
+def footer_of_written(path: str, size_bytes: int, native: Any, values: Mapping[str, str]) -> BaseFooter:
+    """The footer of a parquet file that was just written: `native` is the writer's metadata of it, `values` are Hudi's
+    keys, which it does not have.
+    """
+    groups = [native.row_group(at) for at in range(native.num_row_groups)]
+    return BaseFooter(
+        path=path,
+        size_bytes=size_bytes,
+        rows=native.num_rows,
+        schema=file_schema(native.schema.to_arrow_schema()),
+        rows_per_group=tuple(group.num_rows for group in groups),
+        bytes_per_group=tuple(group.total_byte_size for group in groups),
+        native=native,
+        **footer_facts({key.encode(): value.encode() for key, value in values.items()}),
+    )
+
+
 def footer_facts(values: Mapping[bytes, bytes] | None) -> dict[str, str | None]:
     """The Hudi keys among a file's key/value metadata, as arguments of `BaseFooter`."""
     texts = values or {}

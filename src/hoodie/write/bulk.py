@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from hoodie.engine import Arrangement, Source, TaskId
 from hoodie.records.deletion import without_deleted
-from hoodie.spec import WriteStat, new_file_id
-from hoodie.write.file_task import Stamp, WriteTarget
+from hoodie.spec import new_file_id
+from hoodie.write.file_task import Stamp, WriteTarget, written_base_file
 from hoodie.write.incoming import KEY, PARTITION, split_by_partition
 from hoodie.write.intake import Keying, key_rows
 from hoodie.write.new_base_file import NewBaseFile
+from hoodie.write.written_file import WrittenFile
 
 HELD_BYTES = 128 * 1024 * 1024
 FLUSH_BYTES = 8 * 1024 * 1024
@@ -38,19 +39,19 @@ class BulkTask:
     max_file_bytes: int
 
 
-def run_bulk_insert(source: Source, task: BulkTask, arrangement: Arrangement) -> list[WriteStat]:
-    """Write stats of all files, after the source was evaluated once."""
+def run_bulk_insert(source: Source, task: BulkTask, arrangement: Arrangement) -> list[WrittenFile]:
+    """All files, after the source was evaluated once."""
     if arrangement is Arrangement.NONE:
         return source.consume(partial(_key_and_write, task), "bulk_insert")
     keyed = source.mapped(partial(key_rows, task.keying), task.keying.keyed_schema)
     return keyed.arranged(arrangement, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
 
 
-def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WriteStat]:
+def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
     return _write_keyed(task, task_id, key_rows(task.keying, task_id, batches))
 
 
-def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WriteStat]:
+def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
     writers = _Writers(task, task_id)
     try:
         for batch in batches:
@@ -68,6 +69,7 @@ class _OpenFile:
     """One base file being written."""
 
     def __init__(self, task: BulkTask, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
+        self._target = task.target
         self._file = NewBaseFile(task.target, partition, file_id, task_id.token)
         self._stamp = Stamp(task.target, task_id, partition, self._file.name, first)
         self._writer = self._file.open(task.target.file_schema)
@@ -77,8 +79,8 @@ class _OpenFile:
         self._writer.write(self._stamp.rows(rows))
         return self._writer.size_estimate()
 
-    def close(self) -> WriteStat:
-        return self._file.stat(self._writer.close())
+    def close(self) -> WrittenFile:
+        return written_base_file(self._target, self._file.stat(self._writer.close()), self._writer)
 
     def abort(self) -> None:
         self._writer.abort()
@@ -99,7 +101,7 @@ class _Writers:
         self._sizes: dict[str, int] = {}
         self._held = 0
 
-    def add(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
+    def add(self, partition: str, rows: pa.Table) -> Iterator[WrittenFile]:
         self._waiting.setdefault(partition, []).append(rows)
         self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
         self._held += rows.nbytes
@@ -108,7 +110,7 @@ class _Writers:
         elif self._held > HELD_BYTES:
             yield from self._flush_largest()
 
-    def close(self) -> Iterator[WriteStat]:
+    def close(self) -> Iterator[WrittenFile]:
         for partition in list(self._waiting):
             yield from self._flush(partition)
         while self._open:
@@ -118,14 +120,14 @@ class _Writers:
         for file in self._open.values():
             file.abort()
 
-    def _flush_largest(self) -> Iterator[WriteStat]:
+    def _flush_largest(self) -> Iterator[WrittenFile]:
         """Write out half of what waits, largest partitions first: one at a time would sort all of them for each."""
         for partition in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
             yield from self._flush(partition)
             if self._held <= HELD_BYTES // 2:
                 return
 
-    def _flush(self, partition: str) -> Iterator[WriteStat]:
+    def _flush(self, partition: str) -> Iterator[WrittenFile]:
         """Write the waiting rows in steps, so that a file ends near its limit however many rows come at once."""
         waiting = pa.concat_tables(self._waiting.pop(partition))
         size = self._sizes.pop(partition)
@@ -134,7 +136,7 @@ class _Writers:
         for first in range(0, waiting.num_rows, step):
             yield from self._write(partition, waiting.slice(first, step))
 
-    def _write(self, partition: str, rows: pa.Table) -> Iterator[WriteStat]:
+    def _write(self, partition: str, rows: pa.Table) -> Iterator[WrittenFile]:
         file = self._open.pop(partition, None)
         if file is None:
             if len(self._open) >= OPEN_FILES:

@@ -14,13 +14,13 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
 from hoodie.fileview.listed import unlisted
-from hoodie.metadata_writer import KnownMetadata, MetadataOptions, TableUpdate, record_update, undo_update
+from hoodie.metadata_writer import FileFacts, KnownMetadata, MetadataOptions, TableUpdate, record_update, undo_update
 from hoodie.notebook import html_table
 from hoodie.records import from_avro
 from hoodie.spec import (
@@ -71,7 +71,8 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a write has done to files, ready to be made visible: what its completed instant will say. `compacted`: it
-    says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such.
+    says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such. `facts`: what is
+    known of some of the files beside their statistics, by path.
     """
 
     operation: str
@@ -80,6 +81,7 @@ class Outcome:
     replaced: Mapping[str, tuple[str, ...]] | None = None
     compacted: bool = False
     knows_inserts: bool = False
+    facts: Mapping[str, FileFacts] = field(default_factory=dict)
 
     @property
     def metadata(self) -> CommitMetadata:
@@ -98,6 +100,7 @@ class Outcome:
             instant=inflight.requested,
             action=inflight.comparable_action,
             stats=self.stats,
+            facts=self.facts,
             schema=from_avro(schema) if schema else None,
             replaced=self.replaced or {},
             keeps_rows=self.compacted,

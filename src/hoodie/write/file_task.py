@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.index import Positions, StitchedRows
+from hoodie.metadata_writer.file_facts import IndexNeeds, base_file_facts
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
+    BaseFileWriter,
     BaseFooter,
     MergeRule,
     iter_batches,
@@ -39,6 +41,7 @@ from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on
 from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
+from hoodie.write.written_file import WrittenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class WriteTarget(FileTarget):
 
     `schema` is the write schema (data columns); `dropped` names partition columns that are not stored in files.
     `blank` is what meta columns hold in a table that does not fill them: Hudi's row writer (bulk insert) leaves empty
-    text, its other operations NULL.
+    text, its other operations NULL. `needs`: what indexes need to know of its files.
     """
 
     schema: pa.Schema
@@ -56,6 +59,7 @@ class WriteTarget(FileTarget):
     blank: str | None
     delete_marker: DeleteMarker | None
     changes: ChangeLogging | None = None
+    needs: IndexNeeds = field(default_factory=IndexNeeds)
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -85,8 +89,8 @@ class FileTask:
     stitched: StitchedRows | None = None
 
 
-def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
-    """The write stat of the file written for `task`.
+def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
+    """The file written for `task`.
 
     Raises:
         Corrupt: the old base file cannot be read, or what it is a skeleton of.
@@ -113,13 +117,19 @@ def write_file(task_id: TaskId, task: FileTask) -> WriteStat:
                 if changes is not None:
                     changes.inserted(fresh)
             cdc_stats = None if changes is None else changes.close(even_empty=True)
-    return replace(
+    stat = replace(
         file.stat(writer.close()),
         num_deletes=rewrite.deleted,
         num_update_writes=rewrite.updated,
         num_inserts=inserts.num_rows,
         cdc_stats=cdc_stats,
     )
+    return written_base_file(target, stat, writer)
+
+
+def written_base_file(target: WriteTarget, stat: WriteStat, writer: BaseFileWriter) -> WrittenFile:
+    """The file of a writer that is closed, with what indexes need to know of it."""
+    return WrittenFile(stat, base_file_facts(target.needs, writer.footer()) if target.needs else None)
 
 
 def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:

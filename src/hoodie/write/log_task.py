@@ -36,9 +36,11 @@ from hoodie.logs import (
     encode_parquet_content,
     encode_positions,
 )
+from hoodie.metadata_writer.column_range import ColumnRange
+from hoodie.metadata_writer.file_facts import encoded_ranges, log_file_facts
 from hoodie.records import to_avro
 from hoodie.records.deletion import is_deleted
-from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, path_in
+from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, path_in
 from hoodie.spec.file_names import token_of_instant
 from hoodie.storage import OutputFile
 from hoodie.timeline import markers_of
@@ -46,6 +48,7 @@ from hoodie.write.combine import ordering_values
 from hoodie.write.file_task import Stamp, WriteTarget
 from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.log_place import LogPlace
+from hoodie.write.written_file import WrittenFile
 
 Mask = npt.NDArray[np.bool_]
 
@@ -91,8 +94,8 @@ class LogTask:
     is_partial: bool = False
 
 
-def append_log(task_id: TaskId, task: LogTask) -> tuple[WriteStat, ...]:
-    """The write stats of the log files written for `task`, none when there was nothing to write.
+def append_log(task_id: TaskId, task: LogTask) -> tuple[WrittenFile, ...]:
+    """The log files written for `task`, none when there was nothing to write.
 
     Raises:
         Invalid: an ordering value of a delete cannot be stored.
@@ -261,10 +264,11 @@ class _LogFiles:
 
     task_id: TaskId
     task: LogTask
-    _stats: list[WriteStat] = field(default_factory=list)
+    _done: list[WrittenFile] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
     _file: OutputFile | None = None
     _counts: _Counts = field(default_factory=_Counts)
+    _ranges: list[dict[str, ColumnRange]] = field(default_factory=list)
     _started: float = 0.0
 
     def write(self, block: _Block) -> None:
@@ -273,15 +277,18 @@ class _LogFiles:
         if self._file is None:
             self._file = self._begin()
         self._file.write(block.data)
+        columns = self.task.target.needs.columns
+        if columns:
+            self._ranges += encoded_ranges(block.data, self._names[-1], columns)
         self._counts.writes += block.counts.writes
         self._counts.updates += block.counts.updates
         self._counts.inserts += block.counts.inserts
         self._counts.deletes += block.counts.deletes
 
-    def close(self) -> tuple[WriteStat, ...]:
+    def close(self) -> tuple[WrittenFile, ...]:
         if self._file is not None:
             self._end()
-        return tuple(self._stats)
+        return tuple(self._done)
 
     def abort(self) -> None:
         if self._file is not None:
@@ -290,7 +297,7 @@ class _LogFiles:
     def _begin(self) -> OutputFile:
         target, place = self.task.target, self.task.place
         self._started = target.env.monotonic()
-        self._counts = _Counts()
+        self._counts, self._ranges = _Counts(), []
         version = place.version + len(self._names)
         self._names.append(LogFileName(place.file_id, place.instant, version, self._token).text)
         path = path_in(self.task.partition, self._names[-1])
@@ -314,13 +321,13 @@ class _LogFiles:
         self._file = None
         place, counts = self.task.place, self._counts
         took = int((self.task.target.env.monotonic() - self._started) * 1000)
-        self._stats.append(
-            replace(
-                place.stat(self.task.partition, self._names, size),
-                num_writes=counts.writes,
-                num_deletes=counts.deletes,
-                num_update_writes=counts.updates,
-                num_inserts=counts.inserts,
-                runtime=RuntimeStats(total_upsert_time_ms=took),
-            )
+        stat = replace(
+            place.stat(self.task.partition, self._names, size),
+            num_writes=counts.writes,
+            num_deletes=counts.deletes,
+            num_update_writes=counts.updates,
+            num_inserts=counts.inserts,
+            runtime=RuntimeStats(total_upsert_time_ms=took),
         )
+        needs = self.task.target.needs
+        self._done.append(WrittenFile(stat, log_file_facts(needs, self._ranges) if needs else None))

@@ -26,7 +26,6 @@ from hoodie.spec import (
     REPLACE_COMMIT,
     CommitMetadata,
     Instant,
-    WriteStat,
     delete_partition_request,
     encode_requested_replace,
     keys,
@@ -59,6 +58,7 @@ from hoodie.write.replace import plan_replaced
 from hoodie.write.reserved import ensure_free, load_reserved
 from hoodie.write.skeletons import load_skeleton_sources, with_source_bytes
 from hoodie.write.tasks import plan_tasks, run_task, write_target
+from hoodie.write.written_file import WrittenFile, facts_by_path
 
 log = logging.getLogger(__name__)
 
@@ -159,8 +159,8 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     with fenced_when_gone(write.overwritten or write.handle, inflight):
         store_rings(write, rings)
         written = engine.run(run_task, tasks, options.operation)
-        stats = [stat for group in written for stat in group]
-        committed = _finish(write, inflight, stats, replaced, {one.partition for one in slices})
+        done = [file for group in written for file in group]
+        committed = _finish(write, inflight, done, replaced, {one.partition for one in slices})
     settle_rings(write, rings)
     return committed
 
@@ -202,8 +202,8 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     inflight = _open(write, action, None, replaced or {}, ())
     task = BulkTask(write_target(write), keying, write.options.sizing.max_file_bytes)
     with fenced_when_gone(write.overwritten or handle, inflight):
-        stats = run_bulk_insert(source, task, write.options.arrangement)
-        return _finish(write, inflight, stats, replaced, known)
+        done = run_bulk_insert(source, task, write.options.arrangement)
+        return _finish(write, inflight, done, replaced, known)
 
 
 def _open(
@@ -240,7 +240,7 @@ def _open(
 def _finish(
     write: Write,
     inflight: Instant,
-    stats: Sequence[WriteStat],
+    files: Sequence[WrittenFile],
     replaced: Mapping[str, tuple[str, ...]] | None,
     known_partitions: Iterable[str],
 ) -> Committed:
@@ -248,7 +248,12 @@ def _finish(
     if write.table_schema is not None:
         extra[keys.SCHEMA_EXTRA] = to_avro(write.table_schema, write.handle.config.name)
     outcome = Outcome(
-        options.recorded_operation, tuple(stats), extra, replaced, knows_inserts=not options.index.sees_logs
+        options.recorded_operation,
+        tuple(file.stat for file in files),
+        extra,
+        replaced,
+        knows_inserts=not options.index.sees_logs,
+        facts=facts_by_path(files),
     )
     if write.overwritten is not None:
         done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import TaskId
-from hoodie.spec import WriteStat, new_file_id
+from hoodie.metadata_writer import index_needs
+from hoodie.spec import new_file_id
 from hoodie.write.change_log import change_logging_of
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
 from hoodie.write.incoming import KEY, Incoming, RowsRef
@@ -17,6 +18,7 @@ from hoodie.write.log_place import Compactions, log_place, new_group_place
 from hoodie.write.log_task import LogOptions, LogTask, append_log
 from hoodie.write.plan import PlannedFile, goes_to_log
 from hoodie.write.skeletons import stitched_rows
+from hoodie.write.written_file import WrittenFile
 
 
 def plan_tasks(
@@ -34,8 +36,8 @@ def plan_tasks(
     return tasks
 
 
-def run_task(task_id: TaskId, task: FileTask | LogTask) -> tuple[WriteStat, ...]:
-    """The write stats of the files the task has written."""
+def run_task(task_id: TaskId, task: FileTask | LogTask) -> tuple[WrittenFile, ...]:
+    """The files the task has written."""
     return append_log(task_id, task) if isinstance(task, LogTask) else (write_file(task_id, task),)
 
 
@@ -57,6 +59,7 @@ def write_target(write: Write) -> WriteTarget:
         delete_marker=options.delete_marker,
         options=options.base_file,
         changes=change_logging_of(write.handle),
+        needs=index_needs(write.handle, write.timeline, write.known, write.metadata, write.table_schema),
     )
 
 

@@ -1,0 +1,37 @@
+"""What the indexes of a table need to know of the files that a write is about to make."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.engine import LocalEngine
+from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.metadata_writer.column_stats_source import columns_of_update
+from hoodie.metadata_writer.file_facts import IndexNeeds
+from hoodie.metadata_writer.known import KnownMetadata
+from hoodie.metadata_writer.options import MetadataOptions
+from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer.update import TableUpdate
+from hoodie.state.handle import TableHandle
+from hoodie.timeline import Timeline
+
+
+def index_needs(
+    handle: TableHandle,
+    timeline: Timeline,
+    known: KnownMetadata | None,
+    options: MetadataOptions,
+    schema: pa.Schema | None,
+) -> IndexNeeds:
+    """The needs of a write after which the table has the data columns `schema`. Nothing where too little is `known` to
+    tell: the files are read then. No call.
+    """
+    if known is None or known.columns is None:
+        return IndexNeeds()
+    kept = kept_partitions(handle)
+    columns: tuple[str, ...] = ()
+    if COLUMN_STATS in kept or PARTITION_STATS in kept:
+        context = SourceContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
+        columns = columns_of_update(context, TableUpdate("", "", schema=schema))
+    return IndexNeeds(columns, BLOOM_FILTERS in kept)
