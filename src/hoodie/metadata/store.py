@@ -27,7 +27,16 @@ from hoodie.metadata.whole_groups import SeenGroup, Written, ensure_whole
 from hoodie.spec import InstantTime, TableConfig, keys, profile_of
 from hoodie.storage import NestedStorage, Storage
 from hoodie.timeline import Timeline, instant_path, load_table_config, load_timeline
-from hoodie.view import BaseFile, FileSlice, GroupId, LogFile, list_files, load_pending_compactions, view_of
+from hoodie.view import (
+    BaseFile,
+    FileSlice,
+    GroupId,
+    LogFile,
+    PartitionFiles,
+    list_files,
+    load_pending_compactions,
+    view_of,
+)
 
 READING_THREADS = 16
 
@@ -59,6 +68,7 @@ class MetadataStore:
     engine: Engine
     _compactions: Mapping[GroupId, InstantTime]
     _groups: dict[str, tuple[Group, ...]] = field(default_factory=dict)
+    _listed: dict[str, PartitionFiles] = field(default_factory=dict)
     _written: Written = field(default_factory=dict)
 
     def groups(self, partition: str) -> tuple[Group, ...]:
@@ -77,6 +87,10 @@ class MetadataStore:
         if partition not in self._groups:
             self._groups[partition] = self._load_groups(partition)
         return self._groups[partition]
+
+    def listed(self) -> Mapping[str, PartitionFiles]:
+        """What lies in those of its partitions that were listed so far, uncommitted files too; paths are its own."""
+        return self._listed
 
     def is_ahead(self, partition: str) -> bool:
         """Whether a partition was compacted after the table's timeline was loaded: what it says then may be true of a
@@ -113,6 +127,7 @@ class MetadataStore:
     def _load_groups(self, partition: str) -> tuple[Group, ...]:
         with naming_metadata_table():
             files = list_files(self.own, [partition], engine=self.engine)
+        self._listed[partition] = files[0]
         newest = {
             part.file_id: _from_table_root(part)
             for part in view_of(self.timeline, files, {}, self._compactions).slices_at()

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +48,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, complete, create_requested, to_inflight
+from hoodie.view import PartitionFiles
 
 UPSERT = "UPSERT_PREPPED"
 BULK_INSERT = "BULK_INSERT_PREPPED"
@@ -69,13 +71,15 @@ def write_delta_commit(  # noqa: PLR0917
     definitions: Mapping[str, IndexDefinition],
     engine: Engine,
     partitions: Iterable[str],
+    listed: Mapping[str, PartitionFiles] = MappingProxyType({}),
 ) -> Instant:
     """The completed delta commit that holds `records`, which are of some of `partitions`. With none it is empty.
+    `listed`: what lies in partitions that were listed before.
 
     Raises:
         Conflict: there is such a delta commit. Corrupt: a partition has no file groups.
     """
-    slots = load_slots(own, timeline, tuple(partitions), instant) if records else {}
+    slots = load_slots(own, timeline, tuple(partitions), instant, listed) if records else {}
     requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
     file_ids = {name: tuple(slot.file_id for slot in found) for name, found in slots.items()}
     entries = gather(own, instant, records, file_ids, definitions, engine)

@@ -218,13 +218,17 @@ def _record(  # noqa: PLR0917
         partitions = kept_partitions(context.handle)
     context = _with_definitions(context, update)
     records: list[Records] = []
+    grown: set[str] = set()
     for name in ordered(partitions):
         source = source_of(name, context)
         if source is not None:
             records.extend(source.updated(context, update))
         if isinstance(source, RecordIndexSource):
-            add_groups(own, name, source.new_file_ids(context, update), update.instant)
-    write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions)
+            new = source.new_file_ids(context, update)
+            add_groups(own, name, new, update.instant)
+            grown |= {name} if new else set()
+    listed = {name: files for name, files in context.listed().items() if name not in grown}
+    write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions, listed)
 
 
 def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
@@ -42,14 +43,21 @@ class Slot:
 
 
 def load_slots(
-    own: TableHandle, timeline: Timeline, partitions: Collection[str], instant: InstantTime
+    own: TableHandle,
+    timeline: Timeline,
+    partitions: Collection[str],
+    instant: InstantTime,
+    listed: Mapping[str, PartitionFiles] = MappingProxyType({}),
 ) -> dict[str, tuple[Slot, ...]]:
-    """By partition, the slots of its groups in the order of file ids, for the delta commit `instant`.
+    """By partition, the slots of its groups in the order of file ids, for the delta commit `instant`. `listed`: what
+    lies in partitions that somebody has listed already.
 
     Raises:
         Corrupt: a partition has no file groups.
     """
-    found = {one.partition: one for one in list_files(own.storage, partitions, engine=_LISTING)}
+    missing = [name for name in partitions if name not in listed]
+    new = list_files(own.storage, missing, engine=_LISTING) if missing else ()
+    found = {one.partition: one for one in (*new, *(listed[name] for name in partitions if name in listed))}
     next_slots = _NEXT_SLOTS[own.profile.log_naming]
     slots = {name: next_slots(own, timeline, files, instant) for name, files in found.items()}
     for name in partitions:

@@ -22,8 +22,8 @@ class TableUpdate:
 
     `action`: `commit` (also a compaction's), `deltacommit`, `replacecommit`, `clean`, `rollback`, `restore`,
     `indexing`.
-    `stats`: files written, with their `cdc_stats`; `facts` what is known of some of them beside that, by path: others are
-    read. `deleted`: partition to names of files that were removed (clean).
+    `stats`: files written, with their `cdc_stats`; `facts` what is known of some of them beside that, by path: others
+    are read. `deleted`: partition to names of files that were removed (clean).
     `deleted_partitions`: partitions that are gone as a whole (clean). `sizes`: path to bytes of log files that grew or
     appeared (rollback in version 6). `schema`: the table's data columns after the action, where it is known.
     `replaced`: file ids by partition that the action replaces. `keeps_rows`: it says nothing new, only in other files,
