@@ -2,8 +2,9 @@
 
 1. They are tight: computed anew from the files a snapshot reads whenever an action touches the partition, so they
    shrink as well as grow, and a newer record replaces an older one.
-2. Ranges of files that an action did not write come from `column_stats`, or from the files where there is no such
-   partition.
+2. Where an action has only added files, the range of the others is what the partition's record says, if it is tight:
+   it was computed from just these. Else ranges of files that an action did not write come from `column_stats`, or from
+   the files where there is no such partition.
 3. A range that nobody knows for one of the files is not known for the partition: it has no record then. Nor have
    partitions without live files. Nobody knows the ranges of a bootstrap skeleton of which `column_stats` has none: what
    has no range in another file is not there, but a skeleton's columns stand elsewhere.
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie.metadata import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.keys import file_hash, name_hash, partition_hash, partition_stats_key
+from hoodie.metadata.listing import by_group
 from hoodie.metadata.merge import STATS, merge_stats
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import EVERYTHING, KEY, Wanted, concat_records
@@ -52,6 +54,11 @@ PARTITIONS_PER_TASK = 16
 
 _FILE_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
 _MOST_PREFIXES = 2_000
+
+_TIGHT = "isTightBound"
+
+Files = Mapping[str, Sequence[DataFile]]
+"""Files by partition."""
 
 Ranges = Mapping[tuple[str, str], ColumnRange]
 """Ranges by partition and column."""
@@ -86,9 +93,16 @@ class PartitionStatsSource:
             return
         columns = columns_of_update(context, update)
         written = ranges_of_update(context, update, columns, schema)
-        live = live_files(slices_after(context.view(touched), update, touched).values())
+        view = context.view(touched)
+        live = live_files(slices_after(view, update, touched).values())
+        grown = _grown(live_files(view.slices_at(None, touched)), live, written)
+        before = _ranges_before(context, grown, columns, schema)
         others = [file for files in live.values() for file in files if file not in written]
+        others = [file for file in others if file.partition not in before]
         parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
+        for partition, own in before.items():
+            for one in own:
+                parts[partition, one.column].append(one)
         for partition, one in _known_ranges(context, others, columns, schema):
             parts[partition, one.column].append(one)
         for file in (file for files in live.values() for file in files):
@@ -96,6 +110,55 @@ class PartitionStatsSource:
                 parts[file.partition, one.column].append(one)
         ranges = _joined(parts, with_meta(schema))
         yield _records(ranges, touched, columns, stats_version(context))
+
+
+def _grown(before: Files, live: Files, written: Collection[DataFile]) -> list[str]:
+    """The partitions that had files and have all of them still, as they were: an action has only added some."""
+    return [
+        partition
+        for partition, files in before.items()
+        if set(files) <= set(live.get(partition, ())).difference(written)
+    ]
+
+
+def _ranges_before(
+    context: SourceContext, partitions: Sequence[str], columns: Sequence[str], schema: pa.Schema
+) -> dict[str, list[ColumnRange]]:
+    """Ranges of the columns over all live files of those of the partitions whose records say them, tightly. A record
+    that is not there may mean that a file has no values, or that nobody knows them: the files are asked then.
+    """
+    table = context.metadata_table() if partitions else None
+    if table is None or not table.has(PARTITION_STATS):
+        return {}
+    types = column_types(columns, schema)
+    names = [partition_stats_key(column, partition) for column in types for partition in partitions]
+    wanted = by_group(table.store, PARTITION_STATS, names)
+    merged = [merge_stats(parts) for parts in table.store.read(PARTITION_STATS, wanted, (STATS,)) if parts]
+    if not merged or not types:
+        return {}
+    rows = concat_records(merged).combine_chunks()
+    stats = rows.column(STATS).combine_chunks()
+    stats = stats.take(pc.index_in(pa.array(names, pa.string()), value_set=rows.column(KEY)))
+    if stats.type.get_field_index(_TIGHT) < 0:
+        return {}
+    is_tight = pc.fill_null(pc.struct_field(stats, _TIGHT), False)
+    found: dict[str, list[ColumnRange]] = defaultdict(list)
+    for place, (column, data_type) in enumerate(types.items()):
+        own = slice(place * len(partitions), (place + 1) * len(partitions))
+        tight = is_tight[own]
+        told = pa.array(partitions, pa.string()).filter(tight)
+        for partition, one in _by_partition(
+            column, data_type, stats[own].filter(tight), told, pa.repeat(False, len(told))
+        ):
+            if one.is_known:
+                found[partition].append(one)
+    return {partition: ranges for partition, ranges in found.items() if len(ranges) == len(types)}
+
+
+def column_types(columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types that those of the columns (paths with dots) have that are there; `schema`: the data columns."""
+    full = with_meta(schema)
+    return {column: found for column in columns if (found := type_at(full, column)) is not None}
 
 
 def live_files(slices: Collection[FileSlice]) -> dict[str, list[DataFile]]:
@@ -133,8 +196,7 @@ def _known_ranges(
     """Ranges over files that were there before, with their partition: by file, or of several files at once."""
     table = context.metadata_table() if files else None
     if table is not None and table.has(COLUMN_STATS):
-        full = with_meta(schema)
-        types = {column: found for column in columns if (found := type_at(full, column)) is not None}
+        types = column_types(columns, schema)
         halves = skeletons_among(context.handle, ((file.partition, file.file) for file in files))
         yield from stored_ranges(table.store, COLUMN_STATS, files, types, halves)
         return
