@@ -38,9 +38,9 @@ from hoodie.spec import (
     RollbackPlan,
     encode_container,
     encode_properties_text,
+    encode_requested_replace,
     encode_rollback_metadata,
     encode_rollback_plan,
-    input_groups,
     parse_base_file_name,
     parse_bootstrap_partition,
     parse_commit,
@@ -216,7 +216,12 @@ def ensure_sound(found: object) -> None:
                 assert [stat.path for _, stat in again.write_stats()] == [stat.path for _, stat in found.write_stats()]
                 assert again.extra_metadata == found.extra_metadata
         case RequestedReplace():
-            assert all(is_plain_path(partition) for partition, _ in input_groups(found, PATH) if partition)
+            assert all(is_plain_path(partition) for partition, _ in found.group_ids if partition)
+            slices = () if found.clustering_plan is None else found.clustering_plan.slices
+            paths = [path for part in slices for path in (part.base_path, *part.log_paths) if path]
+            assert all(map(is_plain_path, paths))
+            with suppress(Invalid):  # numbers that fit into 64 bits and not into the 32 of the schema
+                assert parse_requested_replace(encode_requested_replace(found), PATH) == found
         case RollbackPlan():
             assert all(is_plain_path(one.partition_path) for one in found.requests if one.partition_path)
             with suppress(Invalid):  # numbers that fit into 64 bits and not into the 32 of the schema

@@ -31,6 +31,7 @@ from hoodie.spec.clean_plan import (
     encode_clean_plan,
     parse_clean_plan,
 )
+from hoodie.spec.clustering_plan import ClusteringGroup, ClusteringPlan, ClusteringSlice, ClusteringStrategy
 from hoodie.spec.commit_clock import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock
 from hoodie.spec.commit_codec import AvroCommitCodec, CommitCodec, JsonCommitCodec, parse_commit
 from hoodie.spec.commit_metadata import CommitMetadata, PartitionWork, workload_profile
@@ -138,7 +139,6 @@ from hoodie.spec.replace_plan import (
     RequestedReplace,
     delete_partition_request,
     encode_requested_replace,
-    input_groups,
     parse_requested_replace,
 )
 from hoodie.spec.restore_plan import (
@@ -175,6 +175,7 @@ from hoodie.spec.schema_history import (
     parse_schema_history,
     parse_schema_version,
 )
+from hoodie.spec.sort_order import Curve, SortOrder, parse_sort_order
 from hoodie.spec.table_config import (
     KEYGEN_CLASSES,
     TableConfig,
@@ -239,11 +240,16 @@ __all__ = [
     "CleanPlan",
     "CleanPolicy",
     "CleanedPartition",
+    "ClusteringGroup",
+    "ClusteringPlan",
+    "ClusteringSlice",
+    "ClusteringStrategy",
     "CommitClock",
     "CommitCodec",
     "CommitMetadata",
     "CompactionOperation",
     "CompactionPlan",
+    "Curve",
     "FormatProfile",
     "HeaderKey",
     "HistoryFile",
@@ -286,6 +292,8 @@ __all__ = [
     "SavepointMetadata",
     "SchemaHistory",
     "SchemaVersion",
+    "Slicing",
+    "SortOrder",
     "State",
     "SuffixedInstants",
     "TableConfig",
@@ -319,7 +327,6 @@ __all__ = [
     "encode_table_config",
     "format_instant_millis",
     "format_instant_time",
-    "input_groups",
     "is_container",
     "is_marker_list",
     "is_partition_metafile",
@@ -364,6 +371,7 @@ __all__ = [
     "parse_savepoint_metadata",
     "parse_schema_history",
     "parse_schema_version",
+    "parse_sort_order",
     "parse_table_config",
     "parse_write_token",
     "partition_key",

@@ -22,7 +22,16 @@ from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.file_names import path_in
 from hoodie.spec.instant import InstantTime
-from hoodie.spec.typed_values import folder_of, inside_table, records_of, text_of, texts_of, typed, wrong
+from hoodie.spec.typed_values import (
+    folder_of,
+    inside_table,
+    numbers_by_text,
+    records_of,
+    text_of,
+    texts_by_text,
+    texts_of,
+    typed,
+)
 
 _RECORD = "HoodieCompactionPlan"
 
@@ -121,7 +130,7 @@ def parse_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     missing = record.get("missingSchedulePartitions")
     return CompactionPlan(
         operations=tuple(_parse_operation(one, path) for one in records_of(record, "operations", path)),
-        extra_metadata=_texts_by_text(record, "extraMetadata", path),
+        extra_metadata=texts_by_text(record, "extraMetadata", path),
         version=typed(record, "version", int, path),
         strategy=_parse_strategy(typed(record, "strategy", dict, path), path),
         preserve_metadata=typed(record, "preserveHoodieMetadata", bool, path),
@@ -149,20 +158,13 @@ def _parse_operation(record: Mapping[str, Any], path: str) -> CompactionOperatio
         base_instant=typed(record, "baseInstantTime", str, path),
         log_files=tuple(_file_name(one, path) for one in texts_of(record, "deltaFilePaths", path)),
         base_file=_file_name(base, path) if base else None,
-        metrics=_metrics_of(record, path),
+        metrics=numbers_by_text(record, "metrics", path) or {},
         bootstrap_file=typed(record, "bootstrapFilePath", str, path),
     )
 
 
 def _file_name(said: str, path: str) -> str:
     return inside_table(said.rpartition("/")[2], "a file of an operation", path)
-
-
-def _metrics_of(record: Mapping[str, Any], path: str) -> dict[str, float]:
-    found: dict[str, float] = typed(record, "metrics", dict, path) or {}
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found.values()):
-        raise wrong("metrics", found, path)
-    return {name: float(value) for name, value in found.items()}
 
 
 def _strategy_values(strategy: PlanStrategy) -> dict[str, Any]:
@@ -178,13 +180,6 @@ def _parse_strategy(record: Mapping[str, Any] | None, path: str) -> PlanStrategy
         return None
     return PlanStrategy(
         typed(record, "compactorClassName", str, path),
-        _texts_by_text(record, "strategyParams", path),
+        texts_by_text(record, "strategyParams", path),
         typed(record, "version", int, path),
     )
-
-
-def _texts_by_text(record: Mapping[str, Any], name: str, path: str) -> dict[str, str] | None:
-    found: dict[str, str] | None = typed(record, name, dict, path)
-    if found is not None and not all(isinstance(value, str) for value in found.values()):
-        raise wrong(name, found, path)
-    return found

@@ -1,7 +1,7 @@
 """What a replacing commit intends: content of `replacecommit.requested` (and of `clustering.requested`).
 
 1. Insert-overwrite writes a record with nothing in it; version 8+ names the operation for a partition delete.
-2. A clustering carries its plan, kept here as the raw Avro record until a clustering service gives it a type.
+2. A clustering carries its plan (`clustering_plan`).
 
 It does not know storage. Grammar and an example: `docs/format/commit-metadata.md`.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration
-from hoodie.spec.typed_values import folder_of, records_of, text_of, typed
+from hoodie.spec.clustering_plan import ClusteringPlan, clustering_values, parse_clustering
+from hoodie.spec.typed_values import texts_by_text, typed
 
 _RECORD = "HoodieRequestedReplaceMetadata"
 
@@ -28,13 +28,18 @@ class RequestedReplace:
     """The requested content of a replacecommit. All None is what Hudi writes for insert-overwrite."""
 
     operation_type: str | None = None
-    clustering_plan: Mapping[str, Any] | None = None
+    clustering_plan: ClusteringPlan | None = None
     extra_metadata: Mapping[str, str] | None = None
     version: int | None = None
 
     @property
     def is_clustering(self) -> bool:
         return self.operation_type == CLUSTER or self.clustering_plan is not None
+
+    @property
+    def group_ids(self) -> tuple[tuple[str, str], ...]:
+        """(partition path, file id) of every file group that a clustering will replace; none for other requests."""
+        return () if self.clustering_plan is None else self.clustering_plan.group_ids
 
 
 EMPTY_REPLACE = RequestedReplace()
@@ -49,11 +54,12 @@ def delete_partition_request(generation: AvroGeneration) -> RequestedReplace:
 
 def encode_requested_replace(request: RequestedReplace, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of `replacecommit.requested`."""
+    plan = request.clustering_plan
     return encode_container(
         _RECORD,
         {
             "operationType": request.operation_type,
-            "clusteringPlan": request.clustering_plan,
+            "clusteringPlan": None if plan is None else clustering_values(plan, generation),
             "extraMetadata": None if request.extra_metadata is None else dict(request.extra_metadata),
             "version": request.version,
         },
@@ -72,23 +78,10 @@ def parse_requested_replace(data: bytes, path: str) -> RequestedReplace:
     name, record = parse_container(data, path)
     if "clusteringPlan" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
-    found = RequestedReplace(
+    plan = typed(record, "clusteringPlan", dict, path)
+    return RequestedReplace(
         typed(record, "operationType", str, path),
-        typed(record, "clusteringPlan", dict, path),
-        typed(record, "extraMetadata", dict, path),
+        None if plan is None else parse_clustering(plan, path),
+        texts_by_text(record, "extraMetadata", path),
         typed(record, "version", int, path),
     )
-    input_groups(found, path)
-    return found
-
-
-def input_groups(request: RequestedReplace, path: str) -> tuple[tuple[str, str], ...]:
-    """(partition path, file id) of every file group that a clustering will replace; none for other requests. `path` is
-    the file that says so.
-
-    Raises:
-        Corrupt: the plan does not name groups of the table.
-    """
-    groups = records_of(request.clustering_plan or {}, "inputGroups", path)
-    slices = (part for group in groups for part in records_of(group, "slices", path))
-    return tuple((folder_of(part, "partitionPath", path), text_of(part, "fileId", path)) for part in slices)

@@ -55,6 +55,24 @@ def numbers_of(values: Mapping[str, Any], name: str, path: str) -> dict[str, int
     return found
 
 
+def numbers_by_text(values: Mapping[str, Any], name: str, path: str) -> dict[str, float] | None:
+    """Floating-point numbers by text; None when absent. Raises as `typed`."""
+    found: dict[str, float] | None = typed(values, name, dict, path)
+    if found is None:
+        return None
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found.values()):
+        raise wrong(name, found, path)
+    return {text: float(value) for text, value in found.items()}
+
+
+def texts_by_text(values: Mapping[str, Any], name: str, path: str) -> dict[str, str] | None:
+    """Texts by text; None when absent. Raises as `typed`."""
+    found: dict[str, str] | None = typed(values, name, dict, path)
+    if found is not None and not all(isinstance(value, str) for value in found.values()):
+        raise wrong(name, found, path)
+    return found
+
+
 def records_of(values: Mapping[str, Any], name: str, path: str) -> list[dict[str, Any]]:
     """A list of records; empty when absent. Raises as `typed`."""
     found: list[dict[str, Any]] = typed(values, name, list, path) or []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.errors import Conflict
-from hoodie.spec import input_groups, parse_requested_replace
+from hoodie.spec import parse_requested_replace
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_requested
 from hoodie.view import GroupId
@@ -23,7 +23,7 @@ def load_reserved(storage: Storage, timeline: Timeline) -> frozenset[GroupId]:
         if instant.action in _ACTIONS:
             data = load_requested(storage, timeline.profile, instant)
             path = instant_path(timeline.profile, instant)
-            groups.update(input_groups(parse_requested_replace(data, path), path))
+            groups.update(parse_requested_replace(data, path).group_ids)
     return frozenset(groups)
 
 

@@ -14,10 +14,9 @@ from hoodie.spec import (
     CLUSTERING,
     V9,
     Instant,
-    RequestedReplace,
     State,
+    encode_container,
     encode_requested_replace,
-    input_groups,
     parse_requested_replace,
 )
 from hoodie.testing.hand_table import HandTable
@@ -40,11 +39,9 @@ def test_bucket_of_the_page_is_that_of_its_key() -> None:
 
 def test_plan_of_a_resize_is_read_and_written() -> None:
     shown = json.loads(block(PAGE, "### Worked example: a merge"))
-    request = RequestedReplace(
-        shown["operationType"], shown["clusteringPlan"], shown["extraMetadata"], shown["version"]
-    )
-    data = encode_requested_replace(request)
-    assert parse_requested_replace(data, "page") == request
+    data = encode_container("HoodieRequestedReplaceMetadata", shown)
+    request = parse_requested_replace(data, "page")
+    assert encode_requested_replace(request) == data
     table = HandTable(V9)
     table.instant(RESIZED, CLUSTERING, state=State.REQUESTED, content={State.REQUESTED: data})
     instant = Instant(RESIZED, CLUSTERING, State.REQUESTED)
@@ -52,7 +49,7 @@ def test_plan_of_a_resize_is_read_and_written() -> None:
     assert not is_our_resize(table.handle, instant)
     merge, other = load_groups(table.handle, instant)
     assert (merge.partition, merge.sequence, len(merge.file_ids), len(other.file_ids)) == ("p1", 0, 3, 1)
-    named = {file_id for _, file_id in input_groups(request, "page")}
+    named = {file_id for _, file_id in request.group_ids}
     assert named == {first_ring("p1", 4).file_id(number) for number in range(4)}
     for group, raw in zip((merge, other), shown["clusteringPlan"]["inputGroups"], strict=True):
         text = raw["extraMetadata"]["clustering.group.child.node"]

@@ -20,6 +20,9 @@ from hoodie.spec import (
     LOG_COMPACTION,
     REPLACE_COMMIT,
     V9,
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
     CommitMetadata,
     FormatProfile,
     Instant,
@@ -233,7 +236,7 @@ def test_what_a_pending_plan_reads_stays(profile: FormatProfile, action: str, op
     table = table_of(profile, 3)
     group = {"partitionPath": "p", "fileId": "f", "baseInstantTime": at(3)}
     if action == CLUSTERING:
-        plan = {"inputGroups": [{"slices": [{"partitionPath": "p", "fileId": "f"}]}]}
+        plan = ClusteringPlan((ClusteringGroup((ClusteringSlice("p", "f"),)),))
         data = encode_requested_replace(RequestedReplace("CLUSTER", plan), profile.avro_generation)
     else:
         data = encode_container("HoodieCompactionPlan", {"operations": [group]}, profile.avro_generation)

@@ -43,6 +43,9 @@ from hoodie.spec import (
     REPLACE_COMMIT,
     V6,
     V9,
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
     RequestedReplace,
     State,
     encode_requested_replace,
@@ -137,8 +140,7 @@ def test_version_6_makes_no_plan_while_a_write_is_running():
 
 def test_a_pending_clustering_keeps_its_groups_and_nothing_else(profile):
     table, env = small_table(profile)
-    slices = [{"partitionPath": "p0", "fileId": "a", "version": 1}]
-    request = RequestedReplace("CLUSTER", {"inputGroups": [{"slices": slices}], "version": 1})
+    request = RequestedReplace("CLUSTER", ClusteringPlan((ClusteringGroup((ClusteringSlice("p0", "a"),)),)))
     plan = {State.REQUESTED: encode_requested_replace(request, profile.avro_generation)}
     action = CLUSTERING if profile.capabilities.clustering_action else REPLACE_COMMIT
     table.instant(at(5), action, state=State.REQUESTED, content=plan)

@@ -8,6 +8,7 @@ from hoodie.spec import (
     V6,
     V8,
     V9,
+    ClusteringPlan,
     CommitMetadata,
     PartitionWork,
     RequestedReplace,
@@ -148,16 +149,12 @@ def test_replaced_groups_and_schema_are_at_hand():
 
 @pytest.mark.parametrize(
     "request_",
-    [EMPTY_REPLACE, delete_partition_request("1.x"), RequestedReplace("CLUSTER", {"version": 1}, {"a": "b"}, 1)],
+    [EMPTY_REPLACE, delete_partition_request("1.x"), RequestedReplace("CLUSTER", ClusteringPlan(()), {"a": "b"}, 1)],
 )
 def test_replace_requests_round_trip(request_):
     found = parse_requested_replace(encode_requested_replace(request_), "x")
-    assert (found.operation_type, found.extra_metadata, found.version, found.is_clustering) == (
-        request_.operation_type,
-        request_.extra_metadata,
-        request_.version,
-        request_.is_clustering,
-    )
+    assert found == request_
+    assert found.is_clustering == (request_.operation_type == "CLUSTER")
 
 
 def test_hudi_0_15_says_nothing_about_partition_deletes():

@@ -15,6 +15,7 @@ from hoodie.spec import (
     encode_compaction_plan,
     encode_container,
     encode_partition_metafile,
+    encode_requested_replace,
     encode_restore_metadata,
     encode_restore_plan,
     encode_rollback_metadata,
@@ -111,7 +112,7 @@ def check_avro(data, generation):
     elif name == "HoodieSavepointMetadata":
         assert body(encode_savepoint_metadata(parse_savepoint_metadata(data, "x"), generation)) == body(data)
     elif name == "HoodieRequestedReplaceMetadata":
-        assert parse_requested_replace(data, "x").operation_type == record["operationType"]
+        assert body(encode_requested_replace(parse_requested_replace(data, "x"), generation)) == body(data)
     elif name == "HoodieCompactionPlan":
         assert body(encode_compaction_plan(parse_compaction_plan(data, "x"), generation)) == body(data)
 

@@ -36,7 +36,6 @@ from hoodie.spec import (
     Instant,
     InstantTime,
     State,
-    input_groups,
     parse_clean_metadata,
     parse_compaction_plan,
     parse_requested_replace,
@@ -171,7 +170,7 @@ def _planned_groups(handle: TableHandle, instant: Instant) -> Iterable[GroupId]:
     path = instant_path(handle.profile, replace(instant, state=State.REQUESTED))
     if instant.action == LOG_COMPACTION:
         return parse_compaction_plan(data, path).group_ids
-    return input_groups(parse_requested_replace(data, path), path)
+    return parse_requested_replace(data, path).group_ids
 
 
 def _can_go_on(timeline: Timeline, last: LastClean | None, options: CleanOptions, protected: Protected) -> bool:

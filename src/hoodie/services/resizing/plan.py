@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.errors import Corrupt
@@ -19,6 +19,10 @@ from hoodie.spec import (
     CLUSTERING,
     EMPTY_REPLACE,
     REPLACE_COMMIT,
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    ClusteringStrategy,
     Instant,
     RequestedReplace,
     State,
@@ -79,44 +83,33 @@ def plan_partitions(handle: TableHandle, config: Config, asked: BucketOptions, v
 
 def resize_request(handle: TableHandle, plans: Sequence[PartitionPlan]) -> RequestedReplace:
     """The plan as it stands on the timeline."""
-    groups = [
-        {
-            "slices": [_slice_info(handle, one) for one in slices],
-            "metrics": {
-                "TOTAL_LOG_FILES": float(sum(len(one.logs) for one in slices)),
-                "TOTAL_LOG_FILES_SIZE": float(sum(log.size_bytes for one in slices for log in one.logs)),
+    groups = tuple(
+        ClusteringGroup(
+            slices=tuple(_planned_slice(handle, part) for part in slices),
+            outputs=sum(child.tag == "REPLACE" for child in resize.children),
+            metrics={
+                "TOTAL_LOG_FILES": float(sum(len(part.logs) for part in slices)),
+                "TOTAL_LOG_FILES_SIZE": float(sum(log.size_bytes for part in slices for log in part.logs)),
             },
-            "numOutputFileGroups": sum(child.tag == "REPLACE" for child in resize.children),
-            "extraMetadata": {
+            extra_metadata={
                 _PARTITION: plan.ring.partition,
                 _CHILDREN: encode_children(resize.children),
                 _SEQUENCE: str(plan.ring.sequence),
             },
-            "version": 1,
-        }
+        )
         for plan in plans
         for resize, slices in zip(plan.resizes, plan.slices, strict=True)
-    ]
-    clustering = {
-        "inputGroups": groups,
-        "strategy": {"strategyClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
-        "extraMetadata": {},
-        "version": 1,
-        "preserveHoodieMetadata": True,
-        "missingSchedulePartitions": [],
-    }
-    return RequestedReplace(CLUSTER, clustering, {OURS: "true"}, 1)
+    )
+    return RequestedReplace(CLUSTER, ClusteringPlan(groups, ClusteringStrategy(_EXECUTOR)), {OURS: "true"}, 1)
 
 
-def _slice_info(handle: TableHandle, one: FileSlice) -> dict[str, Any]:
-    return {
-        "dataFilePath": None if one.base is None else handle.storage.absolute(one.base.path),
-        "deltaFilePaths": [handle.storage.absolute(log.path) for log in one.logs],
-        "fileId": one.file_id,
-        "partitionPath": one.partition,
-        "bootstrapFilePath": "",
-        "version": 1,
-    }
+def _planned_slice(handle: TableHandle, part: FileSlice) -> ClusteringSlice:
+    return ClusteringSlice(
+        part.partition,
+        part.file_id,
+        None if part.base is None else handle.storage.absolute(part.base.path),
+        tuple(handle.storage.absolute(log.path) for log in part.logs),
+    )
 
 
 def load_groups(handle: TableHandle, instant: Instant) -> list[ResizeGroup]:
@@ -126,18 +119,20 @@ def load_groups(handle: TableHandle, instant: Instant) -> list[ResizeGroup]:
         Corrupt: it is damaged.
     """
     path = instant_path(handle.profile, replace(instant, state=State.REQUESTED, completed=None))
-    plan = parse_requested_replace(load_requested(handle.storage, handle.profile, instant), path).clustering_plan or {}
+    plan = parse_requested_replace(load_requested(handle.storage, handle.profile, instant), path).clustering_plan
+    return [_parse_group(group, path) for group in (() if plan is None else plan.groups)]
+
+
+def _parse_group(group: ClusteringGroup, path: str) -> ResizeGroup:
+    said = group.extra_metadata or {}
     try:
-        return [
-            ResizeGroup(
-                partition=group["extraMetadata"][_PARTITION],
-                sequence=int(group["extraMetadata"][_SEQUENCE]),
-                file_ids=tuple(one["fileId"] for one in group["slices"]),
-                children=parse_children(group["extraMetadata"][_CHILDREN], path),
-            )
-            for group in plan["inputGroups"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
+        return ResizeGroup(
+            partition=said[_PARTITION],
+            sequence=int(said[_SEQUENCE]),
+            file_ids=tuple(part.file_id for part in group.slices),
+            children=parse_children(said[_CHILDREN], path),
+        )
+    except (KeyError, ValueError) as error:
         raise Corrupt(f"{path} is a damaged plan", remedy="Restore the file from a copy", path=path) from error
 
 
@@ -156,8 +151,8 @@ def is_our_resize(handle: TableHandle, instant: Instant) -> bool:
 
 def is_resize(handle: TableHandle, instant: Instant) -> bool:
     """Whether a pending instant is a clustering whose groups have child nodes."""
-    plan = _load_request(handle, instant).clustering_plan or {}
-    return any(_CHILDREN in (group.get("extraMetadata") or {}) for group in plan.get("inputGroups") or ())
+    plan = _load_request(handle, instant).clustering_plan
+    return plan is not None and any(_CHILDREN in (group.extra_metadata or {}) for group in plan.groups)
 
 
 def _limits(config: Config, asked: BucketOptions) -> ResizeLimits:
