@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from hoodie.metadata.record_schema import record_schema
 
 from hoodie.hfile import HFileOptions
 from hoodie.metadata import group_of_keys, open_metadata_table
 from hoodie.metadata.partitions import RecordType
-from hoodie.metadata.record_schema import record_schema
 from hoodie.records import from_avro
 from hoodie.spec import V9, keys
 from hoodie.storage import LocalStorage, Storage

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from hoodie.engine import Engine
 from hoodie.fileview.log_sizes import committed_logs
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, View, list_files, load_view
@@ -16,13 +17,16 @@ from hoodie.view import LogFile, PartitionFiles, View, list_files, load_view
 
 class FolderView:
     """A `FileSystemView` that lists each folder once, down to the partitions. `engine`: who lists and reads commits
-    (None: threads of this process).
+    (None: threads of this process). `plans`: the pending plans of the timeline, where somebody knows them already.
     """
 
     lists_uncommitted = True
 
-    def __init__(self, storage: Storage, timeline: Timeline, engine: Engine | None = None) -> None:
+    def __init__(
+        self, storage: Storage, timeline: Timeline, engine: Engine | None = None, plans: PendingPlans | None = None
+    ) -> None:
         self.timeline = timeline
+        self._plans = plans or PendingPlans(storage, timeline)
         self._storage = storage
         self._engine = engine
         self._loaded: dict[frozenset[str] | None, View] = {}
@@ -37,7 +41,8 @@ class FolderView:
         asked = None if partitions is None else frozenset(partitions)
         if asked not in self._loaded:
             files = self.files(partitions)
-            self._loaded[asked] = load_view(self._storage, self.timeline, files, engine=self._engine)
+            compactions = self._plans.compactions()
+            self._loaded[asked] = load_view(self._storage, self.timeline, files, compactions, engine=self._engine)
         return self._loaded[asked]
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:

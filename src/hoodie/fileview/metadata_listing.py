@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hoodie.engine import Engine
 from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, View, load_view
@@ -29,9 +30,15 @@ class MetadataView:
     lists_uncommitted = False
 
     def __init__(
-        self, storage: Storage, timeline: Timeline, metadata: MetadataTable, engine: Engine | None = None
+        self,
+        storage: Storage,
+        timeline: Timeline,
+        metadata: MetadataTable,
+        engine: Engine | None = None,
+        plans: PendingPlans | None = None,
     ) -> None:
         self.timeline = timeline
+        self._plans = plans or PendingPlans(storage, timeline)
         self._storage = storage
         self._metadata = metadata
         self._engine = engine
@@ -47,7 +54,8 @@ class MetadataView:
         asked = None if partitions is None else frozenset(partitions)
         if asked not in self._loaded:
             files = self.files(partitions)
-            view = load_view(self._storage, self.timeline, files, are_settled=True, engine=self._engine)
+            compactions = self._plans.compactions()
+            view = load_view(self._storage, self.timeline, files, compactions, are_settled=True, engine=self._engine)
             self._loaded[asked] = view
         return self._loaded[asked]
 

@@ -9,6 +9,7 @@ from hoodie.fileview.file_system_view import FileSystemView
 from hoodie.fileview.folders import FolderView
 from hoodie.fileview.metadata_listing import MetadataView
 from hoodie.spec import TableConfig
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 
@@ -24,9 +25,10 @@ def open_file_view(
     use_metadata: bool = True,
     state: MetadataState | None = None,
     engine: Engine | None = None,
+    plans: PendingPlans | None = None,
 ) -> FileSystemView:
     """The view of the table as `timeline` has it. Without `use_metadata` folders are listed in any case. `state`: how
-    the metadata table is, where somebody knows that already.
+    the metadata table is, `plans`: what is pending, where somebody knows that already.
 
     Raises:
         Corrupt: the metadata table should be there and is not, or is damaged.
@@ -37,13 +39,17 @@ def open_file_view(
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
 
         metadata = open_metadata_table(storage, config, timeline, state=state)
-    return file_view_of(storage, timeline, metadata, engine)
+    return file_view_of(storage, timeline, metadata, engine, plans)
 
 
 def file_view_of(
-    storage: Storage, timeline: Timeline, metadata: MetadataTable | None, engine: Engine | None = None
+    storage: Storage,
+    timeline: Timeline,
+    metadata: MetadataTable | None,
+    engine: Engine | None = None,
+    plans: PendingPlans | None = None,
 ) -> FileSystemView:
     """The view by an opened metadata table, or by folders where there is none."""
     if metadata is None:
-        return FolderView(storage, timeline, engine)
-    return MetadataView(storage, timeline, metadata, engine)
+        return FolderView(storage, timeline, engine, plans)
+    return MetadataView(storage, timeline, metadata, engine, plans)

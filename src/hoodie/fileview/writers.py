@@ -20,6 +20,7 @@ from hoodie.fileview.folders import FolderView
 from hoodie.fileview.log_sizes import with_stored_sizes
 from hoodie.fileview.opening import open_file_view
 from hoodie.state.handle import TableHandle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, View, load_view
 
@@ -33,13 +34,22 @@ FOLDERS_TO_LIST = 16
 
 
 class WriterView:
-    """A `FileSystemView` of the table of `handle`, for its next write. `state`: its metadata table, where known."""
+    """A `FileSystemView` of the table of `handle`, for its next write. `state`: its metadata table, `plans`: what is
+    pending, where known.
+    """
 
-    def __init__(self, handle: TableHandle, timeline: Timeline, state: MetadataState | None = None) -> None:
+    def __init__(
+        self,
+        handle: TableHandle,
+        timeline: Timeline,
+        state: MetadataState | None = None,
+        plans: PendingPlans | None = None,
+    ) -> None:
         self.timeline = timeline
         self._handle = handle
         self._state = state
-        self._folders = FolderView(handle.storage, timeline)
+        self._plans = plans or PendingPlans(handle.storage, timeline)
+        self._folders = FolderView(handle.storage, timeline, plans=self._plans)
 
     @property
     def lists_uncommitted(self) -> bool:
@@ -56,7 +66,7 @@ class WriterView:
         known = self._known(partitions)
         if known is None:
             return self._folders.load(partitions)
-        return load_view(self._handle.storage, self.timeline, known, are_settled=True)
+        return load_view(self._handle.storage, self.timeline, known, self._plans.compactions(), are_settled=True)
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._folders.committed_logs(logs)

@@ -25,6 +25,7 @@ from hoodie.metadata.records import EVERYTHING, Part, Wanted, read_group
 from hoodie.metadata.valid_instants import is_later, unfinished_though_settled, valid_instants
 from hoodie.metadata.whole_groups import SeenGroup, Written, ensure_whole
 from hoodie.spec import InstantTime, TableConfig, keys, profile_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import NestedStorage, Storage
 from hoodie.timeline import Timeline, instant_path, load_table_config, load_timeline
 from hoodie.view import (
@@ -34,7 +35,6 @@ from hoodie.view import (
     LogFile,
     PartitionFiles,
     list_files,
-    load_pending_compactions,
     view_of,
 )
 
@@ -217,7 +217,7 @@ def open_metadata_store(
         return None
     known = state or load_metadata_state(storage, config)
     with naming_metadata_table():
-        compactions = load_pending_compactions(known.own, known.timeline)
+        compactions = PendingPlans(known.own, known.timeline).compactions()
     ensure_finished(timeline, known.timeline)
     return MetadataStore(
         storage=storage,

@@ -37,9 +37,10 @@ from hoodie.metadata_writer.undo import last_compaction
 from hoodie.spec import COMPACTION, DELTA_COMMIT, AvroGeneration, Instant, InstantTime, State, metadata_record_schema
 from hoodie.spec.avro_container import encode_container
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
-from hoodie.view import FileSlice, list_files, load_pending_compactions, view_of
+from hoodie.view import FileSlice, list_files, view_of
 
 log = logging.getLogger(__name__)
 
@@ -72,10 +73,10 @@ def compact_if_due(
 
 def finish_compactions(own: TableHandle, table: Timeline, timeline: Timeline, engine: Engine) -> Timeline:
     """The timeline of the metadata table after its pending compactions were completed."""
-    pending = [one for one in timeline.pending() if one.action == COMPACTION]
-    for one in pending:
+    plans = PendingPlans(own.storage, timeline)
+    for one in plans.instants(COMPACTION):
         log.info("finishing the compaction %s of the metadata table", one.requested)
-        groups = {group for group, at in load_pending_compactions(own.storage, timeline).items() if at == one.requested}
+        groups = set(plans.groups(one))
         found = _slices(own, timeline, sorted({partition for partition, _ in groups}), one.requested)
         parts = [part for part in found if part.group_id in groups]
         inflight = one if one.state is State.INFLIGHT else to_inflight(own.storage, own.profile, one)
@@ -108,7 +109,7 @@ def _slices(
 ) -> tuple[FileSlice, ...]:
     """The newest slice of each file group that began before `instant`."""
     files = list_files(own.storage, partitions, engine=_LISTING)
-    groups = view_of(timeline, files, {}, load_pending_compactions(own.storage, timeline)).groups
+    groups = view_of(timeline, files, {}, PendingPlans(own.storage, timeline).compactions()).groups
     newest = (next((part for part in group.slices if part.base_instant < instant), None) for group in groups)
     return tuple(part for part in newest if part is not None and not part.is_empty)
 

@@ -21,9 +21,10 @@ from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
 from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
 from hoodie.state.handle import TableHandle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, list_files, load_pending_compactions, view_of
+from hoodie.view import LogFile, PartitionFiles, list_files, view_of
 
 _LISTING = LocalEngine(16)
 
@@ -128,7 +129,7 @@ def _named_by_slice(
     own: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
 ) -> tuple[Slot, ...]:
     del instant
-    groups = view_of(timeline, (files,), {}, load_pending_compactions(own.storage, timeline)).groups
+    groups = view_of(timeline, (files,), {}, PendingPlans(own.storage, timeline).compactions()).groups
     newest = {group.file_id: group.slices[0] for group in groups}
     logs = _logs_by_slice(files)
     slots = []

@@ -15,15 +15,15 @@ from hoodie.errors import Invalid
 from hoodie.query.cleaned import load_retained_from
 from hoodie.spec import (
     CLEAN,
-    COMPLETED_WRITE_ACTIONS,
     Instant,
     InstantTime,
     State,
     parse_clean_plan,
     parse_earliest_retained,
 )
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, is_clustering, load_requested
+from hoodie.timeline import Timeline, instant_path, load_requested
 from hoodie.view import View
 
 
@@ -85,15 +85,8 @@ def load_last_retained(storage: Storage, timeline: Timeline) -> InstantTime | No
 
 def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime | None:
     """Requested time of the first pending write that may add, change or remove rows."""
-    return min((instant.requested for instant in incomplete_writes(storage, timeline)), default=None)
-
-
-def incomplete_writes(storage: Storage, timeline: Timeline) -> tuple[Instant, ...]:
-    """Pending writes that may add, change or remove rows: not compactions and clusterings."""
-    pending = tuple(instant for instant in timeline.pending() if instant.action in COMPLETED_WRITE_ACTIONS)
-    if timeline.profile.capabilities.clustering_action:  # clusterings have an action of their own
-        return pending
-    return tuple(instant for instant in pending if not is_clustering(storage, timeline.profile, instant))
+    writes = PendingPlans(storage, timeline).incomplete_writes()
+    return min((instant.requested for instant in writes), default=None)
 
 
 def _earliest_retained(storage: Storage, timeline: Timeline, clean: Instant) -> InstantTime | None:

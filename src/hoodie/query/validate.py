@@ -23,7 +23,7 @@ from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
 from hoodie.fileview import FolderView
 from hoodie.query.deep_check import check_files
-from hoodie.query.time_travel import incomplete_writes, load_last_retained
+from hoodie.query.time_travel import load_last_retained
 from hoodie.slices.base_rows import row_count
 from hoodie.spec import (
     CLEAN,
@@ -38,6 +38,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.properties import MAX_BYTES
 from hoodie.state.handle import TableHandle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, has_history, list_instants, load_commit_metadata, load_instant, load_timeline
 from hoodie.view import BaseFile, GroupId, View
@@ -149,7 +150,7 @@ def _states(instants: tuple[Instant, ...], has_completion_times: bool) -> Iterat
 
 
 def _pending(storage: Storage, timeline: Timeline) -> Iterator[Finding]:
-    for instant in incomplete_writes(storage, timeline):
+    for instant in PendingPlans(storage, timeline).incomplete_writes():
         name = f"{instant.requested}.{instant.action}"
         state = instant.state.name.lower()
         yield Finding("pending", name, f"is {state}: a writer is at work, or died; the next write rolls it back")

@@ -28,6 +28,7 @@ from hoodie.services.rollback.heartbeat import holding_heartbeat
 from hoodie.services.rollback.leftovers import abort, remove_strays
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
@@ -129,7 +130,8 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     engines = Engines(_LOCAL, request.engine)
     with holding_heartbeat(handle, instant, config) as beat:
-        write = Write(handle, timeline, options, engines, change.write_schema, change.table_schema, instant)
+        plans = PendingPlans(handle.storage, timeline)
+        write = Write(handle, timeline, plans, options, engines, change.write_schema, change.table_schema, instant)
         guard = None if beat is None else beat.ensure_alive
         return run_request(replace(write, guard=guard, metadata=MetadataOptions.of(config), known=known), request)
 
@@ -174,7 +176,7 @@ def run_request(write: Write, request: Request) -> Committed:
 
 
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
-    existing = WriterView(write.handle, write.timeline).partitions()
+    existing = WriterView(write.handle, write.timeline, plans=write.plans).partitions()
     if request.partitions is not None:
         return match_partitions(request.partitions, existing)
     if request.config.is_set(_TO_DELETE):

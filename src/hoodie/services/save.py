@@ -24,6 +24,7 @@ from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_held
 from hoodie.spec import keys, path_in, profile_of
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
 from hoodie.view import list_partitions
@@ -170,10 +171,12 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     new = TableHandle(old.storage, config, profile_of(config), old.env)
     options = with_note(parse_write_options(request.operation, request.config, config, new.profile), request)
     change = evolve_schema(options, config, None, request.source.schema, request.config)
+    nothing = Timeline(new.profile, ())
     return run_request(
         Write(
             handle=new,
-            timeline=Timeline(new.profile, ()),
+            timeline=nothing,
+            plans=PendingPlans(new.storage, nothing),
             options=options,
             engines=Engines(_LOCAL, request.engine),
             schema=change.write_schema,

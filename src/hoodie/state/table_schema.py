@@ -28,6 +28,7 @@ from hoodie.spec import (
     parse_schema_version,
 )
 from hoodie.spec.keys import HOODIE_DIR, PROPERTIES_FILE
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata
 from hoodie.view import View, list_files, load_view
@@ -129,7 +130,8 @@ def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline
         return said.columns
     if config.create_schema:
         return _created_with(config.create_schema)
-    return load_table_schema(storage, config, load_view(storage, timeline, list_files(storage)))
+    compactions = PendingPlans(storage, timeline).compactions()
+    return load_table_schema(storage, config, load_view(storage, timeline, list_files(storage), compactions))
 
 
 def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:

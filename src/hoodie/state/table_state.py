@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hoodie.env import Env
 from hoodie.spec import Instant, State
 from hoodie.state.handle import TableHandle, load_handle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, furthest, list_instants
 
@@ -17,11 +18,12 @@ from hoodie.timeline import Timeline, furthest, list_instants
 @dataclass(frozen=True, slots=True)
 class TableState:
     """`timeline` has the furthest state of every instant; `without_request` are completed ones whose requested file is
-    gone, which an archiver that died leaves.
+    gone, which an archiver that died leaves. `plans` are read when they are first asked for.
     """
 
     handle: TableHandle
     timeline: Timeline
+    plans: PendingPlans
     without_request: tuple[Instant, ...]
 
 
@@ -35,4 +37,5 @@ def state_of(handle: TableHandle) -> TableState:
     found = list_instants(handle.storage, handle.profile, handle.config.timezone)
     timeline = Timeline(handle.profile, furthest(found))
     requested = {one.logical for one in found if one.state is State.REQUESTED}
-    return TableState(handle, timeline, tuple(one for one in timeline.completed() if one.logical not in requested))
+    without_request = tuple(one for one in timeline.completed() if one.logical not in requested)
+    return TableState(handle, timeline, PendingPlans(handle.storage, timeline), without_request)

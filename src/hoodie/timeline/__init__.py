@@ -25,6 +25,7 @@ from hoodie.timeline.load import (
     list_state_files,
     load_commit_metadata,
     load_instant,
+    load_replace_request,
     load_requested,
     load_timeline,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "load_commit_metadata",
     "load_history",
     "load_instant",
+    "load_replace_request",
     "load_requested",
     "load_table_config",
     "load_timeline",

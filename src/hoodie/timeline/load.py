@@ -17,6 +17,7 @@ from hoodie.spec import (
     CommitMetadata,
     FormatProfile,
     Instant,
+    RequestedReplace,
     State,
     TimeZone,
     format_instant_millis,
@@ -70,14 +71,25 @@ def load_requested(storage: Storage, profile: FormatProfile, instant: Instant) -
 
 def is_clustering(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
     """Whether an instant is a clustering. Version 6 calls a pending one replacecommit: of such the request is read.
+    Who looks at all that is pending asks `hoodie.state.pending_plans`, which reads a request once.
 
     Raises:
         Corrupt: the request is damaged.
     """
     if instant.is_completed or instant.action != REPLACE_COMMIT:
         return instant.action == CLUSTERING
-    path = instant_path(profile, replace(instant, state=State.REQUESTED))
-    return parse_requested_replace(load_requested(storage, profile, instant), path).is_clustering
+    return load_replace_request(storage, profile, instant).is_clustering
+
+
+def load_replace_request(storage: Storage, profile: FormatProfile, instant: Instant) -> RequestedReplace:
+    """What a replacecommit or clustering was asked to do, whatever state it has reached; an empty request when nothing
+    was said.
+
+    Raises:
+        Corrupt: the request is damaged.
+    """
+    path = instant_path(profile, replace(instant, state=State.REQUESTED, completed=None))
+    return parse_requested_replace(load_requested(storage, profile, instant), path)
 
 
 def load_commit_metadata(storage: Storage, profile: FormatProfile, instant: Instant) -> CommitMetadata:

@@ -6,7 +6,7 @@ from hoodie.view.listing import PartitionFiles, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES, placed_at
-from hoodie.view.view import View, load_pending_compactions, load_replaced, load_view, view_of
+from hoodie.view.view import View, load_replaced, load_view, view_of
 
 __all__ = [
     "SLICING_RULES",
@@ -21,7 +21,6 @@ __all__ = [
     "collecting_later",
     "list_files",
     "list_partitions",
-    "load_pending_compactions",
     "load_replaced",
     "load_view",
     "placed_at",

@@ -14,17 +14,14 @@ from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.spec import (
-    COMPACTION,
     REPLACE_COMMIT,
     CommitMetadata,
     FormatProfile,
     Instant,
     InstantTime,
-    State,
-    parse_compaction_plan,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested
+from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view.archived_completions import with_archived_completions, with_archived_writes
 from hoodie.view.file_slice import FileGroup, FileSlice, GroupId
 from hoodie.view.listing import LISTING_THREADS, PartitionFiles
@@ -110,26 +107,26 @@ def load_view(
     storage: Storage,
     timeline: Timeline,
     files: tuple[PartitionFiles, ...],
+    compactions: Mapping[GroupId, InstantTime],
     *,
     are_settled: bool = False,
     engine: Engine | None = None,
 ) -> View:
-    """The view of listed files; `are_settled` when only files of settled writes were listed.
+    """The view of listed files. `compactions`: the pending compaction of each file group that has one; `are_settled`
+    when only files of settled writes were listed.
 
-    Reads the metadata of every completed replacecommit and the plan of every pending compaction in the active timeline,
-    and where it decides about log files the archived history.
+    Reads the metadata of every completed replacecommit in the active timeline, and where it decides about log files the
+    archived history.
 
     Raises:
-        Corrupt: metadata or a plan cannot be read.
+        Corrupt: metadata cannot be read.
     """
     engine = engine or LocalEngine(LISTING_THREADS)
     timeline = with_archived_completions(storage, timeline, files)
     blocks = with_archived_writes(storage, timeline, files, are_settled=are_settled)
     # Settled files count whatever the history says, but in log files of version 6 blocks of others may lie.
     timeline = timeline if are_settled else blocks
-    view = view_of(
-        timeline, files, load_replaced(storage, timeline, engine), load_pending_compactions(storage, timeline)
-    )
+    view = view_of(timeline, files, load_replaced(storage, timeline, engine), compactions)
     return replace(view, timeline=blocks)
 
 
@@ -138,18 +135,6 @@ def load_replaced(storage: Storage, timeline: Timeline, engine: Engine | None = 
     instants = [instant for instant in timeline.completed_writes() if instant.action == REPLACE_COMMIT]
     tasks = [_MetadataTask(storage, timeline.profile, instant) for instant in instants]
     return replaced_groups((engine or LocalEngine(LISTING_THREADS)).run(_load_metadata, tasks, "read commits"))
-
-
-def load_pending_compactions(storage: Storage, timeline: Timeline) -> dict[GroupId, InstantTime]:
-    """File groups named by the plans of pending compactions, with the instant of the plan."""
-    pending: dict[GroupId, InstantTime] = {}
-    for instant in timeline.pending():
-        if instant.action == COMPACTION:
-            plan = load_requested(storage, timeline.profile, instant)
-            path = instant_path(timeline.profile, replace(instant, state=State.REQUESTED))
-            for group_id in parse_compaction_plan(plan, path).group_ids:
-                pending[group_id] = instant.requested
-    return pending
 
 
 @dataclass(frozen=True, slots=True)

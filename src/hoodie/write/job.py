@@ -12,6 +12,7 @@ from hoodie.metadata_writer import KnownMetadata, MetadataOptions
 from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
 from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions
@@ -39,6 +40,7 @@ class Write:
 
     handle: TableHandle
     timeline: Timeline
+    plans: PendingPlans
     options: WriteOptions
     engines: Engines
     schema: pa.Schema

@@ -55,7 +55,7 @@ from hoodie.write.plan import (
     plan_work,
 )
 from hoodie.write.replace import plan_replaced
-from hoodie.write.reserved import ensure_free, load_reserved
+from hoodie.write.reserved import ensure_free
 from hoodie.write.skeletons import load_skeleton_sources, with_source_bytes
 from hoodie.write.tasks import plan_tasks, run_task, write_target
 from hoodie.write.written_file import WrittenFile, facts_by_path
@@ -175,7 +175,7 @@ def _partitions(write: Write, incoming: Incoming) -> tuple[str, ...] | None:
 def _load_view(write: Write, partitions: Collection[str] | None = None) -> View:
     """The table, or some of its partitions, by its metadata table where it has one."""
     state = None if write.known is None else write.known.state
-    return WriterView(write.handle, write.timeline, state).load(partitions)
+    return WriterView(write.handle, write.timeline, state, write.plans).load(partitions)
 
 
 def _replaced(
@@ -222,7 +222,7 @@ def _open(
     changed = [file.slice.group_id for file in files if file.slice is not None]
     changed.extend((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
     if changed:
-        ensure_free(changed, load_reserved(home.storage, write.timeline))
+        ensure_free(changed, write.plans.clustered())
     plan = b""
     if action == "replacecommit":
         request = EMPTY_REPLACE

@@ -43,7 +43,6 @@ from hoodie.write.plan import (
     plan_files,
     without,
 )
-from hoodie.write.reserved import load_reserved
 from hoodie.write.skeletons import with_source_bytes
 
 _SORTED = (
@@ -148,10 +147,10 @@ def _fillable(write: Write, slices: Sequence[FileSlice], compactions: Compaction
     options = write.options
     fillable: dict[str, list[FileSlice]] = {}
     if options.fills_small_files:
-        reserved = load_reserved(write.handle.storage, write.timeline)
+        clustered = write.plans.clustered()
         for one in slices:
             is_open = one.base is not None or options.inserts_to_logs
-            if is_open and one.group_id not in reserved and one.group_id not in compactions:
+            if is_open and one.group_id not in clustered and one.group_id not in compactions:
                 fillable.setdefault(one.partition, []).append(with_source_bytes(write, one))
     if options.log is None or options.inserts_to_logs:
         return fillable

@@ -1,6 +1,6 @@
 """File groups that a pending clustering will replace: nothing else may change or fill them until it is done.
 
-Hudi rejects such updates too (its default update strategy). A clustering in version 6 is a replacecommit with a plan.
+Hudi rejects such updates too (its default update strategy).
 """
 
 from __future__ import annotations
@@ -8,32 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.errors import Conflict
-from hoodie.spec import parse_requested_replace
-from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, load_requested
 from hoodie.view import GroupId
 
-_ACTIONS = ("clustering", "replacecommit")
 
-
-def load_reserved(storage: Storage, timeline: Timeline) -> frozenset[GroupId]:
-    """The file groups that pending clusterings take as input. Reads the plan of each."""
-    groups: set[GroupId] = set()
-    for instant in timeline.pending():
-        if instant.action in _ACTIONS:
-            data = load_requested(storage, timeline.profile, instant)
-            path = instant_path(timeline.profile, instant)
-            groups.update(parse_requested_replace(data, path).group_ids)
-    return frozenset(groups)
-
-
-def ensure_free(groups: Iterable[GroupId], reserved: frozenset[GroupId]) -> None:
-    """Checks that none of the file groups a write wants to change is reserved.
+def ensure_free(groups: Iterable[GroupId], clustered: frozenset[GroupId]) -> None:
+    """Checks that none of the file groups a write wants to change is one that pending clusterings replace.
 
     Raises:
         Conflict: one is.
     """
-    taken = sorted(set(groups) & reserved)
+    taken = sorted(set(groups) & clustered)
     if taken:
         partition, file_id = taken[0]
         raise Conflict(

@@ -9,7 +9,7 @@ from format_pages import block, page, rows
 
 from hoodie.index import SimpleBuckets, encode_children, first_ring, parse_children
 from hoodie.index.hash_ring import encode_ring, parse_ring
-from hoodie.services.resizing.plan import is_our_resize, is_resize, load_groups
+from hoodie.services.resizing.plan import our_resizes, pending_resizes, resize_groups
 from hoodie.spec import (
     CLUSTERING,
     V9,
@@ -19,6 +19,8 @@ from hoodie.spec import (
     encode_requested_replace,
     parse_requested_replace,
 )
+from hoodie.state.handle import timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.testing.hand_table import HandTable
 
 PAGE = page("bucket-index")
@@ -45,9 +47,10 @@ def test_plan_of_a_resize_is_read_and_written() -> None:
     table = HandTable(V9)
     table.instant(RESIZED, CLUSTERING, state=State.REQUESTED, content={State.REQUESTED: data})
     instant = Instant(RESIZED, CLUSTERING, State.REQUESTED)
-    assert is_resize(table.handle, instant)
-    assert not is_our_resize(table.handle, instant)
-    merge, other = load_groups(table.handle, instant)
+    plans = PendingPlans(table.storage, timeline_of(table.handle))
+    assert pending_resizes(plans) == [instant]
+    assert our_resizes(plans) == []
+    merge, other = resize_groups(plans, instant)
     assert (merge.partition, merge.sequence, len(merge.file_ids), len(other.file_ids)) == ("p1", 0, 3, 1)
     named = {file_id for _, file_id in request.group_ids}
     assert named == {first_ring("p1", 4).file_id(number) for number in range(4)}

@@ -16,10 +16,10 @@ from bootstrap_world import bootstrapped
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.metadata import open_metadata_table
 from hoodie.records import read_footer
-from hoodie.services.compaction.executor import load_plan
 from hoodie.slices.bootstrap import is_skeleton, iter_stitched
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, TableConfig, encode_table_config, keys
 from hoodie.state.handle import open_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 from hoodie.view import FileSlice
 from hoodie.write.skeletons import load_skeleton_sources
@@ -221,7 +221,9 @@ def test_a_plan_names_the_source_of_skeletons_alone(version: int) -> None:
     lake.upsert(row("a1", "3", 10), row("b1", "2", 9, part="q"))
     planned = lake.table.services.schedule_compaction()
     assert planned is not None
-    found = {one.partition: one.bootstrap_file for one in load_plan(open_handle(lake.uri, {}), planned).operations}
+    handle = open_handle(lake.uri, {})
+    plan = PendingPlans(handle.storage, timeline_of(handle)).compaction(planned)
+    found = {one.partition: one.bootstrap_file for one in plan.operations}
     assert found["p"] is None
     assert (found["q"] or "").endswith("/q/part-0.parquet")
     lake.table.services.compact()

@@ -15,8 +15,9 @@ from hoodie.locks import held_lock
 from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.compaction.compact import run_compaction, schedule_compaction
 from hoodie.services.compaction.result import CompactionResult
-from hoodie.spec import FormatProfile, Instant
-from hoodie.state.handle import TableHandle
+from hoodie.spec import CompactionPlan, FormatProfile, Instant
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.hand_logs import HandLogTable, at
@@ -29,6 +30,11 @@ START = 60
 """The second of the day at which a table's clock starts: everything written by hand is older."""
 
 Rows = list[tuple[object, object]]
+
+
+def plan_of(handle: TableHandle, instant: Instant) -> CompactionPlan:
+    """The plan of a pending compaction or log compaction."""
+    return PendingPlans(handle.storage, timeline_of(handle)).compaction(instant)
 
 
 def row(key: str, qty: int | None, part: str = "p0") -> dict[str, object]:

@@ -30,6 +30,7 @@ from hoodie.spec import (
     parse_log_file_name,
 )
 from hoodie.state.handle import TableHandle, open_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.testing.golden import GoldenTable, golden_tables
 from hoodie.timeline import (
     Timeline,
@@ -76,7 +77,9 @@ def planned(handle: TableHandle, timeline: Timeline, files: tuple[PartitionFiles
     options = CleanOptions(policy=theirs.policy, commits=kept, versions=VERSIONS_KEPT)
     earliest = earliest_retained(timeline, options, datetime.now(UTC), handle.config.timezone)
     replaced = replaced_groups(replacing(handle, timeline))
-    protected = load_protected(handle, timeline_of(handle)) if theirs.savepoints else Protected()
+    protected = (
+        load_protected(handle, PendingPlans(handle.storage, timeline_of(handle))) if theirs.savepoints else Protected()
+    )
     return plan_clean(view_of(timeline, files, replaced, {}), earliest, options, protected).stored(
         handle.storage.absolute
     )

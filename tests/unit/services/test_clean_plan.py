@@ -34,6 +34,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.replace_plan import RequestedReplace
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import HandTable, at
 from hoodie.timeline import Timeline
@@ -59,7 +60,7 @@ def planned(handle: TableHandle, options: CleanOptions, now: datetime = NOON) ->
     timeline = timeline_of(handle)
     earliest = earliest_retained(timeline, options, now, "UTC")
     view = FolderView(handle.storage, timeline).load()
-    return plan_clean(view, earliest, options, load_protected(handle, timeline))
+    return plan_clean(view, earliest, options, load_protected(handle, PendingPlans(handle.storage, timeline)))
 
 
 def instants_that_go(plan: PlannedClean) -> list[tuple[str, str]]:

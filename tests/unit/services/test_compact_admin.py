@@ -15,6 +15,7 @@ from compact_world import (
     handle_of,
     later_delta,
     paths,
+    plan_of,
     row,
     rows_of,
     schedule,
@@ -25,7 +26,6 @@ from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.locks import held_lock
 from hoodie.services.compaction.admin import repair_compaction, unschedule_compaction, validate_compaction
 from hoodie.services.compaction.compact import run_compaction
-from hoodie.services.compaction.executor import load_plan
 from hoodie.services.locks import executor_lock
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.plan import load_rollback_plan
@@ -58,7 +58,7 @@ def test_one_group_is_taken_out_of_a_plan(profile):
     table, _env, handle, pending = planned(profile)
     done = unschedule_compaction(handle, ENGINE, pending.requested, NEW)
     assert (done.groups, done.plan_deleted) == ((NEW,), False)
-    assert load_plan(handle, pending).group_ids == (A,)
+    assert plan_of(handle, pending).group_ids == (A,)
     result = run_compaction(handle, config(), ENGINE)
     assert result is not None
     assert result.files == 1
@@ -193,7 +193,7 @@ def test_valid_plans_have_no_problem(profile):
 
 def test_missing_and_shorter_files_are_told(profile):
     table, _, handle, pending = planned(profile)
-    operation = next(one for one in load_plan(handle, pending).operations if one.group_id == A)
+    operation = next(one for one in plan_of(handle, pending).operations if one.group_id == A)
     path = operation.log_paths[0]
     table.storage.put(path, table.storage.read(path)[:-10])
     (check, _) = validate_compaction(handle)

@@ -22,6 +22,7 @@ from compact_world import (
     new_table,
     origins,
     paths,
+    plan_of,
     row,
     rows_of,
     schedule,
@@ -34,7 +35,6 @@ from hoodie.locks import held_lock
 from hoodie.merge import register_merger
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
-from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.task import compact_slice
 from hoodie.services.locks import executor_lock
 from hoodie.spec import (
@@ -125,7 +125,7 @@ def test_delta_commit_that_began_before_and_ends_after_the_plan_comes_after_it()
     table.delta(at(50), {A: {"rows": [row("k3", 7)]}}, state=State.INFLIGHT)
     pending = schedule(handle, config(**{"clean.failed.writes.policy": "NEVER"}))
     assert pending is not None
-    assert all("00050000" not in name for one in load_plan(handle, pending).operations for name in one.log_files)
+    assert all("00050000" not in name for one in plan_of(handle, pending).operations for name in one.log_files)
     table.delta(at(50), {A: {"rows": [row("k3", 7)]}}, completed=at(100))
     run_compaction(handle, config(), ENGINE)
     assert ("k3", 7) in rows_of(table)
@@ -147,7 +147,7 @@ def test_a_pending_clustering_keeps_its_groups_and_nothing_else(profile):
     handle = handle_of(table, env)
     pending = schedule(handle)
     assert pending is not None
-    assert load_plan(handle, pending).group_ids == (NEW,)
+    assert plan_of(handle, pending).group_ids == (NEW,)
 
 
 def test_blocks_of_failed_writes_do_not_become_rows():
@@ -165,7 +165,7 @@ def test_groups_of_a_pending_compaction_are_not_planned_twice(profile):
     later_delta(table, env, {B: {"rows": [row("k9", 8, "p1")]}, A: {"rows": [row("k1", 8)]}}, 90)
     second = schedule(handle)
     assert second is not None
-    assert load_plan(handle, second).group_ids == (B,)
+    assert plan_of(handle, second).group_ids == (B,)
     oldest = run_compaction(handle, config(), ENGINE)
     assert oldest is not None
     assert oldest.instant < second.requested

@@ -19,6 +19,7 @@ from hoodie.services.compaction.compact import run_compaction, schedule_compacti
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.spec import COMPACTION, V6, V9
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.testing.hand_logs import HandLogTable, at
 
 QUIET = {
@@ -117,7 +118,7 @@ def test_a_plan_made_behind_a_writers_back_fails_what_it_would_forget(version, r
     monkeypatch.setattr(
         "hoodie.services.compaction.compact.roll_back_failed_writes", lambda handle, engine, timeline, config: timeline
     )
-    monkeypatch.setattr("hoodie.services.compaction.compact.pending_writes", lambda handle, timeline: ())
+    monkeypatch.setattr(PendingPlans, "incomplete_writes", lambda plans: ())
 
     def plan() -> None:
         assert schedule_compaction(handle_of(table, env), config(), ENGINE, when_due=False) is not None

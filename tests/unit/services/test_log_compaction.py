@@ -17,6 +17,7 @@ from compact_world import (
     new_table,
     origins,
     paths,
+    plan_of,
     row,
     rows_of,
     schedule,
@@ -24,7 +25,6 @@ from compact_world import (
 
 from hoodie.locks import held_lock
 from hoodie.logs import BlockKind, read_blocks
-from hoodie.services.compaction.executor import load_plan
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import LOG_COMPACTION, V6, V9, State
@@ -170,7 +170,7 @@ def test_its_groups_are_left_alone_by_compactions(profile):
         schedule_log_compaction(handle, config(**ON), ENGINE)
     pending = schedule(handle)
     assert pending is not None
-    assert load_plan(handle, pending).group_ids == (B,)
+    assert plan_of(handle, pending).group_ids == (B,)
 
 
 def test_what_a_dead_executor_left_is_taken_away(profile):

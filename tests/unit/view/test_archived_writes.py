@@ -45,7 +45,7 @@ def counted(
     timeline = load_timeline(made.storage, made.profile, "UTC")
     place = storage or made.storage
     files = list_files(place) if listing is None else listing
-    view = load_view(place, timeline, files, are_settled=listing is not None)
+    view = load_view(place, timeline, files, {}, are_settled=listing is not None)
     return sorted(part.base_instant for part in view.all_slices() if part.file_id == "f")
 
 

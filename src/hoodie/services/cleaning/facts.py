@@ -28,25 +28,20 @@ from hoodie.services.cleaning.retention import earliest_retained
 from hoodie.services.rollback.savepoint import load_savepoints
 from hoodie.spec import (
     CLEAN,
-    CLUSTERING,
-    LOG_COMPACTION,
     REPLACE_COMMIT,
     CleanMetadata,
     CommitMetadata,
     Instant,
     InstantTime,
-    State,
     parse_clean_metadata,
-    parse_compaction_plan,
-    parse_requested_replace,
 )
 from hoodie.state.handle import TableHandle
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_instant, load_requested
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_instant
 from hoodie.view import (
     GroupId,
     PartitionFiles,
     View,
-    load_pending_compactions,
     replaced_groups,
     view_of,
     with_archived_completions,
@@ -107,8 +102,9 @@ def draft_clean(
     """
     previous = last.metadata.earliest if last else ""
     earliest = earliest_retained(timeline, options, handle.env.now(), handle.config.timezone, previous)
-    protected = load_protected(handle, timeline)
-    reader = _Reader(handle, timeline)
+    plans = PendingPlans(handle.storage, timeline)
+    protected = load_protected(handle, plans)
+    reader = _Reader(handle, plans)
     if options.only is not None:
         earliest = _held_back(earliest, reader, options, last, protected)
     if earliest is None and not options.by_versions:
@@ -118,11 +114,11 @@ def draft_clean(
         window = [one for one in timeline.completed_writes() if previous <= one.requested < earliest.requested]
         found = (metadata for _, metadata in reader.commits(window))
         partitions = touched_partitions(found, is_merge_on_read=handle.config.is_merge_on_read)
-    folders = FolderView(handle.storage, timeline)
+    folders = FolderView(handle.storage, timeline, plans=plans)
     source: FileSystemView = folders
     if partitions != frozenset():
         use = not config.is_set(_METADATA) or config.flag(_METADATA)
-        source = open_file_view(handle.storage, handle.config, timeline, use_metadata=use)
+        source = open_file_view(handle.storage, handle.config, timeline, use_metadata=use, plans=plans)
     files = source.files(partitions)
     if options.only is not None:
         files = tuple(one for one in files if options.takes(one.partition))
@@ -136,23 +132,20 @@ def draft_clean(
     return replace(plan, chosen=options.chosen, removed=tuple(sorted(_removed_savepoints(last, protected))))
 
 
-def load_protected(handle: TableHandle, timeline: Timeline) -> Protected:
-    """What stays whatever its age. Reads savepoints and the plans of pending services."""
-    savepoints = load_savepoints(handle, timeline)
-    planned: dict[GroupId, InstantTime] = dict(load_pending_compactions(handle.storage, timeline))
-    for instant in timeline.pending():
-        for group_id in _planned_groups(handle, instant):
-            planned[group_id] = min(instant.requested, planned.get(group_id, instant.requested))
+def load_protected(handle: TableHandle, plans: PendingPlans) -> Protected:
+    """What stays whatever its age. Reads savepoints and pending plans."""
+    savepoints = load_savepoints(handle, plans.timeline)
     saved = frozenset(path for one in savepoints for path in one.paths)
-    return Protected(saved, tuple(one.instant for one in savepoints), planned)
+    return Protected(saved, tuple(one.instant for one in savepoints), plans.read_from())
 
 
 def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[str]) -> frozenset[str]:
     """Paths that no clean may remove from some partitions, by what is on storage now: files of newest slices, of slices
     that pending plans read, and saved ones.
     """
-    protected = load_protected(handle, timeline)
-    view = _Reader(handle, timeline).view(FolderView(handle.storage, timeline).files(frozenset(partitions)))
+    plans = PendingPlans(handle.storage, timeline)
+    protected = load_protected(handle, plans)
+    view = _Reader(handle, plans).view(FolderView(handle.storage, timeline).files(frozenset(partitions)))
     newest = {path for part in view.slices_at() for path in part.paths}
     for group in view.groups:
         at = protected.planned.get(group.group_id)
@@ -160,17 +153,6 @@ def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[s
             read = next((part.base_instant for part in group.slices if part.base_instant < at), at)
             newest.update(path for part in group.slices if part.base_instant >= read for path in part.paths)
     return protected.saved | newest
-
-
-def _planned_groups(handle: TableHandle, instant: Instant) -> Iterable[GroupId]:
-    """Groups that a pending log compaction or clustering reads."""
-    if instant.action not in (LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
-        return ()
-    data = load_requested(handle.storage, handle.profile, instant)
-    path = instant_path(handle.profile, replace(instant, state=State.REQUESTED))
-    if instant.action == LOG_COMPACTION:
-        return parse_compaction_plan(data, path).group_ids
-    return parse_requested_replace(data, path).group_ids
 
 
 def _can_go_on(timeline: Timeline, last: LastClean | None, options: CleanOptions, protected: Protected) -> bool:
@@ -213,9 +195,10 @@ def _held_back(
 class _Reader:
     """Commit metadata of one timeline, each read once."""
 
-    def __init__(self, handle: TableHandle, timeline: Timeline) -> None:
+    def __init__(self, handle: TableHandle, plans: PendingPlans) -> None:
         self._handle = handle
-        self._timeline = timeline
+        self._plans = plans
+        self._timeline = plans.timeline
         self._engine = LocalEngine(READING_THREADS)
         self._known: dict[InstantTime, CommitMetadata] = {}
 
@@ -243,7 +226,7 @@ class _Reader:
         timeline = with_archived_completions(storage, timeline, files)
         if not are_settled:
             timeline = with_archived_writes(storage, timeline, files)
-        return view_of(timeline, files, replaced, load_pending_compactions(storage, timeline))
+        return view_of(timeline, files, replaced, self._plans.compactions())
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from hoodie.fileview import FolderView
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer import undo_update
 from hoodie.services.compaction.compact import ensure_compactable
-from hoodie.services.compaction.executor import find_pending, load_plan, undo_inflight
+from hoodie.services.compaction.executor import undo_inflight
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import ListedFiles, listed_files
 from hoodie.services.compaction.strategy import TOTAL_LOG_BYTES, metrics_of
@@ -41,6 +41,7 @@ from hoodie.spec import (
     encode_compaction_plan,
 )
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, delete_instant_files, instant_path
 from hoodie.view import GroupId, LogFile, View
@@ -100,16 +101,17 @@ def unschedule_compaction(
         Conflict: an executor works on it.
     """
     ensure_compactable(handle)
-    pending = _pending(timeline_of(handle), instant)
-    plan = load_plan(handle, pending)
+    plans = PendingPlans(handle.storage, timeline_of(handle))
+    plan = plans.compaction(_pending(plans, instant))
     doomed = plan.group_ids if group is None else tuple(one for one in plan.group_ids if one == group)
     if not doomed:
         raise Invalid(f"The compaction {instant} has no file group {group}", remedy="Look at its plan", instant=instant)
     with executor_lock(handle, instant) as handle:  # noqa: PLR1704 -- nothing below works without the lock
-        now = _pending(timeline_of(handle), instant)
+        plans = PendingPlans(handle.storage, timeline_of(handle))
+        now = _pending(plans, instant)
         _ensure_no_later_logs(handle, instant, doomed)
         if now.state is State.INFLIGHT:
-            undo_inflight(handle, engine, now)
+            undo_inflight(handle, engine, plans, now)
         if handle.config.has_metadata_table:
             undo_update(handle, now, None, engine)
         kept = tuple(one for one in plan.operations if one.group_id not in doomed)
@@ -133,11 +135,9 @@ def validate_compaction(handle: TableHandle, instant: InstantTime | None = None)
         Invalid: no such pending compaction.
     """
     ensure_compactable(handle)
-    timeline = timeline_of(handle)
-    chosen = [one for one in timeline.pending() if one.action == COMPACTION and instant in (None, one.requested)]
-    if instant is not None and not chosen:
-        chosen = [_pending(timeline, instant)]
-    return tuple(check for one in chosen for check in _checks(handle, timeline, one))
+    plans = PendingPlans(handle.storage, timeline_of(handle))
+    chosen = plans.instants(COMPACTION) if instant is None else (_pending(plans, instant),)
+    return tuple(check for one in chosen for check in _checks(handle, plans, one))
 
 
 def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ...]:
@@ -174,8 +174,8 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ..
     return tuple(repaired)
 
 
-def _pending(timeline: Timeline, instant: InstantTime) -> Instant:
-    found = find_pending(timeline, COMPACTION, instant)
+def _pending(plans: PendingPlans, instant: InstantTime) -> Instant:
+    found = plans.find(COMPACTION, instant)
     assert found is not None  # an instant was named
     return found
 
@@ -201,10 +201,10 @@ def _ensure_no_later_logs(handle: TableHandle, instant: InstantTime, groups: tup
         )
 
 
-def _checks(handle: TableHandle, timeline: Timeline, instant: Instant) -> Iterator[OperationCheck]:
-    plan = load_plan(handle, instant)
+def _checks(handle: TableHandle, plans: PendingPlans, instant: Instant) -> Iterator[OperationCheck]:
+    plan, timeline = plans.compaction(instant), plans.timeline
     partitions = {one.partition for one in plan.operations}
-    view = FolderView(handle.storage, timeline).load(partitions)
+    view = FolderView(handle.storage, timeline, plans=plans).load(partitions)
     files = listed_files(view)
     slices = {group.group_id: group.slices for group in view.groups}
     for one in plan.operations:

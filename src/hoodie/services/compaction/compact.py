@@ -18,7 +18,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import FolderView, open_file_view
-from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, load_plan, run_pending
+from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.result import CompactionResult
@@ -27,14 +27,12 @@ from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
 from hoodie.services.compaction.task import CompactTask, compact_slice
 from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
-from hoodie.services.rollback.checks import pending_writes
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Argument, Service, TableLock
 from hoodie.slices.bootstrap import load_slice_sources
 from hoodie.spec import (
     COMMIT,
     COMPACTION,
-    LOG_COMPACTION,
     CompactionPlan,
     Instant,
     InstantTime,
@@ -42,10 +40,10 @@ from hoodie.spec import (
     encode_compaction_plan,
 )
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
-from hoodie.view import GroupId, View
-from hoodie.write.reserved import load_reserved
+from hoodie.view import View
 
 log = logging.getLogger(__name__)
 
@@ -84,11 +82,12 @@ def schedule_compaction(
     if when_due and not due.is_due:
         log.info("no compaction is due: %s", due.reason)
         return None
-    running = _hindering(handle, timeline)
+    plans = PendingPlans(handle.storage, timeline)
+    running = _hindering(handle, plans)
     if running:
-        log.warning("no compaction can be planned while %s is running", running[-1].requested)
+        log.warning("no compaction can be planned while %s is running", running[0].requested)
         return None
-    plan = _planned(handle, timeline, options, requested, engine)
+    plan = _planned(handle, plans, options, requested, engine)
     if plan is None:
         log.info("there is nothing to compact")
         return None
@@ -125,14 +124,15 @@ def preview_compaction(
     timeline = timeline_of(handle)
     now = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     due = compaction_due(timeline, options, now, handle.config.timezone)
-    plans = [(one, load_plan(handle, one)) for one in timeline.pending() if one.action == COMPACTION]
-    steps = [step for one, plan in plans for step in _steps(handle, timeline, plan, f"planned as {one.requested}")]
-    notes = [f"{len(plan.operations)} file groups are planned as {one.requested}" for one, plan in plans]
+    plans = PendingPlans(handle.storage, timeline)
+    known = [(one, plans.compaction(one)) for one in plans.instants(COMPACTION)]
+    steps = [step for one, plan in known for step in _steps(handle, timeline, plan, f"planned as {one.requested}")]
+    notes = [f"{len(plan.operations)} file groups are planned as {one.requested}" for one, plan in known]
     notes.append(f"{'due' if due.is_due else 'not due'}: {due.reason}")
     if due.is_due or not when_due:
-        running = _hindering(handle, timeline)
+        running = _hindering(handle, plans)
         notes += [f"{one.action} {one.requested} has to end (or be rolled back) first" for one in running]
-        plan = _planned(handle, timeline, options, now, LocalEngine())
+        plan = _planned(handle, plans, options, now, LocalEngine())
         reason = f"chosen by {', '.join(options.strategies)}"
         steps += [] if plan is None else _steps(handle, timeline, plan, reason)
     seconds = sum(2 * step.size_bytes for step in steps) / _facts(handle, timeline).bytes_per_second
@@ -157,15 +157,9 @@ def ensure_compactable(handle: TableHandle) -> None:
         )
 
 
-def taken_groups(handle: TableHandle, timeline: Timeline) -> frozenset[GroupId]:
-    """File groups that pending log compactions and clusterings work on."""
-    plans = (load_plan(handle, one) for one in timeline.pending() if one.action == LOG_COMPACTION)
-    return load_reserved(handle.storage, timeline).union(group for plan in plans for group in plan.group_ids)
-
-
-def _hindering(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
+def _hindering(handle: TableHandle, plans: PendingPlans) -> tuple[Instant, ...]:
     """Pending writes that a plan must wait for: those whose log files may carry an older base instant."""
-    return () if handle.profile.log_naming.finds_slice_by_completion else pending_writes(handle, timeline)
+    return () if handle.profile.log_naming.finds_slice_by_completion else plans.incomplete_writes()
 
 
 def _compacted(
@@ -181,22 +175,21 @@ def _compacted(
 
 
 def _planned(
-    handle: TableHandle, timeline: Timeline, options: CompactOptions, requested: InstantTime, engine: Engine
+    handle: TableHandle, plans: PendingPlans, options: CompactOptions, requested: InstantTime, engine: Engine
 ) -> CompactionPlan | None:
-    facts = _facts(handle, timeline, measured="TimeLimited" in options.strategies)
-    view = _view(handle, timeline, options, facts, engine)
+    facts = _facts(handle, plans.timeline, measured="TimeLimited" in options.strategies)
+    view = _view(handle, plans, options, facts, engine)
     found = load_slice_sources(handle.storage, handle.config, view.slices_at())
     sources = {group: source.storage.absolute(source.path) for group, source in found.items()}
-    taken = taken_groups(handle, timeline)
-    return plan_compaction(view, requested, options, facts, taken=taken, sources=sources)
+    return plan_compaction(view, requested, options, facts, taken=plans.rewritten(), sources=sources)
 
 
 def _view(
-    handle: TableHandle, timeline: Timeline, options: CompactOptions, facts: StrategyFacts, engine: Engine
+    handle: TableHandle, plans: PendingPlans, options: CompactOptions, facts: StrategyFacts, engine: Engine
 ) -> View:
     if not _PARTITION_STRATEGIES.intersection(options.strategies):
-        return open_file_view(handle.storage, handle.config, timeline, engine=engine).load()
-    folders = FolderView(handle.storage, timeline, engine)
+        return open_file_view(handle.storage, handle.config, plans.timeline, engine=engine, plans=plans).load()
+    folders = FolderView(handle.storage, plans.timeline, engine, plans)
     return folders.load(chosen_partitions(options.strategies, folders.partitions(), options.limits, facts))
 
 
@@ -236,7 +229,7 @@ def compact(
     """What carrying out the pending compaction `instant` (None: the oldest, else one that is planned now) has done;
     None when there is nothing to compact. The caller does not hold the table lock.
     """
-    pending = any(one.action == COMPACTION for one in timeline_of(handle).pending())
+    pending = PendingPlans(handle.storage, timeline_of(handle)).instants(COMPACTION)
     if instant is None and not pending:
         with held_table(handle.storage, "plan compaction", handle.env) as held:
             if schedule_compaction(held, config, engine, when_due=False) is None:
@@ -275,7 +268,7 @@ def _is_due(state: TableState, config: Config) -> bool:
 
 
 def _may_compact(state: TableState, config: Config) -> bool:
-    return any(one.action == COMPACTION for one in state.timeline.pending()) or _is_due(state, config)
+    return bool(state.plans.instants(COMPACTION)) or _is_due(state, config)
 
 
 SERVICE: Final = Service(

@@ -22,7 +22,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Missing
+from hoodie.errors import CommitUnknown, Fenced, HudiError, Missing
 from hoodie.metadata_writer import MetadataOptions
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
@@ -37,11 +37,11 @@ from hoodie.spec import (
     InstantTime,
     State,
     WriteStat,
-    parse_compaction_plan,
     parse_data_file_name,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of, to_inflight
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.timeline import Timeline, instant_path, load_commit_metadata, markers_of, to_inflight
 from hoodie.write.commit import Outcome, finish
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def run_pending(
         Fenced: somebody took the plan away meanwhile; nothing became visible. Unavailable: a restore is pending.
     """
     options = parse_compact_options(config, handle.config)
-    asked = find_pending(timeline_of(handle), kind.action, instant)
+    asked = PendingPlans(handle.storage, timeline_of(handle)).find(kind.action, instant)
     if asked is None:
         return None
 
@@ -101,10 +101,11 @@ def run_pending(
     with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         clock = handle.env.monotonic()
         timeline = _without_dead_rollbacks(handle, engine, exclusion)
-        pending = _pending_again(handle, engine, timeline, asked)
+        plans = PendingPlans(handle.storage, timeline)
+        pending = _pending_again(handle, engine, plans, asked)
         if pending is None:
             return None
-        plan = load_plan(handle, pending)
+        plan = plans.compaction(pending)
         attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
         inflight = to_inflight(handle.storage, handle.profile, pending)
         stats: Sequence[WriteStat] = ()
@@ -124,42 +125,13 @@ def run_pending(
         return result_of(done, outcome, int((handle.env.monotonic() - clock) * 1000))
 
 
-def undo_inflight(handle: TableHandle, engine: Engine, instant: Instant) -> None:
+def undo_inflight(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> None:
     """Make an inflight plan a requested one. The caller holds its executor lock."""
     log.info("rolling back the unfinished %s %s", instant.action, instant.requested)
-    doomed = _files_of(handle, instant)
+    doomed = _files_of(handle, plans, instant)
     delete_files(handle.storage, engine, doomed, "undo compaction")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))
     markers_of(handle.storage, instant.requested).drop()
-
-
-def load_plan(handle: TableHandle, instant: Instant) -> CompactionPlan:
-    """The plan of a compaction or log compaction, whatever state it is in.
-
-    Raises:
-        Corrupt: it is damaged or gone.
-    """
-    path = instant_path(handle.profile, replace(instant, state=State.REQUESTED, completed=None))
-    return parse_compaction_plan(load_requested(handle.storage, handle.profile, instant), path)
-
-
-def find_pending(timeline: Timeline, action: str, instant: InstantTime | None) -> Instant | None:
-    """The pending instant of an action that was asked for; the oldest one where none was, None where there is none.
-
-    Raises:
-        Invalid: there is no such pending instant.
-    """
-    found = [one for one in timeline.pending() if one.action == action]
-    if instant is None:
-        return found[0] if found else None
-    for one in found:
-        if one.requested == instant:
-            return one
-    raise Invalid(
-        f"There is no pending {action} {instant}",
-        remedy=f"Pending are: {', '.join(one.requested for one in found) or 'none'}",
-        instant=instant,
-    )
 
 
 def chosen_engine(engine: Engine, size_bytes: int, local_job_bytes: int) -> Engine:
@@ -184,9 +156,9 @@ def _without_dead_rollbacks(
         return finish_interrupted(locked, engine, timeline_of(locked))
 
 
-def _pending_again(handle: TableHandle, engine: Engine, timeline: Timeline, instant: Instant) -> Instant | None:
+def _pending_again(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> Instant | None:
     """The instant as a plan that nobody has begun; None when it is completed."""
-    now = timeline.find(instant.requested, instant.action)
+    now = plans.timeline.find(instant.requested, instant.action)
     if now is None:
         raise Fenced(
             f"The {instant.action} {instant.requested} is not planned any more",
@@ -196,16 +168,17 @@ def _pending_again(handle: TableHandle, engine: Engine, timeline: Timeline, inst
     if now.is_completed:
         return None
     if now.state is State.INFLIGHT:
-        undo_inflight(handle, engine, now)
+        undo_inflight(handle, engine, plans, now)
     return replace(now, state=State.REQUESTED)
 
 
 def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequence[WriteStat]) -> None:
     """After an error: leave a plan that nobody has begun. When that fails too, the next run does it."""
     try:
-        now = timeline_of(handle).find(inflight.requested, inflight.action)
+        plans = PendingPlans(handle.storage, timeline_of(handle))
+        now = plans.timeline.find(inflight.requested, inflight.action)
         if now is not None and now.state is State.INFLIGHT:
-            undo_inflight(handle, engine, now)
+            undo_inflight(handle, engine, plans, now)
         elif now is not None and now.is_completed:
             kept = {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
             for stat in stats:
@@ -216,13 +189,13 @@ def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequ
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
 
 
-def _files_of(handle: TableHandle, instant: Instant) -> list[str]:
+def _files_of(handle: TableHandle, plans: PendingPlans, instant: Instant) -> list[str]:
     """The files an executor may have left: by their markers, else by their names in the partitions of the plan."""
     markers = markers_of(handle.storage, instant.requested).load()
     if markers is not None:
         return [marker.data_path for marker in markers]
     naming, found = handle.profile.log_naming, []
-    for partition in sorted({one.partition for one in load_plan(handle, instant).operations}):
+    for partition in sorted({one.partition for one in plans.compaction(instant).operations}):
         with suppress(Missing):
             for file in handle.storage.list_dir(partition).files:
                 name = parse_data_file_name(file.path.rpartition("/")[2])

@@ -22,14 +22,13 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.fileview import open_file_view
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.records import without_meta
-from hoodie.services.compaction.compact import ensure_compactable, taken_groups
+from hoodie.services.compaction.compact import ensure_compactable
 from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
 from hoodie.services.compaction.log_compact_task import CountTask, LogCompactTask, LogForm, compact_log, count_blocks
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
-from hoodie.services.rollback.checks import pending_writes
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Service, TableLock
 from hoodie.slices import plan_merge
@@ -41,6 +40,7 @@ from hoodie.spec import (
     encode_compaction_plan,
 )
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import create_requested, new_instant_time
 from hoodie.view import FileSlice, GroupId, View
 from hoodie.write.log_place import LogPlace, log_place
@@ -70,13 +70,14 @@ def schedule_log_compaction(
         return None
     options = parse_compact_options(config, handle.config)
     timeline = roll_back_failed_writes(handle, LocalEngine(), timeline_of(handle), config)
-    running = pending_writes(handle, timeline)
+    plans = PendingPlans(handle.storage, timeline)
+    running = plans.incomplete_writes()
     if running:
-        log.info("no log compaction can be planned while %s is running", running[-1].requested)
+        log.info("no log compaction can be planned while %s is running", running[0].requested)
         return None
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    view = open_file_view(handle.storage, handle.config, timeline, engine=engine).load()
-    slices = list(eligible_slices(view, requested, taken_groups(handle, timeline)))
+    view = open_file_view(handle.storage, handle.config, timeline, engine=engine, plans=plans).load()
+    slices = list(eligible_slices(view, requested, plans.rewritten()))
     plan = plan_log_compaction(view, _worth_it(handle, view, slices, options, engine), options)
     if plan is None:
         return None

@@ -17,8 +17,6 @@ from hoodie.index import HashNode, HashRing, encode_children, load_ring, parse_c
 from hoodie.index.resize import Resize, ResizeLimits, plan_resizes
 from hoodie.spec import (
     CLUSTERING,
-    EMPTY_REPLACE,
-    REPLACE_COMMIT,
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
@@ -26,11 +24,11 @@ from hoodie.spec import (
     Instant,
     RequestedReplace,
     State,
-    parse_requested_replace,
 )
 from hoodie.spec.replace_plan import CLUSTER
 from hoodie.state.handle import TableHandle
-from hoodie.timeline import instant_path, load_requested
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.timeline import instant_path
 from hoodie.view import FileSlice, View
 from hoodie.write.options import BucketOptions
 
@@ -112,14 +110,14 @@ def _planned_slice(handle: TableHandle, part: FileSlice) -> ClusteringSlice:
     )
 
 
-def load_groups(handle: TableHandle, instant: Instant) -> list[ResizeGroup]:
+def resize_groups(plans: PendingPlans, instant: Instant) -> list[ResizeGroup]:
     """The groups of a pending plan.
 
     Raises:
         Corrupt: it is damaged.
     """
-    path = instant_path(handle.profile, replace(instant, state=State.REQUESTED, completed=None))
-    plan = parse_requested_replace(load_requested(handle.storage, handle.profile, instant), path).clustering_plan
+    path = instant_path(plans.timeline.profile, replace(instant, state=State.REQUESTED, completed=None))
+    plan = plans.clustering(instant).clustering_plan
     return [_parse_group(group, path) for group in (() if plan is None else plan.groups)]
 
 
@@ -136,22 +134,17 @@ def _parse_group(group: ClusteringGroup, path: str) -> ResizeGroup:
         raise Corrupt(f"{path} is a damaged plan", remedy="Restore the file from a copy", path=path) from error
 
 
-def _load_request(handle: TableHandle, instant: Instant) -> RequestedReplace:
-    """The request of a pending instant; an empty one for an action that is no clustering."""
-    if instant.action not in (CLUSTERING, REPLACE_COMMIT):
-        return EMPTY_REPLACE
-    data = load_requested(handle.storage, handle.profile, instant)
-    return parse_requested_replace(data, instant_path(handle.profile, instant))
+def our_resizes(plans: PendingPlans) -> list[Instant]:
+    """Pending resizes that this package planned."""
+    return [one for one in plans.instants(CLUSTERING) if OURS in (plans.clustering(one).extra_metadata or {})]
 
 
-def is_our_resize(handle: TableHandle, instant: Instant) -> bool:
-    """Whether a pending instant is a resize that this package planned."""
-    return OURS in (_load_request(handle, instant).extra_metadata or {})
+def pending_resizes(plans: PendingPlans) -> list[Instant]:
+    """Pending clusterings whose groups have child nodes, whoever planned them."""
+    return [one for one in plans.instants(CLUSTERING) if _has_children(plans.clustering(one).clustering_plan)]
 
 
-def is_resize(handle: TableHandle, instant: Instant) -> bool:
-    """Whether a pending instant is a clustering whose groups have child nodes."""
-    plan = _load_request(handle, instant).clustering_plan
+def _has_children(plan: ClusteringPlan | None) -> bool:
     return plan is not None and any(_CHILDREN in (group.extra_metadata or {}) for group in plan.groups)
 
 

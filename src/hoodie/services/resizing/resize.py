@@ -38,10 +38,10 @@ from hoodie.services.compaction.slices import extra_metadata, slice_target
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.plan import (
     ResizeGroup,
-    is_our_resize,
-    is_resize,
-    load_groups,
+    our_resizes,
+    pending_resizes,
     plan_partitions,
+    resize_groups,
     resize_request,
 )
 from hoodie.services.resizing.task import ResizeTask, resize_slices
@@ -60,6 +60,7 @@ from hoodie.spec import (
 )
 from hoodie.spec.replace_plan import CLUSTER
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import (
     Timeline,
     create_requested,
@@ -109,7 +110,7 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
     """
     asked = _asked(handle, config)
     timeline = roll_back_failed_writes(handle, _LOCAL, timeline_of(handle), config)
-    pending = next((one for one in timeline.pending() if is_resize(handle, one)), None)
+    pending = next(iter(pending_resizes(PendingPlans(handle.storage, timeline))), None)
     if pending is None:
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         view = FolderView(handle.storage, timeline).load()
@@ -128,7 +129,7 @@ def drop_dead_resizes(handle: TableHandle, engine: Engine, timeline: Timeline, c
 
     One that had begun is rolled back, which leaves its plan; then the plan goes.
     """
-    dead = [one for one in timeline.pending() if is_our_resize(handle, one)]
+    dead = our_resizes(PendingPlans(handle.storage, timeline))
     for instant in dead:
         if instant.state is State.INFLIGHT:
             timeline = roll_back(handle, engine, timeline, instant, config)
@@ -154,7 +155,7 @@ def _run(  # noqa: PLR0917
     handle: TableHandle, config: Config, engine: Engine, asked: BucketOptions, timeline: Timeline, pending: Instant
 ) -> ResizeResult:
     clock = handle.env.monotonic()
-    groups = load_groups(handle, pending)
+    groups = resize_groups(PendingPlans(handle.storage, timeline), pending)
     partitions = tuple(dict.fromkeys(group.partition for group in groups))
     folders = FolderView(handle.storage, timeline, engine)
     view = folders.load(partitions)

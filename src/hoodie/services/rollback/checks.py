@@ -13,16 +13,14 @@ from collections.abc import Callable, Iterable
 from hoodie.errors import Invalid, Unavailable
 from hoodie.services.rollback.savepoint import saved_instants
 from hoodie.spec import (
-    COMPACTION,
-    COMPLETED_WRITE_ACTIONS,
-    LOG_COMPACTION,
     NULL_COMMIT,
     RESTORE,
     Instant,
     InstantTime,
 )
 from hoodie.state.handle import TableHandle
-from hoodie.timeline import Timeline, is_clustering, load_commit_metadata
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import GroupId, list_files
 
 
@@ -55,9 +53,10 @@ def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: Insta
             instant=instant,
         )
     ensure_not_saved(timeline, (target,))
-    if target.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle.storage, handle.profile, target):
+    plans = PendingPlans(handle.storage, timeline)
+    if not target.is_completed and plans.is_plan(target):
         return target
-    later = [one for one in timeline.writes() if one.requested > instant and _rests_on(handle, one, target)]
+    later = [one for one in timeline.writes() if one.requested > instant and _rests_on(plans, one, target)]
     if later:
         raise Invalid(
             f"The {later[-1].action} {later[-1].requested} came after {instant}",
@@ -123,17 +122,6 @@ def ensure_not_saved(timeline: Timeline, targets: Iterable[Instant]) -> None:
             )
 
 
-def pending_writes(handle: TableHandle, timeline: Timeline) -> tuple[Instant, ...]:
-    """Pending writes that are no plans, newest first: running or dead, which the timeline does not tell."""
-    found = (one for one in timeline.pending() if one.action in COMPLETED_WRITE_ACTIONS)
-    writes = [one for one in found if not is_clustering(handle.storage, handle.profile, one)]
-    return tuple(sorted(writes, key=lambda one: one.requested, reverse=True))
-
-
-def _rests_on(handle: TableHandle, later: Instant, target: Instant) -> bool:
+def _rests_on(plans: PendingPlans, later: Instant, target: Instant) -> bool:
     """Whether a later write must go before `target` can. A plan may name the files of a completed write."""
-    if later.is_completed:
-        return True
-    if later.action in (COMPACTION, LOG_COMPACTION) or is_clustering(handle.storage, handle.profile, later):
-        return target.is_completed
-    return True
+    return later.is_completed or target.is_completed or not plans.is_plan(later)

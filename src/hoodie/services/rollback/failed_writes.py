@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.services.rollback.checks import ensure_no_restore, pending_writes
+from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.heartbeat import POLICY, heartbeat_rule, is_expired
 from hoodie.services.rollback.leftovers import remove_leftovers
 from hoodie.services.rollback.rollback import finish_interrupted, roll_back
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
 
 _DEFAULTS = Config()
@@ -38,7 +39,7 @@ def roll_back_failed_writes(
         return timeline
     timeline = finish_interrupted(handle, engine, timeline)
     if policy == "EAGER":
-        for instant in pending_writes(handle, timeline):
+        for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
             timeline = roll_back(handle, engine, timeline, instant, config)
     remove_leftovers(handle.storage, timeline)
     return timeline
@@ -57,11 +58,11 @@ def roll_back_expired_writes(handle: TableHandle, engine: Engine, config: Config
     rule = heartbeat_rule(config)
     dead = [
         one.logical
-        for one in pending_writes(handle, timeline)
+        for one in PendingPlans(handle.storage, timeline).incomplete_writes()
         if is_expired(handle.storage, one.requested, rule, handle.env)
     ]
     timeline = finish_interrupted(handle, engine, timeline_of(handle))
-    for instant in pending_writes(handle, timeline):
+    for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
         if instant.logical in dead:
             timeline = roll_back(handle, engine, timeline, instant, config)
     return timeline

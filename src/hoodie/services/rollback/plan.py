@@ -28,6 +28,7 @@ from hoodie.spec import (
     LOG_COMPACTION,
     NULL_COMMIT,
     CommitMetadata,
+    CompactionPlan,
     Instant,
     InstantInfo,
     InstantTime,
@@ -37,14 +38,14 @@ from hoodie.spec import (
     RollbackRequest,
     State,
     WriteStat,
-    parse_compaction_plan,
     parse_data_file_name,
     parse_log_file_name,
 )
 from hoodie.state.handle import TableHandle
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, instant_path, load_commit_metadata, load_requested, markers_of
-from hoodie.view import GroupId, list_partitions, load_pending_compactions
+from hoodie.timeline import Timeline, load_commit_metadata, markers_of
+from hoodie.view import GroupId, list_partitions
 
 BY_MARKERS = "hoodie.rollback.using.markers"
 COMPACT_OPERATION = "COMPACT"
@@ -110,9 +111,10 @@ def load_rollback_plan(
     paths = [path for found in listed for path in found]
     requests = plan_deletions(undone, paths, form)
     if blocks and target.action in (DELTA_COMMIT, LOG_COMPACTION):
+        plans = PendingPlans(handle.storage, timeline)
         if target.action == LOG_COMPACTION:
-            stats = _planned_stats(handle, target)
-        slices = newest_bases(paths, load_pending_compactions(handle.storage, timeline), target.requested)
+            stats = _planned_stats(plans.compaction(target), target)
+        slices = newest_bases(paths, plans.compactions(), target.requested)
         requests = (*requests, *plan_blocks(undone, stats, slices, form))
     return RollbackPlan(info, requests)
 
@@ -220,10 +222,8 @@ def _stats_of(metadata: CommitMetadata) -> list[WriteStat]:
     ]
 
 
-def _planned_stats(handle: TableHandle, target: Instant) -> list[WriteStat]:
+def _planned_stats(plan: CompactionPlan, target: Instant) -> list[WriteStat]:
     """What a pending log compaction was about to write, by its plan."""
-    path = instant_path(handle.profile, replace(target, state=State.REQUESTED))
-    plan = parse_compaction_plan(load_requested(handle.storage, handle.profile, target), path)
     return [
         WriteStat(file_id=one.file_id, prev_commit=one.base_instant or target.requested, partition_path=one.partition)
         for one in plan.operations

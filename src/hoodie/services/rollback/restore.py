@@ -36,6 +36,7 @@ from hoodie.services.rollback.savepoint import ensure_not_cleaned, saved_instant
 from hoodie.services.rollback.steps import delete_states, ensure_own_files, roll_back_files, unpublish
 from hoodie.services.service import Argument, Service
 from hoodie.spec import (
+    CLUSTERING,
     COMMIT,
     COMPACTION,
     REQUEST_CLOCK,
@@ -61,13 +62,13 @@ from hoodie.spec import (
     parse_rollback_plan,
 )
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import (
     Timeline,
     complete,
     create_requested,
     delete_instant_files,
     instant_path,
-    is_clustering,
     load_requested,
     new_instant_time,
     to_inflight,
@@ -211,7 +212,8 @@ def plan_restore(handle: TableHandle, timeline: Timeline, to: Instant) -> Restor
     """
     found = _after(handle, timeline, to)
     pending = [one for one in found if not one.is_completed and one.requested > to.requested]
-    clusterings = [one for one in pending if is_clustering(handle.storage, handle.profile, one)]
+    planned = PendingPlans(handle.storage, timeline).instants(CLUSTERING)
+    clusterings = [one for one in pending if one in planned]
     clusterings.sort(key=lambda one: one.requested, reverse=True)
     others = [one for one in found if one not in clusterings]
     return RestorePlan(tuple(InstantInfo(one.requested, one.action) for one in (*clusterings, *others)), to.requested)

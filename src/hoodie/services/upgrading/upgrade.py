@@ -30,11 +30,10 @@ from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import html_table
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
-from hoodie.services.compaction.executor import find_pending
 from hoodie.services.compaction.log_compact import run_log_compaction
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.resizing.resize import drop_dead_resizes
-from hoodie.services.rollback.checks import ensure_no_restore, pending_writes
+from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
 from hoodie.services.upgrading.logs import load_renames, plan_renames, run_renames, store_renames
@@ -62,6 +61,7 @@ from hoodie.spec import (
     profile_of,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import instant_path, list_instants, store_table_config
 from hoodie.view import FileSlice
 
@@ -170,7 +170,7 @@ def preview_upgrade(handle: TableHandle, config: Config, engine: Engine | None =
     ensure_no_restore(timeline)
     steps: list[PreviewStep] = []
     notes = [f"blocked: {reason}" for reason in _blockers(handle, config, target)]
-    for one in pending_writes(handle, timeline):
+    for one in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
         steps.append(PreviewStep("delete", "", None, (), 0, f"{one.action} {one.requested} is rolled back first"))
     if handle.config.table_type == "MERGE_ON_READ":
         steps.extend(preview_compaction(handle, _compact_config(config), when_due=False).steps)
@@ -216,7 +216,7 @@ def _compact_all(handle: TableHandle, config: Config, engine: Engine) -> int:
     done: set[InstantTime] = set()
     while True:
         for action, run in ((LOG_COMPACTION, run_log_compaction), (COMPACTION, run_compaction)):
-            while (pending := find_pending(timeline_of(handle), action, None)) is not None:
+            while (pending := PendingPlans(handle.storage, timeline_of(handle)).find(action, None)) is not None:
                 if pending.requested in done:
                     raise _not_listed(handle, pending)
                 run(handle, chosen, engine, pending.requested, held=True)
