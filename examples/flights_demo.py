@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import hoodie
-from hoodie.cli.render import files_grid, timeline_grid
+from hoodie.present import as_grid
 
 KEY = ["year", "month", "day", "carrier", "flight", "origin"]
 COUNTED = ["dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"]
@@ -152,8 +152,8 @@ def query(spark: SparkSession, path: str, completed: list[str], states: list[pd.
 def show_layout(path: str) -> None:
     """Prints timeline and newest file slices, read without Spark: what `hoodie timeline` and `hoodie files` show."""
     table = hoodie.Table.open(path)
-    console.print(timeline_grid(table.timeline().instants))
-    console.print(files_grid(table.files()))
+    console.print(as_grid(table.timeline().instants))
+    console.print(as_grid(table.files()))
 
 
 @contextmanager

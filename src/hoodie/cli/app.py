@@ -17,9 +17,9 @@ import sys
 from collections.abc import Sequence
 
 import hoodie
-from hoodie.cli.plain import visible_text
 from hoodie.cli.printing import VisibleFormatter
 from hoodie.errors import HudiError
+from hoodie.present.plain import visible_text
 from hoodie.services.registry import REGISTERED, load_service
 
 FAILED = 2

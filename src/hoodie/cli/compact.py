@@ -10,6 +10,7 @@ from hoodie.cli.arguments import parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.cli.service import define_service, run_service
 from hoodie.errors import Invalid
+from hoodie.present import as_grid
 from hoodie.services.compaction.compact import SERVICE
 
 
@@ -43,20 +44,23 @@ def _about_plans(said: Namespace) -> int:
     table = hoodie.Table.open(said.path, options=parse_options(said.option))
     answer: Any
     if said.validate:
-        answer = [one.as_json() for one in table.services.validate_compaction(said.instant)]
+        answer = table.services.validate_compaction(said.instant)
     elif said.repair:
-        answer = [one.as_json() for one in table.services.repair_compaction()]
+        answer = table.services.repair_compaction()
     elif said.unschedule:
-        answer = table.services.unschedule_compaction(said.unschedule).as_json()
+        answer = table.services.unschedule_compaction(said.unschedule)
     else:
         planned = table.services.schedule_compaction()
-        answer = {"instant": None if planned is None else planned.requested}
+        if said.json:
+            print_json({"instant": None if planned is None else planned.requested})
+        else:
+            console().print("nothing to compact" if planned is None else f"planned {planned.requested}")
+        return 0
     if said.json:
         print_json(answer)
         return 0
-    rows = answer if isinstance(answer, list) else [answer]
-    for row in rows:
-        console().print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.items()), markup=False)
-    if not rows:
+    if answer == ():
         console().print("no pending compaction" if said.validate else "nothing to repair")
+    else:
+        console().print(as_grid(answer))
     return 0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from typing import Any
 
-from rich.table import Table as Grid
 from rich.text import Text
 
 from hoodie.cli.arguments import add_json
@@ -15,20 +12,15 @@ from hoodie.cli.printing import console, print_json
 from hoodie.config import (
     ConfigKey,
     Kind,
-    accepted,
     all_keys,
     differences_markdown,
     find,
     lookup,
     reference_markdown,
-    spellings,
 )
+from hoodie.present import as_grid
+from hoodie.present.config_keys import default_text, explained
 
-_WORDS: dict[Kind, str] = {
-    "implemented": "implemented",
-    "no_meaning_here": "accepted, without effect here",
-    "not_yet": "not yet: a value that asks for it is refused",
-}
 _SHORT: dict[Kind, str] = {"implemented": "", "no_meaning_here": "(no effect here)", "not_yet": "(not yet)"}
 
 
@@ -53,7 +45,7 @@ def run(said: Namespace) -> int:
     if not entries:
         lookup(said.key)
     if said.json:
-        print_json([_as_json(entry) for entry in entries])
+        print_json(entries)
     else:
         _print_list(entries)
     return 0
@@ -61,55 +53,16 @@ def run(said: Namespace) -> int:
 
 def _explain(name: str, entry: ConfigKey, json: bool) -> None:
     if json:
-        print_json(_as_json(entry))
+        print_json(entry)
     else:
-        console().print(_entry_grid(name, entry))
-
-
-def _as_json(entry: ConfigKey) -> dict[str, Any]:
-    fields = dataclasses.asdict(entry)
-    return {"key": fields.pop("key"), "default": entry.default, **fields}
+        console().print(as_grid(explained(entry, name)))
 
 
 def _print_list(entries: Iterable[ConfigKey]) -> None:
     """Two lines per key: what is searched for stays whole however narrow the terminal is."""
     target = console()
     for entry in entries:
-        value = f"→ {entry.alias_of}" if entry.alias_of else f"= {_default_text(entry.default)}"
+        value = f"→ {entry.alias_of}" if entry.alias_of else f"= {default_text(entry.default)}"
         here = _SHORT[entry.kind]
         target.print(Text.assemble((entry.key, "bold"), f" {value}", (here and f" {here}", "dim")), soft_wrap=True)
         target.print(Text(f"    {entry.meaning}"), soft_wrap=True)
-
-
-def _entry_grid(name: str, entry: ConfigKey) -> Grid:
-    """All about one key; for another spelling of a key, what it stands for."""
-    meant = lookup(entry.canonical)
-    grid = Grid(show_header=False, title=Text(name, style="bold"))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
-    facts = {
-        "meaning": entry.meaning,
-        "stands for": meant.key if meant.key != name else None,
-        "here": f"a detail of {meant.part_of}, which is not there yet" if meant.part_of else _WORDS[meant.kind],
-        "no effect because": meant.reason,
-        "default": _default_text(meant.default),
-        "Hudi's default": _default_text(meant.hudi_default) if meant.difference else None,
-        "because": meant.difference,
-        "type": meant.type,
-        "accepted": accepted(meant) if meant.values else None,
-        "not yet": ", ".join(meant.later) if meant.later and "*" not in meant.later else None,
-        "accepted beside": ", ".join(f"{key}={value}" for key, value in meant.unless) or None,
-        "also called": ", ".join(other for other in spellings(entry) if other != name) or None,
-        "since": entry.since,
-        "deprecated": entry.deprecated,
-        "gone from Hudi in": entry.removed,
-        "topic": entry.group,
-    }
-    for what, fact in facts.items():
-        if fact is not None:
-            grid.add_row(what, Text(fact))
-    return grid
-
-
-def _default_text(default: str | None) -> str:
-    return "none" if default is None else default or "(empty)"

@@ -8,6 +8,7 @@ import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json, progress
 from hoodie.errors import Corrupt
+from hoodie.present import as_grid, as_json
 
 FOUND = 1
 
@@ -37,14 +38,12 @@ def run(said: Namespace) -> int:
             table.indexes.rebuild(*filter(None, (said.fix,)))
         health = table.doctor()
     if said.json:
-        print_json(health.as_json() | ({} if said.fix is None else {"removed": list(removed)}))
+        print_json(as_json(health) | ({} if said.fix is None else {"removed": list(removed)}))
         return 0 if health.is_healthy else FOUND
     for path in removed:
         console().print(f"removed {path}, which was never committed")
     if health.concerns:
-        from hoodie.cli.service_grids import health_grid  # noqa: PLC0415 - loads rich
-
-        console().print(health_grid(health))
+        console().print(as_grid(health))
     else:
         console().print("no concerns, the table is healthy")
     return 0 if health.is_healthy else FOUND

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
-from hoodie.cli.facts import files_rows
 from hoodie.cli.printing import console, print_json
+from hoodie.present import as_grid
 
 
 def define(parser: ArgumentParser) -> None:
@@ -19,9 +19,7 @@ def define(parser: ArgumentParser) -> None:
 def run(said: Namespace) -> int:
     slices = hoodie.Table.open(said.path, options=parse_options(said.option)).files(said.as_of)
     if said.json:
-        print_json(files_rows(slices))
+        print_json(slices)
         return 0
-    from hoodie.cli.render import files_grid  # noqa: PLC0415 - loads rich
-
-    console().print(files_grid(slices))
+    console().print(as_grid(slices) if slices else "no files")
     return 0

@@ -10,6 +10,7 @@ from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json, progress
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
+from hoodie.present import as_grid
 
 
 def define(parser: ArgumentParser) -> None:
@@ -52,16 +53,14 @@ def run(said: Namespace) -> int:
                 partitioned=said.partitioned,
                 **given,
             )
-        return _shown(said, built.as_json(), f"index {built.name} is ready, {built.records:,} records")
+        return _shown(said, built, f"index {built.name} is ready, {built.records:,} records")
     if said.drop:
         dropped = list(table.indexes.drop(said.drop))
         return _shown(said, dropped, f"dropped {', '.join(dropped)}")
-    rows = [
-        {"name": name, "kind": one.kind if one else name, "columns": list(one.source_fields) if one else []}
-        for name, one in table.indexes.items()
-    ]
-    lines = [f"{row['name']}  {', '.join(row['columns'])}".rstrip() for row in rows]
-    return _shown(said, rows, "\n".join(lines) or "the table has no metadata table, so it has no indexes")
+    if not said.json and table.indexes:
+        console().print(as_grid(table.indexes))
+        return 0
+    return _shown(said, table.indexes, "the table has no metadata table, so it has no indexes")
 
 
 def _shown(said: Namespace, value: Any, text: str) -> int:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hoodie.cli.plain import json_text, visible_text
+from hoodie.present import as_json
+from hoodie.present.plain import json_text, visible_text
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -51,8 +52,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Prints `value` as one JSON document."""
-    sys.stdout.write(json_text(value, indent=2) + "\n")
+    """Prints `value`, in its JSON form, as one document."""
+    sys.stdout.write(json_text(as_json(value), indent=2) + "\n")
 
 
 @contextmanager

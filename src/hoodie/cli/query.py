@@ -10,11 +10,11 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns, parse_options
-from hoodie.cli.plain import json_line
 from hoodie.cli.printing import Step, console, progress
 from hoodie.cli.rows import store_rows
 from hoodie.cli.spark import start_spark
 from hoodie.errors import Invalid
+from hoodie.present.plain import json_line
 
 SHOWN_ROWS = 20
 _META_PREFIX = "_hoodie_"
@@ -138,7 +138,7 @@ def _print_table(rows: pa.Table, total: int, *, all_columns: bool) -> None:
     if not all_columns:
         data = [name for name in rows.column_names if not name.startswith(_META_PREFIX)]
         rows = rows.select(data) if data else rows
-    from hoodie.cli.row_grid import rows_grid  # noqa: PLC0415 - loads rich
+    from hoodie.present.row_grid import rows_grid  # noqa: PLC0415 - loads rich
 
     target = console()
     target.print(rows_grid(rows, total, target.width))

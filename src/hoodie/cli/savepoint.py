@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
 from hoodie.cli.printing import console, print_json
+from hoodie.present import as_grid
 
 
 def define(parser: ArgumentParser) -> None:
@@ -28,18 +29,12 @@ def run(said: Namespace) -> int:
         found = [table.savepoints.create(said.create or None, user=said.user, comments=said.comments)]
     else:
         found = list(table.savepoints)
-    rows = [one.as_json() for one in found]
     if said.json:
-        print_json(rows)
+        print_json(found)
     elif said.delete:
         console().print(f"deleted the savepoint of {said.delete}")
-    elif not rows:
+    elif not found:
         console().print("no savepoints")
     else:
-        from rich.table import Table as Grid  # noqa: PLC0415
-
-        grid = Grid(*rows[0], title="Savepoints")
-        for row in rows:
-            grid.add_row(*(str(value) for value in row.values()))
-        console().print(grid)
+        console().print(as_grid(found))
     return 0

@@ -15,6 +15,7 @@ from hoodie.cli.printing import console, print_json, progress
 from hoodie.cli.shown_engine import ShownEngine
 from hoodie.cli.spark import spark_engine, start_spark
 from hoodie.engine import LocalEngine
+from hoodie.present import as_grid
 from hoodie.services.service import Argument, Service
 
 
@@ -50,19 +51,13 @@ def run_service(said: Namespace, service: Service) -> int:
             services.preview(service.name, *arguments.values()) if previews else services.run(service.name, arguments)
         )
     if said.json:
-        print_json(None if found is None else found.as_json())
+        print_json(found)
         return 0
     if found is None or (previews and found.is_empty and service.acts_when_told):
         console().print(service.nothing)
         return 0
-    from hoodie.cli.service_grids import preview_grid, result_grid  # noqa: PLC0415 - loads rich
-
-    if previews:
-        console().print(preview_grid(found))
-        for note in found.notes:
-            console().print(f"  {note}", markup=False)
-    else:
-        console().print(result_grid(service.name, found.as_json(), time.monotonic() - start))
+    seconds = time.monotonic() - start
+    console().print(as_grid(found, None if previews else f"{service.name}: done in {seconds:.1f} s"))
     return 0
 
 

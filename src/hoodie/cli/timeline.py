@@ -8,8 +8,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from hoodie.cli.arguments import add_json, add_table, parse_options
-from hoodie.cli.facts import timeline_rows
 from hoodie.cli.printing import console, print_json
+from hoodie.present import as_grid
 from hoodie.spec import Instant
 from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.timeline import load_history
@@ -27,11 +27,9 @@ def run(said: Namespace) -> int:
     handle = open_handle(said.path, parse_options(said.option))
     instants = _instants(handle, archived=said.archived or said.all, active=said.all or not said.archived)
     if said.json:
-        print_json(timeline_rows(instants))
+        print_json(instants)
         return 0
-    from hoodie.cli.render import timeline_grid  # noqa: PLC0415 - loads rich
-
-    console().print(timeline_grid(instants))
+    console().print(as_grid(instants) if instants else "no instants")
     return 0
 
 

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 import hoodie
 from hoodie.cli.arguments import add_json, add_table, parse_options
-from hoodie.cli.facts import finding_rows
 from hoodie.cli.printing import console, print_json
+from hoodie.present import as_grid
 
 FOUND = 1
 
@@ -21,11 +21,9 @@ def define(parser: ArgumentParser) -> None:
 def run(said: Namespace) -> int:
     findings = hoodie.Table.open(said.path, options=parse_options(said.option)).validate(deep=said.deep)
     if said.json:
-        print_json(finding_rows(findings))
+        print_json(findings)
     elif findings:
-        from hoodie.cli.render import findings_grid  # noqa: PLC0415 - loads rich
-
-        console().print(findings_grid(findings))
+        console().print(as_grid(findings))
     else:
         console().print("nothing found, the table is in order")
     return FOUND if findings else 0

@@ -18,6 +18,7 @@ from hoodie.cli.shown_engine import ShownEngine
 from hoodie.cli.spark import spark_engine, start_spark
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
+from hoodie.present import as_grid
 from hoodie.table import as_source
 from hoodie.table import write as write_rows
 from hoodie.write import Committed, parse_operation
@@ -62,11 +63,10 @@ def run(said: Namespace) -> int:
     with progress(f"{operation} into {said.path}") as step:
         committed = _write(said, operation, options, step)
     if said.json:
-        print_json(committed.as_json())
+        print_json(committed)
         return 0
-    from hoodie.cli.render import commit_grid  # noqa: PLC0415 - loads rich
-
-    console().print(commit_grid(committed, time.monotonic() - start))
+    seconds = time.monotonic() - start
+    console().print(as_grid(committed, f"{committed.operation}: committed in {seconds:.1f} s"))
     return 0
 
 

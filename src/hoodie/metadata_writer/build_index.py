@@ -17,8 +17,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
@@ -51,7 +51,7 @@ from hoodie.metadata_writer.sources import ensure_record_index, ordered, source_
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.metadata_writer.undo import last_compaction, settle
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.records import from_avro
 from hoodie.spec import (
     COMPLETED_WRITE_ACTIONS,
@@ -86,7 +86,7 @@ _KEEP_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 @dataclass(frozen=True, slots=True)
-class IndexBuilt:
+class IndexBuilt(Displayed):
     """An index that is ready. `records` is how many its partition started with; `made_too` are indexes it needs that
     had to be made as well.
     """
@@ -99,14 +99,6 @@ class IndexBuilt:
     size_bytes: int
     milliseconds: int
     made_too: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """The facts by name."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        facts = [(name.replace("_", " "), value) for name, value in self.as_json().items()]
-        return html_table(f"index {self.name} is ready", (), facts)
 
 
 def build_index(

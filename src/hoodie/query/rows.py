@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import Invalid
-from hoodie.notebook import SHOWN_ROWS, html_table
+from hoodie.notebook import Displayed
 
 
-class Rows:
+class Rows(Displayed):
     """A stream of record batches of one schema. What gives rows raises `Invalid` when all have been given already."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
@@ -34,6 +34,15 @@ class Rows:
     def reader(self) -> pa.RecordBatchReader:
         """The same stream as pyarrow's own class."""
         return self._reader
+
+    def peek(self, count: int) -> pa.Table:
+        """The first rows, at most `count` of the next batch. They are read for it, and stay part of the stream."""
+        schema, rest = self.schema, self._reader
+        first = next(iter(rest), None)
+        if first is None:
+            return schema.empty_table()
+        self._reader = pa.RecordBatchReader.from_batches(schema, itertools.chain((first,), rest))
+        return pa.Table.from_batches([first.slice(0, count)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._ensure_unread()
@@ -107,16 +116,6 @@ class Rows:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._rest().__arrow_c_stream__(requested_schema)
-
-    def _repr_html_(self) -> str:
-        """The first rows. They are read for it, and stay part of the stream."""
-        schema, rest = self.schema, self._reader
-        first = next(iter(rest), None)
-        if first is None:
-            return html_table("No rows left", schema.names, ())
-        self._reader = pa.RecordBatchReader.from_batches(schema, itertools.chain((first,), rest))
-        shown = first.slice(0, SHOWN_ROWS).to_pylist()
-        return html_table("First rows", schema.names, (list(row.values()) for row in shown))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         yield from self._reader

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.fileview import FolderView
-from hoodie.notebook import html_table, size_text
+from hoodie.notebook import Displayed
 from hoodie.query import Finding
 from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline
+from hoodie.units import size_text
 from hoodie.view import FileSlice, View
 
 Severity = Literal["error", "warning", "note"]
 
-HEADER = ("severity", "kind", "subject", "message", "remedy")
 STUCK_SECONDS = 3600
 SMALL_FILES = 10
 _TROUBLE = {
@@ -80,7 +80,7 @@ class LogDebt:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableHealth:
+class TableHealth(Displayed):
     """How a table is. `base_sizes` has the bytes of every live base file, `debts` the slices with log files, largest
     first, `instants` the active timeline.
     """
@@ -100,25 +100,6 @@ class TableHealth:
     def is_healthy(self) -> bool:
         """Whether nothing is an error or a warning."""
         return all(one.severity == "note" for one in self.concerns)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
-        return {
-            "name": self.name,
-            "uri": self.uri,
-            "table_type": self.table_type,
-            "version": self.version,
-            "examined": self.examined.isoformat(),
-            "healthy": self.is_healthy,
-            "concerns": [asdict(one) for one in self.concerns],
-            "partitions": [asdict(one) for one in self.partitions],
-            "log_debt": [asdict(one) for one in self.debts],
-        }
-
-    def _repr_html_(self) -> str:
-        rows = [tuple(asdict(one).values()) for one in self.concerns]
-        state = "healthy" if self.is_healthy else "needs attention"
-        return html_table(f"{self.name}: {state}", HEADER, rows, len(rows))
 
 
 def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -> TableHealth:

@@ -11,15 +11,15 @@ The caller holds the table lock, and nothing of the table is half done.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_own
 from hoodie.metadata_writer.compact import has_enough
 from hoodie.metadata_writer.own_table import nested_storage
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
 from hoodie.services.service import AfterCommit, Service
@@ -33,19 +33,12 @@ _MOST = "hoodie.keep.max.commits"
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataUpkeep:
+class MetadataUpkeep(Displayed):
     """What was done: the instant of the compaction, files that the clean removed, instants that were archived."""
 
     compaction: InstantTime
     files_cleaned: int
     instants_archived: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        return html_table("metadata table kept up", (), list(self.as_json().items()))
 
 
 def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> MetadataUpkeep | None:

@@ -6,13 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from hoodie.notebook import html_table
-
-HEADER = ("action", "partition", "file_id", "files", "size_bytes", "reason")
+from hoodie.notebook import Displayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class PreviewStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ServicePreview:
+class ServicePreview(Displayed):
     """What `service` would do now. `notes` say what matters beside the steps: why there are none, what blocks more.
 
     `estimated_seconds` is None where nothing earlier tells how long it takes.
@@ -56,24 +52,3 @@ class ServicePreview:
     def size_bytes(self) -> int:
         """Bytes of those files."""
         return sum(step.size_bytes for step in self.steps)
-
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """Cells under `HEADER`, one row for each step."""
-        for step in self.steps:
-            yield step.action, step.partition, step.file_id, len(step.paths), step.size_bytes, step.reason
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for `--json`, paths included."""
-        return {
-            "service": self.service,
-            "files": self.files,
-            "size_bytes": self.size_bytes,
-            "estimated_seconds": self.estimated_seconds,
-            "steps": [asdict(step) for step in self.steps],
-            "notes": list(self.notes),
-        }
-
-    def _repr_html_(self) -> str:
-        caption = f"{self.service}: {self.files:,} files, {self.size_bytes:,} bytes"
-        notes = html_table("", (), [(note,) for note in self.notes]) if self.notes else ""
-        return html_table(caption, HEADER, self.rows(), len(self.steps)) + notes

@@ -3,8 +3,9 @@
 1. A service is a module with a `SERVICE` and a line in `registry`. `Table.services`, the command line, dry runs, what
    follows commits and the table in docs/services.md come from these two.
 2. `run` and `preview` are called with the handle of the table, the options of the call (those the table was opened with
-   behind them), the engine, and the service's arguments by name. `run` gives a result with `as_json`, or None when
-   there was nothing to do; `preview` gives a `ServicePreview` and writes nothing.
+   behind them), the engine, and the service's arguments by name. `run` gives a frozen dataclass that says what was
+   done, or None when there was nothing to do; `preview` gives a `ServicePreview` and writes nothing. How a result is
+   shown stands in `hoodie.present`, by its fields if nothing else is said there.
 3. A service holds no state of its own: calls may come from any thread, two at a time are kept apart by the table lock.
 4. One that dies leaves an instant that is pending, or nothing; the next call of it, or the next write, finishes that or
    rolls it back.

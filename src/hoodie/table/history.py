@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.spec import Instant
 from hoodie.state.handle import timeline_of
 from hoodie.table.opened import OpenedTable
 from hoodie.timeline import load_history
 
 
-class TableHistory:
+class TableHistory(Displayed):
     """All instants of a table, oldest first; read anew with every look. `Table.timeline()` has the active ones."""
 
     def __init__(self, opened: OpenedTable) -> None:
@@ -30,9 +30,3 @@ class TableHistory:
         # The history is read last: what is archived meanwhile is then in both, never in none.
         active = {one.logical: one for one in timeline_of(self._opened.fresh()).instants}
         return iter(sorted({**{one.logical: one for one in self.archived()}, **active}.values()))
-
-    def _repr_html_(self) -> str:
-        rows = [(one.requested, one.completed, one.action, one.state.name) for one in self]
-        return html_table(
-            "History, newest first", ("requested", "completed", "action", "state"), reversed(rows), total=len(rows)
-        )

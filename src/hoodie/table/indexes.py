@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from hoodie.errors import Invalid
 from hoodie.metadata import IndexDefinition, load_index_definitions
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
     from hoodie.metadata_writer import IndexBuilt
 
 
-class TableIndexes(Mapping[str, IndexDefinition | None]):
+class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
     """The partitions of the metadata table that readers may use, with the definitions of those that have one; read
     anew with every look.
     """
@@ -89,12 +89,6 @@ class TableIndexes(Mapping[str, IndexDefinition | None]):
 
     def __repr__(self) -> str:
         return f"Indexes({', '.join(self) or 'none'})"
-
-    def _repr_html_(self) -> str:
-        rows = (
-            (name, one.kind if one else name, ", ".join(one.source_fields) if one else "") for name, one in self.items()
-        )
-        return html_table("Indexes", ("name", "kind", "columns"), rows)
 
     def _load(self) -> dict[str, IndexDefinition | None]:
         handle = self._opened.fresh()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
     from hoodie.services.rollback.savepoint import Savepoint
 
 
-class TableSavepoints(Sequence["Savepoint"]):
+class TableSavepoints(Sequence["Savepoint"], Displayed):
     """All savepoints, oldest first; read anew with every look."""
 
     def __init__(self, opened: OpenedTable) -> None:
@@ -60,10 +60,6 @@ class TableSavepoints(Sequence["Savepoint"]):
 
     def __repr__(self) -> str:
         return repr(self._load())
-
-    def _repr_html_(self) -> str:
-        rows = [one.as_json() for one in self]
-        return html_table("Savepoints", tuple(rows[0]) if rows else (), (tuple(row.values()) for row in rows))
 
     def _load(self) -> tuple[Savepoint, ...]:
         from hoodie.services.rollback.savepoint import load_savepoints  # noqa: PLC0415 - loads what writes

@@ -19,7 +19,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import open_file_view
 from hoodie.given_options import resolve_given
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.query import (
     BucketHint,
     Progress,
@@ -57,7 +57,7 @@ _BUCKETS = "hoodie.bucket.index.num.buckets"
 _HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
 
-class Table:
+class Table(Displayed):
     """A Hudi table at a base path.
 
     `Table.open(path)` opens one, `Table.create(path, ...)` makes one. Options given here are defaults of every call and
@@ -312,7 +312,7 @@ class Table:
         Raises:
             Unavailable: matplotlib is not installed. Invalid: the file cannot be written.
         """
-        from hoodie.services.report import html_report  # noqa: PLC0415 - loads what writes, and matplotlib
+        from hoodie.present.report import html_report  # noqa: PLC0415 - loads what writes, and matplotlib
 
         page = html_report(self.doctor(**options), self._opened.handle.config.timezone)
         if path is not None:
@@ -335,21 +335,6 @@ class Table:
     def __repr__(self) -> str:
         config = self._opened.handle.config
         return f"Table({config.name!r}, {config.table_type}, version {config.table_version}, {self.uri!r})"
-
-    def _repr_html_(self) -> str:
-        handle = self._opened.fresh()
-        config = handle.config
-        last = timeline_of(handle).last_completed_write()
-        facts = {
-            "path": self.uri,
-            "type": config.table_type,
-            "version": config.table_version,
-            "record key": ", ".join(config.record_key_fields) or "made by the writer",
-            "partitions": ", ".join(config.partition_fields) or "none",
-            "ordering": ", ".join(config.ordering_fields) or "by commit",
-            "last write": "none" if last is None else f"{last.requested} ({last.action})",
-        }
-        return html_table(f"Hudi table {config.name}", (), facts.items())
 
     def _read_options(self, **query: Any) -> ReadOptions:
         config = resolve_given(self._opened.options, purpose="read")

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, WRITE_ACTIONS, FormatProfile, Instant, InstantTime
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Displayed):
     """The active timeline of one table. `instants` are ordered and have one entry per logical instant. `archived` has
     completion times of archived writes (by requested time), as far as somebody looked them up; it is all the history
     has from `archived_from` on.
@@ -113,11 +113,6 @@ class Timeline:
         """
         start = min(completions, default=None) if whole else self.archived_from
         return replace(self, archived={**self.archived, **completions}, archived_from=start)
-
-    def _repr_html_(self) -> str:
-        rows = ((one.requested, one.completed, one.action, one.state.name) for one in reversed(self.instants))
-        header = ("requested", "completed", "action", "state")
-        return html_table("Timeline, newest first", header, rows, total=len(self.instants))
 
 
 def furthest(instants: Iterable[Instant]) -> tuple[Instant, ...]:

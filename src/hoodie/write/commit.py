@@ -14,14 +14,13 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Unavailable
 from hoodie.fileview.listed import unlisted
 from hoodie.metadata_writer import FileFacts, KnownMetadata, MetadataOptions, TableUpdate, record_update, undo_update
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.records import from_avro
 from hoodie.spec import (
     COMPACTION,
@@ -43,7 +42,7 @@ _LOCAL = LocalEngine()
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Displayed):
     """What a finished write did. Counts are rows, `size_bytes` is the size of all files written."""
 
     instant: str
@@ -56,16 +55,6 @@ class Committed:
     updates: int
     deletes: int
     partitions: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "partitions": list(self.partitions)}
-
-    def _repr_html_(self) -> str:
-        counts = ("files", "size_bytes", "rows_written", "inserts", "updates", "deletes")
-        facts = [("instant", self.instant), ("completed", self.completed), ("partitions", len(self.partitions))]
-        facts += [(name.replace("_", " "), f"{getattr(self, name):,}") for name in counts]
-        return html_table(f"{self.operation} committed", (), facts)
 
 
 @dataclass(frozen=True, slots=True)

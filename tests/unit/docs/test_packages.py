@@ -17,7 +17,11 @@ NAME_COLUMNS = 38
 def layers() -> list[list[str]]:
     """Names in each line of the picture, highest first."""
     page = (ROOT / "docs" / "design" / "0001-architecture.md").read_text(encoding="utf-8")
-    picture = re.search(r"Imports point down only.*?```\n(.*?)```", page, re.DOTALL)
+    return picture_after("Imports point down only", page)
+
+
+def picture_after(words: str, page: str) -> list[list[str]]:
+    picture = re.search(words + r".*?```\n(.*?)```", page, re.DOTALL)
     assert picture is not None
     return [[name.removesuffix(".py") for name in line[:NAME_COLUMNS].split()] for line in picture[1].splitlines()]
 
@@ -55,6 +59,11 @@ def test_imports_point_down(package: str) -> None:
     for file in files:
         up = {name for name in imported(file) if name != package and LEVELS.get(name, -1) <= LEVELS[package]}
         assert not up, f"{file.relative_to(ROOT)} imports {sorted(up)}"
+
+
+def test_readme_has_the_same_picture() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert picture_after("Packages import downwards only", page) == LAYERS
 
 
 def test_readme_has_one_sentence_for_every_package() -> None:

@@ -21,6 +21,7 @@ from hoodie.metadata_writer import (
     secondary_index,
 )
 from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.present import as_json
 from hoodie.spec import INDEXING
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan, parse_index_plan
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -49,7 +50,7 @@ def test_building_is_an_indexing_on_the_timeline() -> None:
     assert not timeline.pending()
     assert lake.metadata().definitions["secondary_index_v"].version == "V2"
     assert entries(lake) == ["a$a", "c$c", "x$b"]
-    assert built.as_json()["kind"] == "secondary_index"
+    assert as_json(built)["kind"] == "secondary_index"
     assert "secondary_index_v" in built._repr_html_()
 
 

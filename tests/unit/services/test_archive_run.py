@@ -14,6 +14,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, Unavailable
+from hoodie.present import as_json
 from hoodie.services.archiving.archive import ArchiveResult, archive, preview_archive
 from hoodie.spec import (
     CLEAN,
@@ -307,7 +308,7 @@ def test_a_preview_lists_the_instants_and_writes_nothing(profile: FormatProfile)
         result.files,
         result.size_bytes,
     )
-    assert result.as_json()["instants"] == result.instants
+    assert as_json(result)["instants"] == result.instants
     assert "archived" in result._repr_html_()
 
 

@@ -10,6 +10,7 @@ import pytest
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
+from hoodie.present import as_json
 from hoodie.query import ReadOptions, load_read_plan, run_read
 from hoodie.services.cleaning.clean import CleanResult, clean, preview_clean
 from hoodie.services.rollback.savepoint import create_savepoint, delete_savepoint
@@ -282,7 +283,7 @@ def test_a_preview_tells_files_bytes_and_reasons_and_writes_nothing(profile: For
     assert preview.files == done.files
     assert preview.size_bytes == sum(sizes[path] for step in preview.steps for path in step.paths)
     assert all(step.reason for step in preview.steps)
-    assert done.as_json()["files"] == preview.files
+    assert as_json(done)["files"] == preview.files
     assert "clean" in done._repr_html_()
 
 

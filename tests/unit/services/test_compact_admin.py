@@ -24,6 +24,7 @@ from compact_world import (
 
 from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.locks import held_lock
+from hoodie.present import as_json
 from hoodie.services.compaction.admin import repair_compaction, unschedule_compaction, validate_compaction
 from hoodie.services.compaction.compact import run_compaction
 from hoodie.services.locks import executor_lock
@@ -51,7 +52,7 @@ def test_unscheduled_plan_is_gone_and_can_be_made_again(profile):
     assert not table.timeline().pending()
     assert rows_of(table) == SMALL
     assert compact(handle) is not None
-    assert json.dumps(done.as_json())
+    assert json.dumps(as_json(done))
 
 
 def test_one_group_is_taken_out_of_a_plan(profile):

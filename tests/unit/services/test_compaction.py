@@ -33,6 +33,7 @@ from hoodie.engine import TaskId
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.merge import register_merger
+from hoodie.present import as_json
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
 from hoodie.services.compaction.task import compact_slice
@@ -341,7 +342,7 @@ def test_results_show_themselves(profile):
     table, env = small_table(profile)
     result = compact(handle_of(table, env))
     assert result is not None
-    assert json.dumps(result.as_json())
+    assert json.dumps(as_json(result))
     assert "compact" in result._repr_html_()
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import hoodie
 from hoodie.config import resolve
+from hoodie.present import as_json
+from hoodie.present.report import html_report
 from hoodie.services.health import Concern, TableHealth, examine
-from hoodie.services.report import html_report
 from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage
 from hoodie.testing.env import FakeEnv
@@ -99,7 +100,7 @@ def test_the_page_stands_alone_and_escapes_what_the_table_says(tmp_path: Path) -
 def test_the_json_of_a_health_says_what_its_fields_say(tmp_path: Path) -> None:
     env = FakeEnv()
     health = health_of(made(tmp_path, env), env)
-    said = health.as_json()
+    said = as_json(health)
     assert said["healthy"] is True
     assert said["partitions"][0]["base_bytes"] == health.partitions[0].base_bytes
     assert "healthy" in health._repr_html_()

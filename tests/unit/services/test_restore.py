@@ -19,6 +19,7 @@ from undo_world import (
 
 from hoodie.config import resolve
 from hoodie.errors import Conflict, Invalid, Unavailable
+from hoodie.present import as_json
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.restore import is_after, preview_restore, restore
 from hoodie.services.rollback.rollback import roll_back_instant
@@ -72,7 +73,7 @@ def test_savepoint_names_the_files_of_its_commit(profile):
     assert load_savepoints(table.handle) == (made,)
     assert made.paths == {f"p0/{name}" for name in made.files["p0"]}
     assert (made.user, made.comments) == ("somebody", "before the big change")
-    assert made.as_json()["files"] == 2
+    assert as_json(made)["files"] == 2
     assert "somebody" in made._repr_html_()
     delete_savepoint(table.handle, at(2))
     assert load_savepoints(table.handle) == ()
@@ -147,7 +148,7 @@ def test_restore_takes_everything_after_a_commit_back(profile, saved):
     result = restore(table.handle, CONFIG, ENGINE, at(2))
     assert rows_of(table) == BEFORE
     assert result.undone == (at(4), at(3))
-    assert (result.to, result.as_json()["undone"]) == (at(2), [at(4), at(3)])
+    assert (result.to, as_json(result)["undone"]) == (at(2), [at(4), at(3)])
     assert at(2) in result._repr_html_()
     timeline = table.timeline()
     assert [one.requested for one in timeline.completed_writes()] == [at(1), at(2)]

@@ -24,6 +24,7 @@ from undo_world import (
 from hoodie.config import resolve
 from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.logs import read_blocks
+from hoodie.present import as_json
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import abort
 from hoodie.services.rollback.preview import preview_rollback
@@ -163,7 +164,7 @@ def test_completed_delta_commit_is_rolled_back(profile):
     result = roll_back_instant(table.handle, CONFIG, ENGINE, at(3))
     assert rows_of(table) == BEFORE
     assert (result.target, result.action) == (at(3), DELTA_COMMIT)
-    assert result.as_json()["files_deleted"] == (1 if profile is V6 else 2)
+    assert as_json(result)["files_deleted"] == (1 if profile is V6 else 2)
     assert result.command_logs == (1 if profile is V6 else 0)
     assert at(3) in result._repr_html_()
     assert not [one for one in table.timeline().instants if one.requested == at(3)]

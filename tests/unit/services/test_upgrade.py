@@ -12,6 +12,7 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Invalid, Unavailable, Unsupported
+from hoodie.present import as_json
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
 from hoodie.services.upgrading.upgrade import Upgraded, preview_upgrade, upgrade
@@ -68,7 +69,7 @@ def test_every_query_gives_the_same_rows_in_the_new_version(before: int, after: 
     done = change(lake, after)
     assert done is not None
     assert (done.before, done.after) == (before, after)
-    assert done.as_json()["steps"]
+    assert as_json(done)["steps"]
     assert str(after) in done._repr_html_()
     lake = reopened(lake, after)
     assert lake.values() == ROWS

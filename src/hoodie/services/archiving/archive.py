@@ -20,12 +20,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
 from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_archive, plan_archive
 from hoodie.services.cleaning.facts import load_last_clean
@@ -76,7 +76,7 @@ _States = Mapping[Logical, Sequence[_StateFile]]
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveResult:
+class ArchiveResult(Displayed):
     """What was archived: instants, the state files that left the timeline and their bytes, the file of the history they
     went to (None: they were there already), and how many files of the history were made by merging.
     """
@@ -87,13 +87,6 @@ class ArchiveResult:
     history_file: str | None
     merged: int
     duration_ms: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        return html_table(f"{self.instants:,} instants archived", (), list(self.as_json().items()))
 
 
 def archive(

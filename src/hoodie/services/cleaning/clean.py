@@ -20,13 +20,13 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.metadata_writer import TableUpdate, record_update
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.cleaning.facts import (
     LastClean,
     draft_clean,
@@ -82,7 +82,7 @@ LOCAL_FILES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class CleanResult:
+class CleanResult(Displayed):
     """What a finished clean did. `earliest` is the first commit whose state stays readable, None where nothing is
     promised; `finished` are pending cleans of earlier runs that were finished on the way, with their files counted.
     """
@@ -94,20 +94,6 @@ class CleanResult:
     dropped_partitions: tuple[str, ...]
     duration_ms: int
     finished: tuple[InstantTime, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "instant": self.instant,
-            "earliest": self.earliest,
-            "files": self.files,
-            "partitions": len(self.partitions),
-            "dropped_partitions": list(self.dropped_partitions),
-            "duration_ms": self.duration_ms,
-            "finished": list(self.finished),
-        }
-
-    def _repr_html_(self) -> str:
-        return html_table(f"clean {self.instant}", (), list(self.as_json().items()))
 
 
 def clean(

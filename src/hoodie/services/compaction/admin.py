@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from hoodie.config import Config
 from hoodie.engine import Engine
@@ -55,10 +54,6 @@ class Unscheduled:
     groups: tuple[GroupId, ...]
     plan_deleted: bool
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class OperationCheck:
@@ -73,10 +68,6 @@ class OperationCheck:
     def is_valid(self) -> bool:
         return self.problem is None
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
@@ -84,10 +75,6 @@ class Repaired:
 
     instant: InstantTime
     groups: tuple[GroupId, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def unschedule_compaction(

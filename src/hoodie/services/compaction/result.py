@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.spec import Instant, InstantTime
 from hoodie.write.commit import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(Displayed):
     """What a compaction (or log compaction) has done. Counts are rows, but for files and log files."""
 
     instant: InstantTime
@@ -27,14 +26,6 @@ class CompactionResult:
     deletes: int
     milliseconds: int
     partitions: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        facts = [(name.replace("_", " "), _shown(value)) for name, value in self.as_json().items()]
-        return html_table(f"{self.operation.replace('_', ' ').lower()} {self.instant}", (), facts)
 
 
 def result_of(done: Instant, outcome: Outcome, milliseconds: int) -> CompactionResult:

@@ -15,8 +15,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
@@ -30,7 +30,7 @@ from hoodie.index import (
     store_ring,
 )
 from hoodie.metadata_writer import MetadataOptions
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
 from hoodie.services.compaction.options import parse_compact_options
@@ -78,7 +78,7 @@ _ATTEMPTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class ResizeResult:
+class ResizeResult(Displayed):
     """What a resize has done. `splits` and `merges` count file groups that were read, `files` those written."""
 
     instant: InstantTime
@@ -90,14 +90,6 @@ class ResizeResult:
     size_bytes: int
     rows: int
     milliseconds: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        facts = [(name.replace("_", " "), value) for name, value in self.as_json().items()]
-        return html_table(f"resize {self.instant}", (), facts)
 
 
 def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> ResizeResult | None:

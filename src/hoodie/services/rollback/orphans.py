@@ -11,13 +11,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.fileview import FolderView
 from hoodie.fileview.listed import not_in_metadata
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import Argument, Service
@@ -32,18 +32,11 @@ HOURS: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
-class Orphans:
+class Orphans(Displayed):
     """Files that are gone now: paths below the table, sorted, and their bytes."""
 
     files: tuple[str, ...]
     size_bytes: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"files": list(self.files), "size_bytes": self.size_bytes}
-
-    def _repr_html_(self) -> str:
-        return html_table(f"{len(self.files):,} orphans removed", ("path",), ((path,) for path in self.files))
 
 
 def remove_orphans(

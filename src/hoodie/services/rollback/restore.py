@@ -20,13 +20,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
 from hoodie.metadata_writer import restore_metadata
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.checks import ensure_not_saved, ensure_older_files
 from hoodie.services.rollback.plan import load_rollback_plan
@@ -80,7 +80,7 @@ _BY_REQUEST = (COMMIT, COMPACTION)
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Displayed):
     """What a finished restore did. `instant` is its own, `to` the commit the table is at now, `undone` the writes that
     were taken back, in that order.
     """
@@ -90,19 +90,6 @@ class Restored:
     undone: tuple[InstantTime, ...]
     files_deleted: int
     duration_ms: int
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "instant": self.instant,
-            "to": self.to,
-            "undone": list(self.undone),
-            "files_deleted": self.files_deleted,
-            "duration_ms": self.duration_ms,
-        }
-
-    def _repr_html_(self) -> str:
-        facts = {**self.as_json(), "undone": len(self.undone)}
-        return html_table(f"Restored to {self.to}", (), list(facts.items()))
 
 
 def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime) -> Restored:

@@ -15,14 +15,14 @@ A writer that fails and lives aborts its own write (`leftovers`). What to undo i
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Conflict
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.services.locks import executor_lock
 from hoodie.services.rollback.checks import (
     ensure_can_roll_back,
@@ -82,7 +82,7 @@ _DEFAULTS = Config()
 
 
 @dataclass(frozen=True, slots=True)
-class RolledBack:
+class RolledBack(Displayed):
     """What a finished rollback did. `instant` is the rollback's own, `target` the write that was undone.
 
     `command_logs` counts log files that were appended to take log blocks back (version 6).
@@ -94,13 +94,6 @@ class RolledBack:
     files_deleted: int
     command_logs: int
     duration_ms: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        return html_table(f"{self.action} {self.target} rolled back", (), list(self.as_json().items()))
 
 
 def roll_back(

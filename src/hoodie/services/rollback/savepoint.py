@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hoodie.config import Config
 from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FolderView
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.query.cleaned import load_retained_from
 from hoodie.spec import (
     SAVEPOINT,
@@ -38,7 +37,7 @@ from hoodie.view import FileSlice
 
 
 @dataclass(frozen=True, slots=True)
-class Savepoint:
+class Savepoint(Displayed):
     """A completed savepoint of the commit `instant`. `created_ms` is milliseconds since 1970, `files` goes from
     partition to names of files that must stay.
     """
@@ -53,19 +52,6 @@ class Savepoint:
     def paths(self) -> frozenset[str]:
         """The saved files, as paths from the table's root."""
         return frozenset(path_in(partition, name) for partition, names in self.files.items() for name in names)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "instant": self.instant,
-            "user": self.user,
-            "comments": self.comments,
-            "created_ms": self.created_ms,
-            "files": len(self.paths),
-            "partitions": len(self.files),
-        }
-
-    def _repr_html_(self) -> str:
-        return html_table(f"Savepoint of {self.instant}", (), list(self.as_json().items()))
 
 
 def load_savepoints(handle: TableHandle, timeline: Timeline | None = None) -> tuple[Savepoint, ...]:

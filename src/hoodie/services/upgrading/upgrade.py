@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hoodie.config import Config, resolve
 from hoodie.engine import Engine, LocalEngine
@@ -27,7 +27,7 @@ from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.fileview import FolderView
 from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
-from hoodie.notebook import html_table
+from hoodie.notebook import Displayed
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
 from hoodie.services.compaction.log_compact import run_log_compaction
@@ -76,24 +76,13 @@ _UNBOUNDED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Upgraded:
+class Upgraded(Displayed):
     """What it took to bring a table from one version to another. `steps` are sentences, in order."""
 
     before: int
     after: int
     steps: tuple[str, ...]
     duration_ms: int
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "before": self.before,
-            "after": self.after,
-            "steps": list(self.steps),
-            "duration_ms": self.duration_ms,
-        }
-
-    def _repr_html_(self) -> str:
-        return html_table(f"Version {self.before} to {self.after}", ("step",), [(step,) for step in self.steps])
 
 
 def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upgraded | None:

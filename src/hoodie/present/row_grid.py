@@ -7,7 +7,8 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from hoodie.cli.plain import count_text, plain_text, visible_text
+from hoodie.present.plain import plain_text, visible_text
+from hoodie.units import count_text
 
 _WIDEST_CELL = 40
 _GAP = 3

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 from rich.console import Console, RenderableType
 
-from hoodie.cli.facts import files_rows, finding_rows, timeline_rows
-from hoodie.cli.plain import visible_text
 from hoodie.cli.printing import console
-from hoodie.cli.render import commit_grid, files_grid, findings_grid, timeline_grid
-from hoodie.cli.row_grid import rows_grid
-from hoodie.notebook import size_text
+from hoodie.present import as_grid, as_json
+from hoodie.present.plain import visible_text
+from hoodie.present.row_grid import rows_grid
 from hoodie.query import Finding
 from hoodie.spec import BaseFileName, Instant, LogFileName, State
+from hoodie.units import size_text
 from hoodie.view import BaseFile, FileSlice, LogFile
 from hoodie.write import Committed
 
@@ -54,21 +53,21 @@ def _text(shown: RenderableType, width: int = 100) -> str:
 
 
 def test_timeline_as_values() -> None:
-    assert timeline_rows(INSTANTS) == [
+    assert as_json(INSTANTS) == [
         {"requested_time": FIRST, "completion_time": DONE, "action": "commit", "state": "COMPLETED"},
         {"requested_time": SECOND, "completion_time": None, "action": "clustering", "state": "INFLIGHT"},
     ]
 
 
 def test_timeline_as_table() -> None:
-    shown = _text(timeline_grid(INSTANTS))
+    shown = _text(as_grid(INSTANTS))
     assert "Timeline: 2 instants" in shown
     assert FIRST in shown
     assert "INFLIGHT" in shown
 
 
 def test_files_as_values() -> None:
-    assert files_rows(SLICES) == [
+    assert as_json(SLICES) == [
         {
             "partition": "a/b",
             "file_id": "f-0",
@@ -81,21 +80,21 @@ def test_files_as_values() -> None:
 
 
 def test_files_as_table() -> None:
-    shown = _text(files_grid(SLICES))
+    shown = _text(as_grid(SLICES))
     assert "Files: 2 file slices, 2.0 KiB" in shown
     assert "a/b" in shown
 
 
 def test_findings() -> None:
     findings = [Finding("missing_file", "a/f.parquet", "the commit names it")]
-    assert finding_rows(findings) == [{"kind": "missing_file", "path": "a/f.parquet", "message": "the commit names it"}]
-    assert "1 finding" in _text(findings_grid(findings))
+    assert as_json(findings) == [{"kind": "missing_file", "path": "a/f.parquet", "message": "the commit names it"}]
+    assert "1 finding" in _text(as_grid(findings))
 
 
 def test_commit_summary() -> None:
-    assert COMMITTED.as_json()["partitions"] == ["a", "b"]
-    shown = _text(commit_grid(COMMITTED, 1.25))
-    assert "upsert: committed in 1.2 s" in shown
+    assert as_json(COMMITTED)["partitions"] == ["a", "b"]
+    shown = _text(as_grid(COMMITTED, "upsert: committed"))
+    assert "upsert: committed" in shown
     assert "1,234" in shown
     assert "5.0 MiB" in shown
 
@@ -128,7 +127,7 @@ def test_names_of_partitions_files_and_tables_are_shown_as_they_are(
     slices = (replace(SLICES[0], partition=f"a{hostile}", file_id=f"b{hostile}"),)
     instants = (replace(INSTANTS[0], action=f"c{hostile}"),)
     findings = (Finding(f"d{hostile}", f"e{hostile}", f"f{hostile}"),)
-    for grid in (files_grid(slices), timeline_grid(instants), findings_grid(findings)):
+    for grid in (as_grid(slices), as_grid(instants), as_grid(findings)):
         console().print(grid)
     console().print(f"g{hostile}")
     shown = capsys.readouterr().out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hoodie.cli.plain import json_line, plain_text, plain_value, visible_text
+from hoodie.present.plain import json_line, plain_text, plain_value, visible_text
 
 
 @pytest.mark.parametrize(

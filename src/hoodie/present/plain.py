@@ -61,8 +61,3 @@ def json_text(value: Any, indent: int | None = None) -> str:
 def json_line(row: dict[str, Any]) -> str:
     """One row as one line of JSON."""
     return json_text(plain_value(row))
-
-
-def count_text(number: int, noun: str) -> str:
-    """How many there are of a thing."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

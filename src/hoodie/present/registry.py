@@ -1,0 +1,35 @@
+"""Which module shows values of a class, by the name of the class: finding it loads no class and no other module.
+
+`tests/unit/present/test_registry.py` holds that every name is a class of ours and that each has all its forms.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MODULES: Final = {
+    "Committed": "results",
+    "CleanResult": "results",
+    "ArchiveResult": "results",
+    "CompactionResult": "results",
+    "ResizeResult": "results",
+    "RolledBack": "results",
+    "Restored": "results",
+    "Upgraded": "results",
+    "Orphans": "results",
+    "MetadataUpkeep": "results",
+    "IndexBuilt": "results",
+    "ServicePreview": "previews",
+    "Instant": "timelines",
+    "Timeline": "timelines",
+    "TableHistory": "timelines",
+    "FileSlice": "file_slices",
+    "Finding": "findings",
+    "TableHealth": "health",
+    "Savepoint": "savepoints",
+    "TableSavepoints": "savepoints",
+    "TableIndexes": "indexes",
+    "Table": "tables",
+    "Rows": "rows",
+    "ConfigKey": "config_keys",
+}
