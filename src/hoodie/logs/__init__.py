@@ -5,7 +5,7 @@ from hoodie.logs.deletes import Deletes, encode_deletes, parse_deletes, read_del
 from hoodie.logs.merge_order import blocks_to_merge
 from hoodie.logs.positions import encode_positions, parse_positions, read_positions
 from hoodie.logs.read import RangeStorage, cut_off, ensure_sound, read_blocks, read_content
-from hoodie.logs.rows import open_block_hfile, read_block_rows, rows_of_entries
+from hoodie.logs.rows import open_block_hfile, read_block_rows, rows_of_entries, verify_parquet_block
 from hoodie.spec import BlockKind, HeaderKey, LogBlock, encode_block
 
 __all__ = [
@@ -32,4 +32,5 @@ __all__ = [
     "read_deletes",
     "read_positions",
     "rows_of_entries",
+    "verify_parquet_block",
 ]

@@ -22,7 +22,7 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.hfile import HFile, KeyValues, open_hfile
 from hoodie.logs.content_input import ContentStorage
 from hoodie.logs.read import RangeStorage, damaged, read_content
-from hoodie.records import RowBytes, align, decode_rows, read_columns, read_footer
+from hoodie.records import RowBytes, align, decode_rows, read_columns, read_footer, verify_base_file
 from hoodie.spec import RECORD_LENGTH_BYTES, BlockKind, LogBlock, parse_record_marks
 
 BLANK_KEY_FIELD: Final = "key"
@@ -50,6 +50,19 @@ def read_block_rows(storage: RangeStorage, block: LogBlock, *, columns: Collecti
             batches = [batch for part in parts for batch in part.to_batches()]
             return pa.Table.from_batches(batches, schema=_schema_of(block, columns))
     raise Invalid(f"A block of kind {block.kind.name} holds no rows", path=block.path, offset=block.start)
+
+
+def verify_parquet_block(storage: RangeStorage, block: LogBlock) -> None:
+    """Checks that every value of a Parquet block can be decoded, and that every page has its checksum, where it has
+    one; reading rows does not compare them.
+
+    Raises:
+        Corrupt: the content is damaged; with path and offset.
+    """
+    try:
+        verify_base_file(ContentStorage(storage, block, whole=True), block.path)
+    except Corrupt as error:
+        raise damaged(block, f"cannot be read: {error.cause}") from error
 
 
 def open_block_hfile(storage: RangeStorage, block: LogBlock) -> HFile:

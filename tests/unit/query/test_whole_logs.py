@@ -9,6 +9,7 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Corrupt
+from hoodie.records import read_footer
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.storage import Storage
@@ -140,6 +141,47 @@ def test_deep_look_finds_zeroed_bytes_anywhere_in_the_pages_of_a_base_file(table
         lake.storage.put(path, data[:start] + bytes(100) + data[start + 100 :])
         found = {(one.kind, one.path) for one in lake.table.validate(deep=True)}
         assert found & {("damaged", path), ("unreadable", path)}, start
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_deep_look_finds_zeroed_bytes_in_the_pages_of_a_log_block(version):
+    lake = logged_lake(version)
+    lake.upsert(*(row(f"k{n}", f"some text that is longer {n * 7919}") for n in range(500)))
+    lake.upsert(*(row(f"k{n}", f"a newer text that is longer {n * 31}", ts=2) for n in range(500)))
+    assert lake.table.validate(deep=True) == []
+    path = max((path for path in lake.files() if ".log." in path and path.startswith("p/")), key=str)
+    data = lake.storage.read(path)
+    for start in range(len(data) // 3, len(data) // 2, 100):
+        lake.storage.put(path, data[:start] + bytes(100) + data[start + 100 :])
+        assert ("damaged", path) in [(one.kind, one.path) for one in lake.table.validate(deep=True)], start
+
+
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+def test_deep_look_finds_a_bloom_filter_that_does_not_know_its_keys(kind):
+    lake = Lake(9, {"hoodie.bloom.index.filter.type": kind, "hoodie.index.bloom.num_entries": 900})
+    lake.upsert(*(row(f"k{n}") for n in range(500)))
+    assert lake.table.validate(deep=True) == []
+    (path,) = lake.base_files()
+    data = lake.storage.read(path)
+    text = read_footer(lake.storage, path).bloom_text.encode()
+    start = data.index(text) + len(text) // 2
+    lake.storage.put(path, data[:start] + b"A" * 100 + data[start + 100 :])
+    (found,) = lake.table.validate(deep=True)
+    assert (found.kind, found.path) == ("damaged", path)
+    assert "bloom filter does not know" in found.message
+
+
+def test_deep_look_finds_a_key_range_that_leaves_out_keys():
+    lake = Lake(9)
+    lake.upsert(row("k1"), row("key-that-is-last"))
+    (path,) = lake.base_files()
+    data = lake.storage.read(path)
+    assert data.count(b"key-that-is-last") > 1
+    at = data.rindex(b"hoodie_max_record_key")
+    end = data.index(b"key-that-is-last", at)
+    lake.storage.put(path, data[:end] + b"key-that-is-2nd_" + data[end + 16 :])
+    (found,) = [one for one in lake.table.validate(deep=True) if one.kind == "damaged"]
+    assert (found.path, found.message) == (path, "its key range leaves out keys it has")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
