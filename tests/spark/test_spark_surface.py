@@ -258,6 +258,9 @@ REFUSED: dict[str, Callable[[SparkSession, DataFrame], Any]] = {
     "create table": lambda spark, df: spark.sql("CREATE TABLE t (id int)\n  USING hudi"),
     "create table long": lambda spark, df: spark.sql("create table t using org.apache.hudi location '/x'"),
     "insert by path": lambda spark, df: spark.sql("insert into hudi.`/tmp/never` values (1)"),
+    "createTable": lambda spark, df: spark.catalog.createTable("t", "/tmp/never", "hudi"),
+    "createTable by name": lambda spark, df: spark.catalog.createTable("t", source="org.apache.hudi", schema=df.schema),
+    "createExternalTable": lambda spark, df: spark.catalog.createExternalTable("t", "/tmp/never", source="hudi"),
     "stream to table": lambda spark, df: spark.readStream.format("rate").load().writeStream.format("hudi").toTable("t"),
 }
 

@@ -52,6 +52,10 @@ def test_a_range_of_a_snapshot_query_is_refused(lake):
     said = Table.open(lake.uri, options={"hoodie.datasource.query.type": "snapshot"})
     with pytest.raises(Invalid, match="begin and end belong to incremental queries"):
         said.scan(begin="000")
+    for key in ("hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"):
+        said = Table.open(lake.uri, options={key: "20240101000000"})
+        with pytest.raises(Invalid, match="begin and end belong to incremental queries"):
+            said.scan()
     with pytest.raises(Invalid, match="needs a begin"):
         lake.table.scan(end="20240101000000")
 
@@ -61,6 +65,7 @@ def test_a_range_of_a_snapshot_query_is_refused(lake):
     [
         (lambda table: table.scan(colums=["id"]), "Did you mean columns"),
         (lambda table: table.scan(where="id = 'a'"), "Did you mean filter"),
+        (lambda table: table.scan([1]), "1 is no name of a column"),
         (lambda table: table.scan(limit=3), "Unknown keyword limit. Take as many rows"),
         (lambda table: table.scan(asof="2024-01-01"), "Did you mean as_of"),
         (lambda table: table.lookup("a", foo=1), "Unknown keyword foo"),

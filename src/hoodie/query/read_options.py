@@ -102,7 +102,8 @@ def ensure_consistent(options: ReadOptions) -> None:
     """Checks that the options go together.
 
     Raises:
-        Invalid: an unknown query, no `begin` for one that has a range, or time travel in such a query.
+        Invalid: an unknown query, no `begin` for one that has a range, a range for another one, or time travel in one
+            that has a range.
     """
     if options.query not in get_args(Query):
         raise Invalid(
@@ -114,6 +115,11 @@ def ensure_consistent(options: ReadOptions) -> None:
         raise Invalid(
             "An incremental query needs a begin",
             remedy="Give hoodie.datasource.read.begin.instanttime, or 'earliest' to start at the first commit",
+        )
+    if not options.is_ranged and (options.begin or options.end):
+        raise Invalid(
+            f"begin and end belong to incremental queries, not to {options.query} ones",
+            remedy="Set hoodie.datasource.query.type=incremental, or as.of.instant for the table at a time",
         )
     if options.is_ranged and options.as_of:
         raise Invalid("An incremental query cannot travel in time", remedy="Give `end` instead of `as_of`")

@@ -61,9 +61,9 @@ def enable(spark: SparkSession) -> SparkSession:
 
 
 def _enable_in(package: str) -> None:
-    readers, streams, queries, sessions, merges = (
+    readers, streams, queries, sessions, merges, catalogs = (
         importlib.import_module(f"{package}.{name}")
-        for name in ("readwriter", "streaming.readwriter", "streaming.query", "session", "merge")
+        for name in ("readwriter", "streaming.readwriter", "streaming.query", "session", "merge", "catalog")
     )
     for owner, wrap in (
         (readers.DataFrameReader, _wrap_reader),
@@ -74,6 +74,7 @@ def _enable_in(package: str) -> None:
         (queries.StreamingQuery, _wrap_query),
         (merges.MergeIntoWriter, _wrap_merge),
         (sessions.SparkSession, _wrap_session),
+        (catalogs.Catalog, _wrap_catalog),
     ):
         if _ENABLED not in vars(owner):
             wrap(owner)
@@ -248,6 +249,17 @@ def _wrap_session(owner: type) -> None:
         return run_sql(functools.partial(original, self), self, sqlQuery, args, frames)
 
     _replace(owner, "sql", sql)
+
+
+def _wrap_catalog(owner: type) -> None:
+    def create_table(
+        original: Any, self: Any, tableName: Any, path: Any = None, source: Any = None, *args: Any, **named: Any
+    ) -> Any:
+        if isinstance(source, str):
+            _ensure_not_hudi(self, source, "createTable")
+        return original(self, tableName, path, source, *args, **named)
+
+    _replace(owner, "createTable", create_table)
 
 
 # --- noting and asking -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from hoodie.errors import Invalid
 from hoodie.records import EvolutionRules, is_exact, promoted, reconcile, storable, without_meta
 from hoodie.records.columns import has_column, type_at
 from hoodie.records.deletion import ensure_boolean
+from hoodie.records.schema import ensure_distinct_names
 from hoodie.spec import TableConfig
 from hoodie.write.options import WriteOptions
 
@@ -160,6 +161,7 @@ def _partial_schema(
 def _ensure_needed(given: pa.Schema, table: TableConfig, ordering: tuple[str, ...], *, keys: bool) -> None:
     if not given.names:
         raise Invalid("The input has no columns", remedy="Pass rows with the table's columns")
+    ensure_distinct_names(given)
     for role, names in (
         ("record key", table.record_key_fields if keys else ()),
         ("partition", table.partition_fields),

@@ -321,3 +321,12 @@ def test_column_names_must_differ_without_regard_to_case(twins: list[str]) -> No
     with pytest.raises(Invalid, match="more than once"):
         lake.write("upsert", rows)
     assert lake.files() == {}
+
+
+@pytest.mark.parametrize("name", ["id", "part", "ts", "v"])
+def test_a_column_that_is_there_twice_is_named_whatever_it_is_for(name: str) -> None:
+    lake = Lake()
+    lake.upsert(row("a"))
+    rows = table_of([row("a")])
+    with pytest.raises(Invalid, match=f"more than once .*: {name}, {name}"):
+        lake.write("upsert", rows.append_column(name, rows.column(name)))
