@@ -46,7 +46,7 @@ class TaskId:
         return f"{self.partition}-{self.stage}-{self.attempt}"
 
 
-class Arrangement(Enum):
+class BulkInsertSortMode(Enum):
     """Order and distribution of the rows of a bulk insert before they are written; Hudi's names."""
 
     NONE = "NONE"
@@ -93,8 +93,8 @@ class Source(Protocol):
         """The same source with `work` applied to its batches when it is evaluated; `schema` is what `work` yields."""
         ...
 
-    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> Source:
-        """The same rows distributed and sorted as `arrangement` says, by two string columns of the schema."""
+    def in_sort_mode(self, sort_mode: BulkInsertSortMode, partition_column: str, key_column: str) -> Source:
+        """The same rows distributed and sorted as `sort_mode` says, by two string columns of the schema."""
         ...
 
     def consume(self, work: BatchWork[R], label: str) -> list[R]:
@@ -178,11 +178,11 @@ class ArrowSource:
         made._schema = schema
         return made
 
-    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> ArrowSource:
-        if arrangement is Arrangement.NONE:
+    def in_sort_mode(self, sort_mode: BulkInsertSortMode, partition_column: str, key_column: str) -> ArrowSource:
+        if sort_mode is BulkInsertSortMode.NONE:
             return self
         by = [(partition_column, "ascending")]
-        if arrangement is not Arrangement.PARTITION_PATH_REPARTITION:
+        if sort_mode is not BulkInsertSortMode.PARTITION_PATH_REPARTITION:
             by.append((key_column, "ascending"))
         batches = self.consume(_pass_through, "arrange")
         table = pa.Table.from_batches(batches, self._schema)

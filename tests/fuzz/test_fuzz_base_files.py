@@ -59,7 +59,7 @@ FOUND = (
 """Seeds that once showed fewer rows than the footer has, without a word, or an error that did not say of which file;
 of the last four two ended the process by ORC, one took 2 GiB, and one ended it by a footer.
 """
-MOST_BYTES = 1 << 29
+MAX_BYTES = 1 << 29
 """Memory that reading one of these small files may take at any moment."""
 
 ROWS = pa.table(
@@ -157,7 +157,7 @@ def test_damaged_base_files() -> None:
         ensure_handled(name, data, -1)
     for seed in chain(FOUND, fuzz_seeds(SAMPLE)):
         name, data = files[seed // 3 % len(files)]
-        with at_most_held(MOST_BYTES):
+        with at_most_held(MAX_BYTES):
             ensure_handled(name, damaged_file(data, seed), seed)
 
 
@@ -184,7 +184,7 @@ def test_damaged_files_that_are_read_by_pages() -> None:
         cut = len(data) - 30_000 if seed % 3 else 0
         storage.put("p/f.parquet", data[:cut] + damaged_bytes(data[cut:], seed))
         try:
-            with at_most_held(MOST_BYTES):
+            with at_most_held(MAX_BYTES):
                 for batch in iter_batches(
                     storage,
                     "p/f.parquet",

@@ -32,7 +32,7 @@ from hoodie.testing.memory import at_most_held
 
 SAMPLE = 150
 LONGEST_SECONDS = 20.0
-MOST_BYTES = 1024**3
+MAX_BYTES = 1024**3
 GOLDEN = Path(__file__).parents[1] / "golden" / "hfile"
 TELLING = [b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\0\0\0\0", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80" + bytes(7)]
 
@@ -81,7 +81,7 @@ def read_all(data: bytes) -> int:
 
 def ensure_refused_or_read(read: Callable[[], object]) -> None:
     started = time.monotonic()
-    with at_most_held(MOST_BYTES):
+    with at_most_held(MAX_BYTES):
         try:
             read()
         except Corrupt as error:

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.engine import Arrangement, TaskId
+from hoodie.engine import BulkInsertSortMode, TaskId
 from hoodie.errors import Corrupt, HudiError, Invalid, Unavailable, Unsupported
 from hoodie.spark import FrameSource, SparkEngine
 
@@ -190,22 +190,22 @@ def test_rows_that_statistics_do_not_see_are_not_small(spark: SparkSession, how:
         frame.unpersist()
 
 
-@pytest.mark.parametrize("arrangement", list(Arrangement))
-def test_arranged_rows_are_grouped_and_sorted_as_asked(spark: SparkSession, arrangement: Arrangement) -> None:
+@pytest.mark.parametrize("sort_mode", list(BulkInsertSortMode))
+def test_arranged_rows_are_grouped_and_sorted_as_asked(spark: SparkSession, sort_mode: BulkInsertSortMode) -> None:
     frame = spark.range(0, 400, 1, 4).selectExpr(
         "concat('p', (id * 7) % 5) as part", "lpad(cast((id * 37) % 400 as string), 3, '0') as key"
     )
     source = FrameSource(frame).mapped(_upper, pa.schema([("part", pa.string()), ("key", pa.string())]))
-    tasks = source.arranged(arrangement, "part", "key").consume(_whole, "arranged")
+    tasks = source.in_sort_mode(sort_mode, "part", "key").consume(_whole, "arranged")
     rows = [[(row["part"], row["key"]) for row in table.to_pylist()] for table in tasks]
     assert sorted(row for task in rows for row in task) == sorted(
         (f"P{(n * 7) % 5}", f"{n * 37 % 400:03}") for n in range(400)
     )
-    if arrangement is Arrangement.GLOBAL_SORT:
+    if sort_mode is BulkInsertSortMode.GLOBAL_SORT:
         assert [row for task in rows for row in task] == sorted(row for task in rows for row in task)
-    if arrangement in (Arrangement.PARTITION_SORT, Arrangement.PARTITION_PATH_REPARTITION_AND_SORT):
+    if sort_mode in (BulkInsertSortMode.PARTITION_SORT, BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT):
         assert all(task == sorted(task) for task in rows)
-    if arrangement.name.startswith("PARTITION_PATH_REPARTITION"):
+    if sort_mode.name.startswith("PARTITION_PATH_REPARTITION"):
         places = [{part for part, _ in task} for task in rows]
         assert sum(len(place) for place in places) == 5
 
@@ -216,7 +216,7 @@ def test_an_error_in_a_map_before_a_shuffle_arrives_as_itself(spark: SparkSessio
         yield from batches
 
     source = FrameSource(spark.range(10).selectExpr("cast(id as string) as k"))
-    mapped = source.mapped(refuse, source.schema).arranged(Arrangement.GLOBAL_SORT, "k", "k")
+    mapped = source.mapped(refuse, source.schema).in_sort_mode(BulkInsertSortMode.GLOBAL_SORT, "k", "k")
     with pytest.raises(Invalid, match="has 3 nulls") as caught:
         mapped.consume(_whole, "sorting")
     assert caught.value.facts == {"column": "k"}

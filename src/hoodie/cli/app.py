@@ -36,12 +36,12 @@ _COMMANDS = {
     "validate": "check a table's files and timeline",
     "doctor": "how a table is, with the remedy for each concern",
     "report": "a table's health as an HTML page with pictures",
-    **{one.command: one.summary for one in REGISTERED.values()},
+    **{service.command: service.summary for service in REGISTERED.values()},
     "savepoint": "list, make or delete savepoints",
     "index": "list, make or drop indexes",
     "config": "explain configuration keys",
 }
-_SERVICES = {one.command: one for one in REGISTERED.values()}
+_SERVICES = {service.command: service for service in REGISTERED.values()}
 _OWN_MODULE = ("compact",)
 _WITHOUT_ARROW = ("timeline", "config")
 

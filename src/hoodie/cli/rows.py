@@ -108,7 +108,7 @@ def _open_parquet(path: str) -> _Part:
 
 def _open_csv(path: str, types: pa.Schema | None = None) -> _Part:
     # A zoned time is read as the text says it and gets its zone from the table.
-    given = {one.name: one.type for one in types or () if getattr(one.type, "tz", None) is None}
+    given = {field.name: field.type for field in types or () if getattr(field.type, "tz", None) is None}
     _ensure_text(path)
     return _from_table(pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=given)))
 

@@ -22,8 +22,8 @@ from hoodie.services.service import Argument, Service
 def define_service(parser: ArgumentParser, service: Service) -> None:
     """The table, the service's own arguments, `--dry-run` or the flag that makes it act, the engine and `--json`."""
     add_table(parser)
-    for one in service.arguments:
-        _add(parser, one)
+    for argument in service.arguments:
+        _add(parser, argument)
     if service.acts_when_told:
         text = "do it (default: show files, bytes and reasons, and write nothing)"
         parser.add_argument(f"--{service.acts_when_told}", dest="acts", action="store_true", help=text)
@@ -37,7 +37,7 @@ def define_service(parser: ArgumentParser, service: Service) -> None:
 def run_service(said: Namespace, service: Service) -> int:
     """Shows the plan of the service, or runs it and shows its result. Exit status 0: failures are exceptions."""
     previews = not said.acts if service.acts_when_told else getattr(said, "dry_run", False)
-    arguments = {one.name: getattr(said, one.name) for one in service.arguments}
+    arguments = {argument.name: getattr(said, argument.name) for argument in service.arguments}
     start = time.monotonic()
     with progress(f"{service.name}: {said.path}") as step:
         spark: Any = None
@@ -61,10 +61,12 @@ def run_service(said: Namespace, service: Service) -> int:
     return 0
 
 
-def _add(parser: ArgumentParser, one: Argument) -> None:
-    choices = one.choices or None
-    if one.is_required:
-        parser.add_argument(one.name, metavar=one.metavar or one.name.upper(), type=one.kind, help=one.help)
+def _add(parser: ArgumentParser, argument: Argument) -> None:
+    choices = argument.choices or None
+    if argument.is_required:
+        parser.add_argument(
+            argument.name, metavar=argument.metavar or argument.name.upper(), type=argument.kind, help=argument.help
+        )
     else:
-        flag = f"--{one.name.replace('_', '-')}"
-        parser.add_argument(flag, type=one.kind, choices=choices, metavar=one.metavar, help=one.help)
+        flag = f"--{argument.name.replace('_', '-')}"
+        parser.add_argument(flag, type=argument.kind, choices=choices, metavar=argument.metavar, help=argument.help)

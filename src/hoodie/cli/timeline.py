@@ -36,7 +36,7 @@ def run(said: Namespace) -> int:
 def _instants(handle: TableHandle, *, archived: bool, active: bool) -> tuple[Instant, ...]:
     """The asked instants in timeline order. One that is being archived stands in both, and is given once."""
     # The history is read last: what is archived meanwhile is then in both, never in none.
-    found = {one.logical: one for one in timeline_of(handle).instants} if active else {}
+    found = {instant.logical: instant for instant in timeline_of(handle).instants} if active else {}
     before = load_history(handle.storage, handle.profile) if archived else ()
-    both = {one.instant.logical: one.instant for one in before} | found
+    both = {row.instant.logical: row.instant for row in before} | found
     return tuple(sorted(both.values()))

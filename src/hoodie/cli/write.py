@@ -102,13 +102,13 @@ def parse_columns(text: str) -> pa.Schema:
         Invalid: not a name and a known type each.
     """
     fields = []
-    for one in re.split(r",(?![^(]*\))", text):
-        name, _, kind = one.strip().partition(" ")
+    for column in re.split(r",(?![^(]*\))", text):
+        name, _, kind = column.strip().partition(" ")
         decimal = re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", kind.strip().lower())
         found = pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _TYPES.get(kind.strip().lower())
         if not name or found is None:
             raise Invalid(
-                f"--schema does not understand {one.strip()!r}",
+                f"--schema does not understand {column.strip()!r}",
                 remedy=f"Give name and type of each column; types are {', '.join(_TYPES)} and decimal(p,s)",
             )
         fields.append(pa.field(name, found))

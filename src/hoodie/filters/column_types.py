@@ -11,7 +11,7 @@ from sqlglot import exp
 from hoodie.filters.literals import decimal_of
 from hoodie.filters.tree import Node
 
-_MOST_DIGITS: Final = 76
+_MAX_DIGITS: Final = 76
 
 
 def prints_as_spark(data_type: pa.DataType) -> bool:
@@ -43,7 +43,7 @@ def exact_types(node: Node, parts: pa.DataType) -> tuple[pa.DataType, pa.DataTyp
     digits, scale = parts.precision, parts.scale
     is_product = isinstance(node, exp.Mul)
     all_digits, decimals = (2 * digits + 1, 2 * scale) if is_product else (digits + 1, scale)
-    if all_digits > _MOST_DIGITS:
+    if all_digits > _MAX_DIGITS:
         return None
     result = decimal_of(all_digits, decimals)
     return (pa.decimal256(digits, scale) if pa.types.is_decimal256(result) else parts), result

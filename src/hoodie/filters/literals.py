@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 
-_MOST_SHOWN: Final = 200
-_MOST_DIGITS: Final = 38
+_MAX_SHOWN: Final = 200
+_MAX_DIGITS: Final = 38
 _WHOLE_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _NO_NUMBER: Final = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
-_LEAST: Final = (1, 1, 1, 0, 0, 0)
+_LOWEST: Final = (1, 1, 1, 0, 0, 0)
 _MOMENT: Final = re.compile(
     r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(?P<fraction>\d*))?)?)?"
     r" *(?P<zone>[A-Za-z+-].*)?)?)?)?)?"
@@ -154,12 +154,12 @@ def decimal_of(digits: int, scale: int) -> pa.DataType:
     Raises:
         ValueError: there are too many.
     """
-    return pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else pa.decimal256(digits, scale)
+    return pa.decimal128(digits, scale) if digits <= _MAX_DIGITS else pa.decimal256(digits, scale)
 
 
 def shown(text: str) -> str:
     """A text as messages show it: in quotes, and not longer than a few lines."""
-    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
 def _typed(literal: Literal, wanted: pa.DataType, zone: tzinfo) -> pa.Scalar:
@@ -240,7 +240,7 @@ def _moment(text: str, zone: tzinfo) -> tuple[datetime, tzinfo]:
     if found is None:
         raise ValueError("no date or time")
     year, month, day, hour, minute, second = (
-        int(part or least) for part, least in zip(found.groups(), _LEAST, strict=False)
+        int(part or least) for part, least in zip(found.groups(), _LOWEST, strict=False)
     )
     micros = int((found["fraction"] or "")[:6].ljust(6, "0"))
     moment = datetime(year, month, day, hour, minute, second, micros)

@@ -121,9 +121,9 @@ class KryoReader:
     def damage(self, cause: str) -> Damage:
         return Damage(cause, self.at)
 
-    def _packed(self, most_bytes: int) -> int:
+    def _packed(self, max_bytes: int) -> int:
         number = 0
-        for place in range(most_bytes):
+        for place in range(max_bytes):
             byte = self.take(1)[0]
             if place == 8:
                 return number | byte << 56

@@ -26,8 +26,8 @@ from hoodie.metadata.records import KEY, Wanted, concat_records
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.metadata.store import MetadataStore
 
-MOST_LOOKED_UP: Final = 2_000
-MOST_PARTITIONS: Final = 200
+MAX_LOOKED_UP: Final = 2_000
+MAX_PARTITIONS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def file_ranges_of_columns(
     """
     if not asked:
         return []
-    if sum(len(files) for _, files, _ in asked) > MOST_LOOKED_UP:
+    if sum(len(files) for _, files, _ in asked) > MAX_LOOKED_UP:
         return [file_ranges(store, column, files, data_type, partition) for column, files, data_type in asked]
     names = [[column_stats_key(column, file.partition, file.name) for file in files] for column, files, _ in asked]
     found = _looked_up(store, partition, [name for own in names for name in own])
@@ -104,11 +104,11 @@ def column_stats(store: MetadataStore, column: str, partition: str = COLUMN_STAT
 def _read(
     store: MetadataStore, partition: str, column: str, names: Sequence[str], files: Sequence[FileOf]
 ) -> list[pa.Table]:
-    if len(names) <= MOST_LOOKED_UP:
+    if len(names) <= MAX_LOOKED_UP:
         return _looked_up(store, partition, names)
     partitions = {file.partition for file in files}
     prefixes = [name_hash(column)]
-    if len(partitions) <= MOST_PARTITIONS:
+    if len(partitions) <= MAX_PARTITIONS:
         prefixes = [prefixes[0] + partition_hash(one) for one in sorted(partitions)]
     groups = store.read(partition, Wanted(prefixes=tuple(prefixes)), (STATS,))
     return [merge_stats(group) for group in groups if group]

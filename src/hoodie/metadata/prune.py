@@ -30,7 +30,7 @@ from hoodie.metadata.column_stats import FileOf, file_ranges, partition_ranges
 from hoodie.metadata.index_definitions import IndexDefinition
 from hoodie.metadata.partitions import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from hoodie.metadata.record_index import locate
-from hoodie.metadata.row_keys import MOST_KEYS, asked_keys, constant_texts
+from hoodie.metadata.row_keys import MAX_KEYS, asked_keys, constant_texts
 from hoodie.metadata.secondary_index import secondary_matches
 from hoodie.metadata.store import MetadataStore
 from hoodie.records import KEY_FIELD
@@ -40,9 +40,9 @@ from hoodie.view import BaseFile, LogFile
 
 Mask = npt.NDArray[np.bool_]
 
-LEAST_SLICES: Final = 2
-MOST_BLOOM_FILTERS: Final = 500
-MOST_BLOOM_KEYS: Final = 10_000
+MIN_SLICES: Final = 2
+MAX_BLOOM_FILTERS: Final = 500
+MAX_BLOOM_KEYS: Final = 10_000
 _ODD_ORDER: Final = "\ue000"
 """From this character on Java may have put keys into another order."""
 
@@ -76,14 +76,14 @@ class Question:
 
 def slices_that_may_match(store: MetadataStore, slices: Sequence[SliceT], question: Question) -> list[SliceT]:
     """The slices that may hold a row which meets the condition, in their order. Nothing is read for fewer than
-    `LEAST_SLICES`, nor for a condition that says nothing.
+    `MIN_SLICES`, nor for a condition that says nothing.
 
     Raises:
         Corrupt: the metadata table is damaged.
     """
     left = list(slices)
     for step in (_by_partition, _by_keys, _by_ranges, _by_bloom_filters):
-        if len(left) < LEAST_SLICES:
+        if len(left) < MIN_SLICES:
             break
         kept = step(store, left, question)
         if kept is not None:
@@ -107,7 +107,7 @@ def _by_partition(store: MetadataStore, slices: Sequence[Slice], question: Quest
     if not _describes_newest(store, PARTITION_STATS, question) or not question.by_name:
         return None
     partitions = sorted({part.partition for part in slices})
-    if len(partitions) < LEAST_SLICES:
+    if len(partitions) < MIN_SLICES:
         return None
 
     def possible(test: Comparison) -> Mask | None:
@@ -174,7 +174,7 @@ def _keys_by_secondary_index(store: MetadataStore, question: Question) -> list[s
         values = constant_texts(test.values, data_type)
         if values is not None:
             keys: list[str] = secondary_matches(store, index, values).column("record_key").to_pylist()
-            return keys if len(keys) <= MOST_KEYS else None
+            return keys if len(keys) <= MAX_KEYS else None
     return None
 
 
@@ -199,14 +199,14 @@ def _by_ranges(store: MetadataStore, slices: Sequence[Slice], question: Question
 def _by_bloom_filters(store: MetadataStore, slices: Sequence[Slice], question: Question) -> Mask | None:
     """Keys against bloom filters, where no record index knows better. Slices with log files may have more keys."""
     plain = [part for part in slices if part.base is not None and not part.logs]
-    if not 0 < len(plain) <= MOST_BLOOM_FILTERS or not question.by_name:
+    if not 0 < len(plain) <= MAX_BLOOM_FILTERS or not question.by_name:
         return None
     partition, asked = BLOOM_FILTERS, None
     if BLOOM_FILTERS in store.available and not (RECORD_INDEX in store.available and question.of_newest):
         asked = asked_keys(conjuncts(question.condition), store.config, question.schema)
     if asked is None:
         partition, asked = _expression_filter(store, question)
-    if not asked or len(asked) > MOST_BLOOM_KEYS:
+    if not asked or len(asked) > MAX_BLOOM_KEYS:
         return None
     wanted = pa.array(asked, pa.string())
     filters = load_bloom_filters(store, [_files(part)[0] for part in plain], partition)

@@ -21,7 +21,7 @@ from hoodie.records.condition import Comparison
 
 Mask = npt.NDArray[np.bool_]
 
-_MOST_SINGLE_VALUES: Final = 64
+_MAX_SINGLE_VALUES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class Ranges:
         return _COMPARISONS[test.operator](self, test.values[0])
 
     def _may_be_in(self, values: pa.Array) -> Mask:
-        if len(values) <= _MOST_SINGLE_VALUES:
+        if len(values) <= _MAX_SINGLE_VALUES:
             return np.asarray(np.logical_or.reduce([_may_equal(self, value) for value in values]))
         ends = pc.min_max(values)
         return _reaches_down(self, ends["max"], pc.less_equal) & _reaches_up(self, ends["min"], pc.greater_equal)

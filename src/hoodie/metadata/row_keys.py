@@ -19,8 +19,8 @@ from hoodie.records import KEY_FIELD
 from hoodie.records.condition import Comparison, Condition
 from hoodie.spec import TableConfig
 
-MOST_KEYS: Final = 1_000_000
-MOST_COMBINED: Final = 10_000
+MAX_KEYS: Final = 1_000_000
+MAX_COMBINED: Final = 10_000
 _FOREIGN: Final = "USER_PROVIDED"
 
 
@@ -45,7 +45,7 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
     count = 1
     for found in texts:
         count *= len(found)
-    if count > MOST_COMBINED:
+    if count > MAX_COMBINED:
         return None
     named = [[f"{name}:{text}" for text in found] for name, found in zip(fields, texts, strict=True)]
     keys = [",".join(parts) for parts in itertools.product(*named)]
@@ -55,7 +55,7 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
 def constant_texts(values: pa.Array, data_type: pa.DataType) -> list[str] | None:
     """The constants as keys spell them; None when they are not of the column's type or it has several spellings."""
     types = pa.types
-    if not values.type.equals(data_type) or len(values) > MOST_KEYS:
+    if not values.type.equals(data_type) or len(values) > MAX_KEYS:
         return None
     found = values.drop_null()
     if types.is_string(data_type):

@@ -1,6 +1,6 @@
 """Keeps the metadata table true: made, updated by every action, compacted, taken back."""
 
-from hoodie.metadata_writer.build_index import IndexBuilt, build_index
+from hoodie.metadata_writer.build_index import IndexBuildResult, build_index
 from hoodie.metadata_writer.contents import index_troubles
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.drop_index import drop_index
@@ -33,7 +33,7 @@ from hoodie.metadata_writer.update import TableUpdate
 __all__ = [
     "METADATA_ENABLE",
     "FileFacts",
-    "IndexBuilt",
+    "IndexBuildResult",
     "KnownMetadata",
     "MetadataOptions",
     "MetadataRecords",

@@ -86,7 +86,7 @@ _KEEP_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 @dataclass(frozen=True, slots=True)
-class IndexBuilt(Displayed):
+class IndexBuildResult(Displayed):
     """An index that is ready. `records` is how many its partition started with; `made_too` are indexes it needs that
     had to be made as well.
     """
@@ -97,13 +97,13 @@ class IndexBuilt(Displayed):
     completed: InstantTime | None
     records: int
     size_bytes: int
-    milliseconds: int
+    duration_ms: int
     made_too: tuple[str, ...] = ()
 
 
 def build_index(
     handle: TableHandle, definition: IndexDefinition, engine: Engine | None = None, config: Config | None = None
-) -> IndexBuilt:
+) -> IndexBuildResult:
     """The index, ready for readers and kept by writers from now on. Takes the table lock twice, shortly:
     to begin, where another writer is a `Conflict` at once, and to end, where it waits for writers that are still
     running, up to `hoodie.metadata.index.check.timeout.seconds`.
@@ -126,14 +126,14 @@ def build_index(
             _give_up(_under(lock, plan))
         raise
     own = [one for one in staged if one.name == definition.name]
-    return IndexBuilt(
+    return IndexBuildResult(
         name=definition.name,
         kind=definition.kind,
         instant=done.requested,
         completed=done.completed,
         records=sum(stat.num_writes for one in own for stat in one.stats),
         size_bytes=sum(stat.file_size_bytes for one in own for stat in one.stats),
-        milliseconds=int((handle.env.monotonic() - clock) * 1000),
+        duration_ms=int((handle.env.monotonic() - clock) * 1000),
         made_too=tuple(name for name in plan.names if name != definition.name),
     )
 

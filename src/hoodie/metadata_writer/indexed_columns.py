@@ -25,7 +25,7 @@ from hoodie.records.columns import type_at
 from hoodie.spec import FormatProfile, TableConfig
 
 COLUMN_LIST: Final = "hoodie.metadata.index.column.stats.column.list"
-MOST_COLUMNS: Final = "hoodie.metadata.index.column.stats.max.columns.to.index"
+MAX_COLUMNS: Final = "hoodie.metadata.index.column.stats.max.columns.to.index"
 
 _ALWAYS: Final = (COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, KEY_FIELD)
 
@@ -35,8 +35,8 @@ def indexed_columns(schema: pa.Schema, table: TableConfig, profile: FormatProfil
     asked = config.list(COLUMN_LIST)
     every = profile.indexes.covers_every_column and not asked
     own = _storable(schema, asked or schema.names, profile)
-    if not asked and not (every and not config.is_set(MOST_COLUMNS)):
-        own = own[: config.integer(MOST_COLUMNS)]
+    if not asked and not (every and not config.is_set(MAX_COLUMNS)):
+        own = own[: config.integer(MAX_COLUMNS)]
     meta = (META_FIELDS if every else _ALWAYS) if table.populate_meta_fields else ()
     return (*meta, *own)
 
@@ -58,7 +58,7 @@ def grown_columns(  # noqa: PLR0917
     if before is None or not set(_storable(before, before.names, profile)) <= set(had):
         return had
     new = _storable(after, [name for name in after.names if name not in before.names], profile)
-    room = max(0, config.integer(MOST_COLUMNS) - sum(not is_meta(name) for name in had))
+    room = max(0, config.integer(MAX_COLUMNS) - sum(not is_meta(name) for name in had))
     return (*had, *[name for name in new if name not in had][:room])
 
 

@@ -35,8 +35,8 @@ DRIVER_ROWS: Final = 200_000
 """Rows of an update up to which their records are made by the caller's thread."""
 
 _GROWTH: Final = "hoodie.metadata.record.index.growth.factor"
-_MOST_BYTES: Final = "hoodie.metadata.record.index.max.filegroup.size"
-_LEAST_ROW_BYTES: Final = 8
+_MAX_BYTES: Final = "hoodie.metadata.record.index.max.filegroup.size"
+_MIN_ROW_BYTES: Final = 8
 _TASK_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -67,9 +67,9 @@ def group_count(context: SourceContext, slices: Sequence[FileSlice], bounds: tup
     """The number of groups for the keys of slices, as Hudi estimates it."""
     config = context.options.config
     least, most = (config.integer(key) for key in bounds)
-    per_group = config.integer(_MOST_BYTES) // RECORD_BYTES
+    per_group = config.integer(_MAX_BYTES) // RECORD_BYTES
     growth = config.number(_GROWTH)
-    if least == most or growth * sum(part.size_bytes for part in slices) / _LEAST_ROW_BYTES < (least + 1) * per_group:
+    if least == most or growth * sum(part.size_bytes for part in slices) / _MIN_ROW_BYTES < (least + 1) * per_group:
         return least
     tasks = [_CountTask(context.handle.storage, part) for part in slices]
     rows = sum(context.engine.run(_count_rows, tasks, "count rows"))

@@ -53,7 +53,7 @@ PARTITIONS_PER_TASK = 16
 """Partitions one task of an initialisation looks at."""
 
 _FILE_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
-_MOST_PREFIXES = 2_000
+_MAX_PREFIXES = 2_000
 
 _TIGHT = "isTightBound"
 
@@ -218,7 +218,7 @@ def stored_ranges(
     """
     partitions = sorted({file.partition for file in files})
     wanted = EVERYTHING
-    if len(partitions) * len(types) <= _MOST_PREFIXES:
+    if len(partitions) * len(types) <= _MAX_PREFIXES:
         starts = {name_hash(column) + partition_hash(name) for column in types for name in partitions}
         wanted = Wanted(prefixes=tuple(sorted(starts)))
     merged = [merge_stats(parts) for parts in store.read(index, wanted, (STATS,)) if parts]

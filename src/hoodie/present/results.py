@@ -8,16 +8,16 @@ from hoodie.present.forms import Form, fields_json
 from hoodie.present.sheet import Column, Sheet
 
 if TYPE_CHECKING:
-    from hoodie.metadata_writer import IndexBuilt
+    from hoodie.metadata_writer import IndexBuildResult
     from hoodie.services.archiving.archive import ArchiveResult
     from hoodie.services.cleaning.clean import CleanResult
     from hoodie.services.compaction.result import CompactionResult
-    from hoodie.services.metadata_upkeep import MetadataUpkeep
+    from hoodie.services.metadata_upkeep import MetadataResult
     from hoodie.services.resizing.resize import ResizeResult
-    from hoodie.services.rollback.orphans import Orphans
-    from hoodie.services.rollback.restore import Restored
-    from hoodie.services.rollback.rollback import RolledBack
-    from hoodie.services.upgrading.upgrade import Upgraded
+    from hoodie.services.rollback.orphans import OrphansResult
+    from hoodie.services.rollback.restore import RestoreResult
+    from hoodie.services.rollback.rollback import RollbackResult
+    from hoodie.services.upgrading.upgrade import UpgradeResult
     from hoodie.write import Committed
 
 
@@ -25,12 +25,17 @@ def _clean_json(done: CleanResult) -> dict[str, Any]:
     return {**fields_json(done), "partitions": len(done.partitions)}
 
 
-def _orphans_sheet(done: Orphans) -> Sheet:
+def _timed_json(done: CompactionResult | ResizeResult | IndexBuildResult) -> dict[str, Any]:
+    """Scripts read `milliseconds` here."""
+    return {"milliseconds" if name == "duration_ms" else name: value for name, value in fields_json(done).items()}
+
+
+def _orphans_sheet(done: OrphansResult) -> Sheet:
     paths = [(path,) for path in done.files]
     return Sheet(f"{len(done.files):,} orphans removed", (Column("path", wraps=True),), paths)
 
 
-def _upgrade_sheet(done: Upgraded) -> Sheet:
+def _upgrade_sheet(done: UpgradeResult) -> Sheet:
     steps = [(step,) for step in done.steps]
     return Sheet(f"Version {done.before} to {done.after}", (Column("step", wraps=True),), steps)
 
@@ -39,15 +44,15 @@ _WRITE: Form[Committed] = Form(title=lambda done: f"{done.operation} committed")
 _CLEAN: Form[CleanResult] = Form(_clean_json, lambda done: f"clean {done.instant}")
 _ARCHIVE: Form[ArchiveResult] = Form(title=lambda done: f"{done.instants:,} instants archived")
 _COMPACTION: Form[CompactionResult] = Form(
-    title=lambda done: f"{done.operation.replace('_', ' ').lower()} {done.instant}"
+    _timed_json, lambda done: f"{done.operation.replace('_', ' ').lower()} {done.instant}"
 )
-_RESIZE: Form[ResizeResult] = Form(title=lambda done: f"resize {done.instant}")
-_ROLLBACK: Form[RolledBack] = Form(title=lambda done: f"{done.action} {done.target} rolled back")
-_RESTORE: Form[Restored] = Form(title=lambda done: f"Restored to {done.to}")
-_UPGRADE: Form[Upgraded] = Form(sheet=_upgrade_sheet)
-_ORPHANS: Form[Orphans] = Form(sheet=_orphans_sheet)
-_METADATA: Form[MetadataUpkeep] = Form(title=lambda done: "metadata table kept up")
-_INDEX: Form[IndexBuilt] = Form(title=lambda done: f"index {done.name} is ready")
+_RESIZE: Form[ResizeResult] = Form(_timed_json, lambda done: f"resize {done.instant}")
+_ROLLBACK: Form[RollbackResult] = Form(title=lambda done: f"{done.action} {done.target} rolled back")
+_RESTORE: Form[RestoreResult] = Form(title=lambda done: f"RestoreResult to {done.to}")
+_UPGRADE: Form[UpgradeResult] = Form(sheet=_upgrade_sheet)
+_ORPHANS: Form[OrphansResult] = Form(sheet=_orphans_sheet)
+_METADATA: Form[MetadataResult] = Form(title=lambda done: "metadata table kept up")
+_INDEX: Form[IndexBuildResult] = Form(_timed_json, lambda done: f"index {done.name} is ready")
 
 FORMS: Final = {
     "Committed": _WRITE,
@@ -55,10 +60,10 @@ FORMS: Final = {
     "ArchiveResult": _ARCHIVE,
     "CompactionResult": _COMPACTION,
     "ResizeResult": _RESIZE,
-    "RolledBack": _ROLLBACK,
-    "Restored": _RESTORE,
-    "Upgraded": _UPGRADE,
-    "Orphans": _ORPHANS,
-    "MetadataUpkeep": _METADATA,
-    "IndexBuilt": _INDEX,
+    "RollbackResult": _ROLLBACK,
+    "RestoreResult": _RESTORE,
+    "UpgradeResult": _UPGRADE,
+    "OrphansResult": _ORPHANS,
+    "MetadataResult": _METADATA,
+    "IndexBuildResult": _INDEX,
 }

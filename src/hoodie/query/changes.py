@@ -108,7 +108,7 @@ class _Known:
                 yield self._of_stat(requested, metadata.operation_type or "", partition, stat)
         replaced = metadata.partition_to_replace_file_ids or {}
         for partition, file_ids in replaced.items():
-            slices = {one.file_id: one for one in self._view.slices_at(requested, (partition,))}
+            slices = {part.file_id: part for part in self._view.slices_at(requested, (partition,))}
             for file_id in file_ids:
                 if file_id not in slices:
                     raise _gone(f"the replaced file group {file_id}", requested, None)

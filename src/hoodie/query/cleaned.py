@@ -50,8 +50,8 @@ def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> Inst
         Corrupt: metadata of a clean cannot be read.
     """
     removals = tuple(_load_removals(storage, view, as_of))
-    promised = [one.earliest for one in removals if one.earliest is not None]
-    lost = tuple(_lost_spans(view, [one for one in removals if one.earliest is None]))
+    promised = [removal.earliest for removal in removals if removal.earliest is not None]
+    lost = tuple(_lost_spans(view, [removal for removal in removals if removal.earliest is None]))
     found = max([as_of, *promised])
     while ends := [end for start, end in lost if start <= found < end]:
         found = max(ends)
@@ -60,16 +60,16 @@ def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> Inst
 
 def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:
     timeline = view.timeline
-    cleans = [one for one in timeline.instants if one.action == CLEAN]
-    for one in cleans:
-        if one.requested > as_of:
-            removal = _load_removal(storage, view, one)
+    cleans = [instant for instant in timeline.instants if instant.action == CLEAN]
+    for clean in cleans:
+        if clean.requested > as_of:
+            removal = _load_removal(storage, view, clean)
             if removal is not None:
                 yield removal
-    is_known = any(one.is_completed and one.requested <= as_of for one in cleans)
+    is_known = any(clean.is_completed and clean.requested <= as_of for clean in cleans)
     if not is_known and has_history(storage, timeline.profile):
         for done in load_archived_cleans(storage, timeline.profile, as_of):
-            files = {one.partition: one.deleted for one in done.partitions.values()}
+            files = {cleaned.partition: cleaned.deleted for cleaned in done.partitions.values()}
             yield Removal(done.start_time, done.earliest or None, files)
 
 
@@ -80,14 +80,14 @@ def _load_removal(storage: Storage, view: View, clean: Instant) -> Removal | Non
         data, path = load_instant(storage, profile, clean), instant_path(profile, clean)
         if data:
             done = parse_clean_metadata(data, path)
-            files = {one.partition: one.deleted for one in done.partitions.values()}
+            files = {cleaned.partition: cleaned.deleted for cleaned in done.partitions.values()}
             return Removal(clean.requested, done.earliest or None, files)
     requested = replace(clean, state=State.REQUESTED, completed=None)
     data = load_requested(storage, profile, clean)
     if not data:
         return None
     plan = parse_clean_plan(data, instant_path(profile, requested))
-    names = {one: tuple(path.rpartition("/")[2] for path in paths) for one, paths in plan.files.items()}
+    names = {partition: tuple(path.rpartition("/")[2] for path in paths) for partition, paths in plan.files.items()}
     return Removal(clean.requested, None if plan.earliest is None else plan.earliest.requested, names)
 
 
@@ -104,5 +104,5 @@ def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[Insta
             for name in set(names) - there:
                 known = parse_base_file_name(name) or parse_log_file_name(name)
                 if known is not None:
-                    ends = (one for one in later[partition, known.file_id] if one > known.instant)
+                    ends = (end for end in later[partition, known.file_id] if end > known.instant)
                     yield known.instant, min(ends, default=removal.instant)

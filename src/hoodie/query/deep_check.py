@@ -46,8 +46,8 @@ def check_files(storage: Storage, view: View, committed: Mapping[str, int], engi
     files: list[BaseFile | LogFile] = [part.base for part in slices if part.base is not None]
     files += [log for part in slices for log in part.logs]
     for found in view.files:
-        files += [one for one in found.changes if view.timeline.is_committed(one.name.instant)]
-    tasks = [_CheckTask(storage, one, committed.get(one.path, 0)) for one in files]
+        files += [change for change in found.changes if view.timeline.is_committed(change.name.instant)]
+    tasks = [_CheckTask(storage, file, committed.get(file.path, 0)) for file in files]
     return [damage for damage in engine.run(_check, tasks, "decode files") if damage is not None]
 
 

@@ -19,7 +19,7 @@ from hoodie.metadata import COLUMN_STATS, FileOf, MetadataTable, Ranges
 from hoodie.records.stated_bounds import parts_that_may_match, stated_bounds
 from hoodie.slices.slice_read import SliceRead
 
-MOST_SLICES = 20_000
+MAX_SLICES = 20_000
 
 
 def slices_that_may_match(
@@ -31,11 +31,11 @@ def slices_that_may_match(
     Raises:
         Corrupt: the metadata table is damaged.
     """
-    if not metadata.has(COLUMN_STATS) or not 1 < len(slices) <= MOST_SLICES:
+    if not metadata.has(COLUMN_STATS) or not 1 < len(slices) <= MAX_SLICES:
         return list(slices)
     files = [_files(part) for part in slices]
     known = {
-        field.name: metadata.ranges(field.name, [one for part in files for one in part], field.type)
+        field.name: metadata.ranges(field.name, [file for part in files for file in part], field.type)
         for field in columns
         if not (pa.types.is_floating(field.type) or pa.types.is_nested(field.type) or pa.types.is_binary(field.type))
     }
@@ -45,7 +45,7 @@ def slices_that_may_match(
     at = 0
     for part in files:
         told = (_statement(name, found, at, len(part)) for name, found in known.items())
-        stated.append([one for one in told if one is not None])
+        stated.append([stated_range for stated_range in told if stated_range is not None])
         at += len(part)
     kept = parts_that_may_match(expression, columns, stated)
     return [part for number, part in enumerate(slices) if number in kept]

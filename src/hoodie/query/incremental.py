@@ -70,7 +70,7 @@ def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, cloc
     """The completed writes of the active timeline in (begin, end] on a clock."""
     writes = timeline.completed_writes()
     times = {one: clock.of(one) for one in writes}
-    instants = tuple(one for one in writes if begin < times[one] and (end is None or times[one] <= end))
+    instants = tuple(write for write in writes if begin < times[write] and (end is None or times[write] <= end))
     active = [times[one] for one in writes if not timeline.is_before_start(one.requested)]
     reaches_back = bool(active) and begin < min(active)
     return Window(begin, end, instants, reaches_back)
@@ -95,7 +95,9 @@ def without_hollow(window: Window, first_incomplete: InstantTime | None, *, bloc
     Raises:
         Invalid: there are such commits and `block` is false.
     """
-    late = [one for one in window.instants if first_incomplete is not None and one.requested > first_incomplete]
+    late = [
+        instant for instant in window.instants if first_incomplete is not None and instant.requested > first_incomplete
+    ]
     if not late:
         return window
     if not block:
@@ -106,7 +108,7 @@ def without_hollow(window: Window, first_incomplete: InstantTime | None, *, bloc
             "hoodie.query.timeline.holes.resolution.policy=BLOCK",
             incomplete=first_incomplete,
         )
-    kept = tuple(one for one in window.instants if one not in late)
+    kept = tuple(instant for instant in window.instants if instant not in late)
     return replace(window, instants=kept)
 
 
@@ -114,7 +116,7 @@ def without_operations(
     window: Window, commits: Mapping[InstantTime, CommitMetadata], operations: Container[str]
 ) -> Window:
     """The window without commits of some operations (Hudi's names)."""
-    kept = tuple(one for one in window.instants if commits[one.requested].operation_type not in operations)
+    kept = tuple(instant for instant in window.instants if commits[instant.requested].operation_type not in operations)
     return replace(window, instants=kept)
 
 
@@ -127,7 +129,7 @@ def touched_slices(
     Groups a selected commit replaced are left out, and so are older files of a group that a newer base file holds.
     """
     written = [(instant.requested, commits[instant.requested]) for instant in window.instants]
-    listed = {one.path: one.size_bytes for found in view.files for one in found.everything}
+    listed = {file.path: file.size_bytes for found in view.files for file in found.everything}
     files = _written_files(written, listed)
     compactions = {group.group_id: group.pending_compaction for group in view.groups if group.pending_compaction}
     slices = view_of(view.timeline, files, replaced_groups(written), compactions).slices_at()
@@ -184,5 +186,6 @@ def _written_files(
             elif base is not None:
                 bases[partition][path] = BaseFile(path, base, size)
     return tuple(
-        PartitionFiles(one, tuple(bases[one].values()), tuple(logs[one].values())) for one in sorted({*bases, *logs})
+        PartitionFiles(partition, tuple(bases[partition].values()), tuple(logs[partition].values()))
+        for partition in sorted({*bases, *logs})
     )

@@ -119,7 +119,7 @@ def _by_bucket(  # noqa: PLR0917
     if asked.count:
         ensure_one_count(storage)
         return _of_buckets(slices, SimpleBuckets(asked.count, parts), keys)
-    completed = frozenset(one.requested for one in timeline.completed())
+    completed = frozenset(instant.requested for instant in timeline.completed())
     kept: list[FileRead] = []
     for partition in sorted({part.partition for part in slices}):
         inside = [part for part in slices if part.partition == partition]

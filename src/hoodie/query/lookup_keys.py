@@ -64,11 +64,11 @@ def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.Data
         for name, one in zip(fields or ("_hoodie_record_key",), asked.columns, strict=True)
     ]
     forms = [AVRO_TEXT]
-    if any(pa.types.is_timestamp(one.type) for one in values):
+    if any(pa.types.is_timestamp(column.type) for column in values):
         forms.append(TextForm("sql"))
     found = []
     for form in forms:
-        parts = [java_text(one, form) for one in values]
+        parts = [java_text(column, form) for column in values]
         if len(parts) == 1:
             found.append(parts[0].drop_null())
             if config.keygen_type == "COMPLEX":
@@ -102,7 +102,7 @@ def _asked(keys: Any, fields: tuple[str, ...]) -> AskedKeys:
         wrong = next((item for item in items if len(item) != len(fields)), None)
         if wrong is not None:
             raise ValueError(f"{wrong!r} has not one value for each of the key fields {', '.join(fields)}")
-        return AskedKeys(None, tuple(pa.array(list(one)) for one in zip(*items, strict=True)))
+        return AskedKeys(None, tuple(pa.array(list(column)) for column in zip(*items, strict=True)))
     return _of_values(pa.array(items), fields)
 
 

@@ -26,13 +26,13 @@ def narrowed(plan: ReadPlan, columns: Collection[str], row_filter: RowFilter | N
     Raises:
         Invalid: the result has no such column.
     """
-    filters = [one for one in (plan.rows.filter, row_filter) if one is not None]
+    filters = [condition for condition in (plan.rows.filter, row_filter) if condition is not None]
     both = joined(filters)
     result = projected(plan.schema, columns)
     looked_at = both.columns if both is not None else frozenset()
     if plan.rows.commit_times is not None:
         looked_at |= {COMMIT_TIME_FIELD}
-    extra = [one for one in plan.table_schema if one.name in looked_at and one.name not in result.names]
+    extra = [field for field in plan.table_schema if field.name in looked_at and field.name not in result.names]
     rows = replace(plan.rows, schema=result, needed=pa.schema([*result, *extra]), filter=both)
     files = plan.files if row_filter is None else _matching(plan, row_filter)
     return replace(plan, rows=rows, files=files, skipped_files=plan.skipped_files + len(plan.files) - len(files))
@@ -41,6 +41,6 @@ def narrowed(plan: ReadPlan, columns: Collection[str], row_filter: RowFilter | N
 def _matching(plan: ReadPlan, row_filter: RowFilter) -> tuple[FileRead, ...]:
     """The files whose partition values do not rule the filter out."""
     values = {file.partition: dict(file.partition_values) for file in plan.files}
-    types = pa.schema([one for one in plan.table_schema if one.name in plan.path_columns])
+    types = pa.schema([field for field in plan.table_schema if field.name in plan.path_columns])
     kept = matching_partitions(values, types, row_filter)
     return tuple(file for file in plan.files if file.partition in kept)

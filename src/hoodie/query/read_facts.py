@@ -95,7 +95,9 @@ def _ranged_facts(storage: Storage, config: TableConfig, view: View, options: Re
         window = replace(window, has_unknown_past=has_history(storage, timeline.profile))
     elif window.reaches_back:
         window = with_archived(window, load_archived_commits(storage, timeline.profile))
-    commits = {one.requested: load_commit_metadata(storage, timeline.profile, one) for one in window.instants}
+    commits = {
+        instant.requested: load_commit_metadata(storage, timeline.profile, instant) for instant in window.instants
+    }
     if options.skip_operations:
         window = without_operations(window, commits, options.skip_operations)
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None

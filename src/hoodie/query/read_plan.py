@@ -83,7 +83,7 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
     columns = result_schema(own, config)
     chosen = _chosen(view, facts, options)
     row_filter = _row_filter(options, columns.schema)
-    types = pa.schema([one for one in columns.schema if one.name in columns.path_columns])
+    types = pa.schema([field for field in columns.schema if field.name in columns.path_columns])
     values = {path: partition_values(path, types, config) for path in {part.partition for part in chosen.slices}}
     kept = values.keys() if row_filter is None else matching_partitions(values, types, row_filter)
     wanted = [part for part in chosen.slices if part.partition in kept]
@@ -174,7 +174,7 @@ def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
     asked = [] if options.filter is None else [options.filter]
     if options.query == "incremental":
         asked += options.conditions
-    return joined([_understood(one, schema, options.timezone) for one in asked])
+    return joined([_understood(condition, schema, options.timezone) for condition in asked])
 
 
 def _understood(asked: Any, schema: pa.Schema, timezone: str) -> RowFilter:
@@ -197,7 +197,7 @@ def _row_plan(
     looked_at = row_filter.columns if row_filter is not None else frozenset()
     if times is not None:
         looked_at |= {COMMIT_TIME_FIELD}
-    extra = [one for one in schema if one.name in looked_at and one.name not in result.names]
+    extra = [field for field in schema if field.name in looked_at and field.name not in result.names]
     return RowPlan(result, pa.schema([*result, *extra]), row_filter, times, options.batch_rows)
 
 
@@ -229,7 +229,7 @@ def matching_partitions(
             kept.update(partitions)
             continue
         schema = pa.schema([types.field(name) for name in columns])
-        rows = pa.Table.from_pylist([dict(values[one]) for one in partitions], schema=schema)
+        rows = pa.Table.from_pylist([dict(values[partition]) for partition in partitions], schema=schema)
         rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
         kept.update(partitions[at] for at in matching(rows, condition).column(_ROW).to_pylist())
     return frozenset(kept)

@@ -79,7 +79,7 @@ def load_last_retained(storage: Storage, timeline: Timeline) -> InstantTime | No
     """
     cleans = [instant for instant in timeline.completed() if instant.action == CLEAN]
     kept = [_earliest_retained(storage, timeline, max(cleans))] if cleans else []
-    kept += [_earliest_planned(storage, timeline, one) for one in timeline.pending() if one.action == CLEAN]
+    kept += [_earliest_planned(storage, timeline, instant) for instant in timeline.pending() if instant.action == CLEAN]
     return max((time for time in kept if time), default=None)
 
 

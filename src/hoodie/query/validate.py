@@ -92,7 +92,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
         return _ordered([*findings, _unreadable(error, "timeline")])
     is_cleaning = any(instant.action == CLEAN for instant in timeline.pending())
     was_cleaned = any(instant.action == CLEAN for instant in timeline.instants) or has_history(storage, profile)
-    sizes = {one.path: one.size_bytes for found in view.files for one in found.everything}
+    sizes = {file.path: file.size_bytes for found in view.files for file in found.everything}
     earliest = None if is_cleaning else retained
     picture = _Picture(view, commits, earliest, was_cleaned, sizes)
     findings += [
@@ -103,7 +103,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
         *_metadata(handle, picture),
     ]
     if deep:
-        known = {one.path for one in findings}
+        known = {finding.path for finding in findings}
         damages = check_files(storage, picture.view, _committed_log_bytes(commits), engine)
         findings += [Finding("damaged", path, what) for path, what in damages if path not in known]
     return _ordered(findings)
@@ -135,11 +135,15 @@ def _states(instants: tuple[Instant, ...], has_completion_times: bool) -> Iterat
     for instant in instants:
         states.setdefault(instant.logical, []).append(instant)
     for (requested, action), found in sorted(states.items()):
-        reached = Counter(one.state for one in found)
+        reached = Counter(instant.state for instant in found)
         name = f"{requested}.{action}"
         if reached[State.COMPLETED] > 1:
             yield Finding("timeline", name, "is completed more than once")
-        early = [one.completed for one in found if has_completion_times and one.completed and not one.legacy_name]
+        early = [
+            instant.completed
+            for instant in found
+            if has_completion_times and instant.completed and not instant.legacy_name
+        ]
         if early and min(early) < requested:
             yield Finding("timeline", name, f"was completed at {min(early)}, before it was requested")
         if reached[State.INFLIGHT] and not reached[State.REQUESTED] and action != "savepoint":
@@ -177,18 +181,18 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
     naming = picture.timeline.profile.log_naming
     for found in picture.view.files:
         slices = {(base.name.file_id, base.name.instant) for base in found.bases}
-        for one in found.everything:
-            instant = one.name.instant
-            if not isinstance(one, BaseFile) and (one.name.file_id, instant) in slices:
+        for file in found.everything:
+            instant = file.name.instant
+            if not isinstance(file, BaseFile) and (file.name.file_id, instant) in slices:
                 continue  # named by its slice, as in version 6: the name does not say who wrote it
-            if naming.writer_of(one.name) is not None:
+            if naming.writer_of(file.name) is not None:
                 if instant in pending:
-                    yield Finding("uncommitted", one.path, f"was written by {instant}, which is not complete")
+                    yield Finding("uncommitted", file.path, f"was written by {instant}, which is not complete")
                 elif not picture.timeline.is_committed(instant):
-                    yield Finding("orphan", one.path, f"was written by {instant}, which was never committed")
-                elif instant in picture.commits and one.path not in named:
+                    yield Finding("orphan", file.path, f"was written by {instant}, which was never committed")
+                elif instant in picture.commits and file.path not in named:
                     yield Finding(
-                        "unlisted", one.path, f"is not among the files of its commit {instant}, but readers take it"
+                        "unlisted", file.path, f"is not among the files of its commit {instant}, but readers take it"
                     )
 
 
@@ -302,10 +306,10 @@ def _metadata(handle: TableHandle, picture: _Picture) -> Iterator[Finding]:
     named = {stat.path for metadata in picture.commits.values() for _, stat in metadata.write_stats()}
     naming = timeline.profile.log_naming
     settled = [
-        one.path
+        file.path
         for found in picture.view.files
-        for one in found.everything
-        if timeline.is_committed(one.name.instant) and (naming.writer_of(one.name) or one.path in named)
+        for file in found.everything
+        if timeline.is_committed(file.name.instant) and (naming.writer_of(file.name) or file.path in named)
     ]
     for path, what in validate_metadata_table(handle.storage, handle.config, timeline, picture.sizes, settled):
         yield Finding("metadata", path, what)

@@ -200,7 +200,7 @@ class Cursor:
         self.move(size_bytes)
         return starts, self.at.copy()
 
-    def item_counts(self, least_bytes: int) -> Longs:
+    def item_counts(self, min_bytes: int) -> Longs:
         """Items of the next block of an array, of every row; 0 ends the array.
 
         A negative number says that the bytes of the block follow. They are not needed and not looked at: who reads
@@ -213,7 +213,7 @@ class Cursor:
             part.longs()
             self.put(sized, part)
             counts[sized] = -counts[sized]
-        self._ensure_left(counts, TOO_LONG_ARRAY, max(least_bytes, 1), least_bytes == 0)
+        self._ensure_left(counts, TOO_LONG_ARRAY, max(min_bytes, 1), min_bytes == 0)
         return counts
 
     def _ensure_left(self, counts: Longs, cause: str, each: int = 1, are_empty: bool = False) -> None:

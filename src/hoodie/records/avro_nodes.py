@@ -34,11 +34,11 @@ Primitive = Literal["null", "boolean", "int", "long", "float", "double", "string
 class Extent:
     """What a node and all nodes below it come to.
 
-    `least_bytes`: of its shortest value; `is_fixed`: whether every value has that length; `nodes`: how many Arrow
+    `min_bytes`: of its shortest value; `is_fixed`: whether every value has that length; `nodes`: how many Arrow
     arrays a column of it has at most; `depth`: levels.
     """
 
-    least_bytes: int
+    min_bytes: int
     is_fixed: bool = False
     nodes: int = 1
     depth: int = 1
@@ -266,7 +266,7 @@ def _map(value: Node) -> Repeated:
 def _record(fields: list[pa.Field], nodes: list[Node]) -> Record:
     if len({field.name for field in fields}) < len(fields):
         raise ValueError("two fields of a record have the same name")
-    least = sum(node.extent.least_bytes for node in nodes)
+    least = sum(node.extent.min_bytes for node in nodes)
     is_fixed = all(node.extent.is_fixed for node in nodes)
     return Record(tuple(nodes), pa.struct(fields), _around(nodes, least, is_fixed=is_fixed))
 
@@ -282,7 +282,7 @@ def _union(branches: tuple[Node, ...]) -> Union:
     others = tuple(at for at in range(len(branches)) if at not in nulls)
     if not branches or len(nulls) > 1 or any(isinstance(branch, Union) for branch in branches):
         raise ValueError("a union is empty, has null twice, or has a union in it")
-    least = 1 + min(branch.extent.least_bytes for branch in branches)
+    least = 1 + min(branch.extent.min_bytes for branch in branches)
     arrow = _union_type([branches[at].arrow for at in others])
     return Union(branches, others, nulls[0] if nulls else None, arrow, _around(branches, least))
 
@@ -296,10 +296,10 @@ def _union_type(types: list[pa.DataType]) -> pa.DataType:
     return pa.struct([pa.field(f"member{at}", member) for at, member in enumerate(types)])
 
 
-def _around(nodes: Iterable[Node], least_bytes: int, *, is_fixed: bool = False) -> Extent:
+def _around(nodes: Iterable[Node], min_bytes: int, *, is_fixed: bool = False) -> Extent:
     extents = [node.extent for node in nodes]
     return Extent(
-        least_bytes,
+        min_bytes,
         is_fixed,
         1 + sum(extent.nodes for extent in extents),
         1 + max((extent.depth for extent in extents), default=0),

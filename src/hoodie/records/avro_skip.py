@@ -37,7 +37,7 @@ def skip(node: Node, cursor: Cursor) -> None:
     if not len(cursor):
         return
     if node.extent.is_fixed:
-        cursor.move(node.extent.least_bytes)
+        cursor.move(node.extent.min_bytes)
         return
     match node:
         case Leaf(kind=kind):
@@ -60,7 +60,7 @@ def item_starts(item: Node, cursor: Cursor) -> tuple[Positions, Longs]:
     rows = np.arange(len(cursor))
     while len(rows) > FEW_ROWS:
         part = cursor.pick(rows)
-        block = part.item_counts(item.extent.least_bytes)
+        block = part.item_counts(item.extent.min_bytes)
         _pass_block(item, part, block, found)
         cursor.put(rows, part)
         counts[rows] += block
@@ -90,8 +90,8 @@ def _skip_union(node: Union, cursor: Cursor) -> None:
 def _pass_block(item: Node, cursor: Cursor, counts: Longs, found: list[Positions]) -> None:
     """Passes over `counts` items of each row; adds their starts to `found`."""
     if item.extent.is_fixed:
-        found.append(_evenly(cursor.at, counts, item.extent.least_bytes))
-        cursor.at += counts * item.extent.least_bytes
+        found.append(_evenly(cursor.at, counts, item.extent.min_bytes))
+        cursor.at += counts * item.extent.min_bytes
         return
     # Rows with the most items first: those that still have items are then always the rows ahead.
     order = np.argsort(-counts, kind="stable")
@@ -133,7 +133,7 @@ def _read_count(item: Node, cursor: Cursor, row: int) -> int:
     left = int(cursor.stop[row]) - at
     if left < 0:
         raise cut_off(int(cursor.stop[row]))
-    least = item.extent.least_bytes
+    least = item.extent.min_bytes
     if least and count > left // least:
         raise Damage(at, TOO_LONG_ARRAY)
     _ensure_few_empty(item, count, cursor)
@@ -145,8 +145,8 @@ def _walk_block(item: Node, cursor: Cursor, row: int, count: int) -> Positions:
     """Passes over `count` items of one row; where they start."""
     first = cursor.at[row : row + 1]
     if item.extent.is_fixed:
-        starts = _evenly(first, np.array([count]), item.extent.least_bytes)
-        first += count * item.extent.least_bytes
+        starts = _evenly(first, np.array([count]), item.extent.min_bytes)
+        first += count * item.extent.min_bytes
         return starts
     try:
         walked, at = walk_items(item, cursor.chunk.as_bytes(), int(first[0]), count)
@@ -160,5 +160,5 @@ def _walk_block(item: Node, cursor: Cursor, row: int, count: int) -> Positions:
 
 def _ensure_few_empty(item: Node, items: int, cursor: Cursor) -> None:
     """Items of no bytes are the only ones whose number the bytes do not limit."""
-    if item.extent.least_bytes == 0 and items > MAX_EMPTY_ITEMS:
+    if item.extent.min_bytes == 0 and items > MAX_EMPTY_ITEMS:
         raise Damage(int(cursor.at[0]), TOO_MANY_EMPTY)

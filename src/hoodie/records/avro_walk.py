@@ -27,7 +27,7 @@ _MAX_SHIFT = 63
 def walk_of(node: Node) -> Walk:
     """The walk over values of `node`."""
     if node.extent.is_fixed:
-        return _walk_fixed(node.extent.least_bytes)
+        return _walk_fixed(node.extent.min_bytes)
     match node:
         case Leaf(kind=kind):
             return _walk_run if kind in ("string", "bytes") else _walk_number
@@ -122,7 +122,7 @@ def _walk_union(walks: tuple[Walk, ...]) -> Walk:
 
 
 def _walk_blocks(item: Node) -> Walk:
-    size_bytes = item.extent.least_bytes if item.extent.is_fixed else None
+    size_bytes = item.extent.min_bytes if item.extent.is_fixed else None
     over = walk_of(item)
 
     def walk(data: bytes, at: int) -> int:

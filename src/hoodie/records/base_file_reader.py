@@ -35,7 +35,7 @@ from hoodie.records.filter_error import filter_failed
 from hoodie.records.footer import BaseFooter, file_schema, footer_facts
 from hoodie.records.group_stats import ColumnStats, group_stats
 from hoodie.records.page_heads import pages_fit, stored_chunks
-from hoodie.records.page_index import MOST_COLUMNS, FileFooter, ranges_of, read_file_footer
+from hoodie.records.page_index import MAX_COLUMNS, FileFooter, ranges_of, read_file_footer
 from hoodie.records.page_rows import PagedFile, PageFilter, open_pages
 from hoodie.records.schema import is_list
 
@@ -147,7 +147,7 @@ def iter_batches(
             found = None if pages is None else pages.matching(at, read)
             if found is not None:
                 rest = found if read is wanted else found.select(wanted.names)
-                yield from (one for one in rest.to_batches(max_chunksize=batch_rows) if one.num_rows)
+                yield from (batch for batch in rest.to_batches(max_chunksize=batch_rows) if batch.num_rows)
                 continue
             if filter is not None and not file.may_match(at, filter, filter_columns, full):
                 continue
@@ -185,7 +185,7 @@ class _ParquetRows:
         )
 
     def _file_for(self, group: int, names: list[str]) -> Any:
-        is_wide = len(self.names) > MOST_COLUMNS
+        is_wide = len(self.names) > MAX_COLUMNS
         if not self._is_local or is_wide or self._source.size() <= _SMALL_GROUP_BYTES or self._stored_footer is None:
             return self._file
         chunks = stored_chunks(self._stored_footer, group, names)
@@ -197,7 +197,7 @@ class _ParquetRows:
     def _stored_footer(self) -> FileFooter | None:
         """The footer as it stands in the file; Arrow's own metadata is not asked for column chunks (`group_stats`)."""
         known = indexes_of(self._source).known_footer
-        return known or read_file_footer(ranges_of(self._source), self._source.size(), most_columns=None)
+        return known or read_file_footer(ranges_of(self._source), self._source.size(), max_columns=None)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -243,7 +243,9 @@ class _ParquetRows:
         if self._stored_footer is None:
             return True
         stored = self._file.schema_arrow
-        alike = pa.schema([one for one in schema if (not columns or one.name in columns) and _has_alike(stored, one)])
+        alike = pa.schema(
+            [field for field in schema if (not columns or field.name in columns) and _has_alike(stored, field)]
+        )
         return _expression_may_match(condition, alike, group_stats(self._stored_footer, group, alike))
 
 

@@ -52,7 +52,7 @@ ANYTHING: Final = AllOf(())
 
 def all_of(*parts: Condition) -> Condition:
     """The conjunction, flat and without parts that say nothing."""
-    flat = tuple(one for part in parts for one in (part.parts if isinstance(part, AllOf) else (part,)))
+    flat = tuple(single for part in parts for single in (part.parts if isinstance(part, AllOf) else (part,)))
     if len(flat) == 1:
         return flat[0]
     return AllOf(flat) if flat else ANYTHING

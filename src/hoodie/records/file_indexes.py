@@ -25,8 +25,8 @@ from hoodie.records.page_index import (
 _Place = tuple[int, str]
 _Found = TypeVar("_Found")
 
-_MOST_FILES: Final = 256
-_MOST_CHUNKS: Final = 512
+_MAX_FILES: Final = 256
+_MAX_CHUNKS: Final = 512
 """Of files with larger footers nothing is kept: these take up to about 2 MB of memory."""
 
 
@@ -48,7 +48,7 @@ class FileIndexes:
         if self._footer is not None:
             return self._footer
         footer = read_file_footer(read, size_bytes)
-        if footer is not None and len(footer.groups) * len(footer.names) <= _MOST_CHUNKS:
+        if footer is not None and len(footer.groups) * len(footer.names) <= _MAX_CHUNKS:
             self._footer = footer
         return footer
 
@@ -80,6 +80,6 @@ def indexes_of(source: Any) -> FileIndexes:
     return _known((found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
 
 
-@functools.lru_cache(maxsize=_MOST_FILES)
+@functools.lru_cache(maxsize=_MAX_FILES)
 def _known(_: tuple[int, ...]) -> FileIndexes:
     return FileIndexes()

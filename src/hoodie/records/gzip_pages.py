@@ -16,7 +16,7 @@ from hoodie.spec.gunzip import gunzip
 _KIND, _SIZE, _STORED_SIZE, _CHECKSUM, _DATA = 1, 2, 3, 4, 5
 _VALUES, _ENCODING, _PLAIN = 1, 2, 0
 _KNOWN: Final = (0, 2)
-_MOST_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 """Of one page; writers make pages of about 1 MiB."""
 
 
@@ -54,7 +54,7 @@ def packed_pages(pages: memoryview) -> list[PackedPage] | None:
             header, start = parse_struct_at(pages, at)
             size, stored = header[_SIZE].value, header[_STORED_SIZE].value
             at = start + stored
-            if header[_KIND].value not in _KNOWN or not 0 <= size <= _MOST_BYTES or not start < at <= len(pages):
+            if header[_KIND].value not in _KNOWN or not 0 <= size <= _MAX_BYTES or not start < at <= len(pages):
                 return None
             plain = {number: field for number, field in header.items() if number != _CHECKSUM}
             encoded = encode_struct(plain | {_STORED_SIZE: Field(thrift.I32, size)})

@@ -28,7 +28,7 @@ import pyarrow as pa
 from hoodie.errors import Unavailable
 
 _OF_DAMAGE: Final = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
-_MOST_IDLE: Final = 4
+_MAX_IDLE: Final = 4
 
 
 class OrcFile:
@@ -102,7 +102,7 @@ class _Worker:
         if self._is_asked:
             self._process.kill()
             self.stop()
-        elif len(_idle) < _MOST_IDLE:
+        elif len(_idle) < _MAX_IDLE:
             _idle.append(self)
         else:
             self.stop()

@@ -55,10 +55,10 @@ def pages_fit(source: Any, chunk: StoredChunk) -> bool:
     return at == end
 
 
-def _page_bytes(source: Any, at: int, end: int, most_bytes: int) -> int | None:
-    """The bytes of a page, head and content, if its head has no more than `most_bytes`."""
+def _page_bytes(source: Any, at: int, end: int, max_bytes: int) -> int | None:
+    """The bytes of a page, head and content, if its head has no more than `max_bytes`."""
     try:
-        head, length = parse_struct_at(source.read_at(min(end - at, most_bytes), at), 0)
+        head, length = parse_struct_at(source.read_at(min(end - at, max_bytes), at), 0)
         stored = head[_STORED_SIZE].value
     except (NoThrift, KeyError):
         return None

@@ -33,7 +33,7 @@ ReadInto = Callable[[int, memoryview], None]
 """Fills memory with the bytes of a file from a place on."""
 
 MAGIC: Final = b"PAR1"
-MOST_COLUMNS: Final = 400
+MAX_COLUMNS: Final = 400
 """The footer of a wider file costs more to read than its pages are worth."""
 
 _TAIL_BYTES: Final = 8
@@ -142,7 +142,7 @@ def ranges_of(source: Any) -> ReadRange:
     return read
 
 
-def read_file_footer(read: ReadRange, size_bytes: int, most_columns: int | None = MOST_COLUMNS) -> FileFooter | None:
+def read_file_footer(read: ReadRange, size_bytes: int, max_columns: int | None = MAX_COLUMNS) -> FileFooter | None:
     """The footer of a file of which `read(start, length)` gives bytes; None when it is of no use here, or has more
     columns.
     """
@@ -156,7 +156,7 @@ def read_file_footer(read: ReadRange, size_bytes: int, most_columns: int | None 
     try:
         # Key-value pairs, the large part of a footer with a bloom filter, come last and are not looked at.
         front = read(start, min(length, _FRONT_BYTES))
-        if most_columns is not None and len(parse_struct(front, _SCHEMA)[_SCHEMA].value.values) > most_columns:
+        if max_columns is not None and len(parse_struct(front, _SCHEMA)[_SCHEMA].value.values) > max_columns:
             return None
         try:
             footer = parse_struct(front, _ROW_GROUPS)
@@ -200,7 +200,7 @@ def read_page_bounds(read: ReadRange, chunk: ChunkPages) -> PageBounds | None:
     def values(stored: list[bytes]) -> tuple[Any, ...]:
         pairs = zip(stored, empty, strict=True)
         return tuple(
-            None if none == thrift.TRUE else one if kind == _BYTE_ARRAY else _number(one) for one, none in pairs
+            None if none == thrift.TRUE else value if kind == _BYTE_ARRAY else _number(value) for value, none in pairs
         )
 
     return PageBounds(values(lows), values(highs))
@@ -339,15 +339,15 @@ def _chunk_pages(read: ReadRange, footer: FileFooter, group_number: int, name: s
         return None
     meta = column[3].value
     locations = parse_struct(read(column[4].value, column[5].value))[1].value.values
-    offsets = tuple(one[1].value for one in locations)
-    sizes = tuple(one[2].value for one in locations)
-    first_rows = np.array([*(one[3].value for one in locations), footer.rows(group_number)], np.int64)
+    offsets = tuple(location[1].value for location in locations)
+    sizes = tuple(location[2].value for location in locations)
+    first_rows = np.array([*(location[3].value for location in locations), footer.rows(group_number)], np.int64)
     start, end = chunk_bounds(meta)
     if not offsets or first_rows[0] or (np.diff(first_rows) <= 0).any():
         return None
     if offsets[0] < start or end > footer.size_bytes or any(size <= 0 for size in sizes):
         return None
-    if any(one + size > after for one, size, after in zip(offsets, sizes, (*offsets[1:], end), strict=True)):
+    if any(offset + size > after for offset, size, after in zip(offsets, sizes, (*offsets[1:], end), strict=True)):
         return None
     dictionary = (start, offsets[0] - start) if offsets[0] > start else None
     return ChunkPages(offsets, sizes, first_rows, dictionary, footer.elements[name], column)

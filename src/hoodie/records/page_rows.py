@@ -2,7 +2,7 @@
 
 1. Bounds of pages tell in which rows of the group a match may be. Of the condition's columns only pages with such rows
    are decoded; of all others only pages with rows that do match.
-2. It pays where values lie together (keys that ascend, say). Where bounds leave more than `MOST_SHARE` of the group,
+2. It pays where values lie together (keys that ascend, say). Where bounds leave more than `MAX_SHARE` of the group,
    or its columns are nested, or there are no indexes, the answer is None: read it as a whole.
 3. Bounds only rule pages out. Rows are decided by the filter itself.
 4. On local files many small reads are cheap; elsewhere a group is read this way only if that takes few requests.
@@ -32,15 +32,15 @@ from hoodie.records.plain_texts import PlainTexts, plain_texts
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
-MOST_SHARE: Final = 0.5
-MOST_REMOTE_PAGES: Final = 4
+MAX_SHARE: Final = 0.5
+MAX_REMOTE_PAGES: Final = 4
 """Pages of one column that are read by requests of their own."""
-LEAST_REMOTE_BYTES: Final = 4 << 20
+MIN_REMOTE_BYTES: Final = 4 << 20
 """Smaller files elsewhere are read as ever: their indexes would cost more requests than they save."""
 _END_BYTES: Final = 128 * 1024
-_MOST_END_BYTES: Final = 8 << 20
-_MOST_ROWS: Final = 1 << 24
-_LEAST_ROWS: Final = 10_000
+_MAX_END_BYTES: Final = 8 << 20
+_MAX_ROWS: Final = 1 << 24
+_MIN_ROWS: Final = 10_000
 """Smaller row groups are read at once."""
 _FEW_CONSTANTS: Final = 4
 _AT: Final = "\x00at"
@@ -59,7 +59,7 @@ def open_pages(source: Any, asked: PageFilter, *, is_local: bool) -> PagedFile |
     """An open parquet file for a question to its pages; None when its footer is not understood, or very wide."""
 
     size_bytes = source.size()
-    if not is_local and size_bytes < LEAST_REMOTE_BYTES:
+    if not is_local and size_bytes < MIN_REMOTE_BYTES:
         return None
 
     def read_into(start: int, into: memoryview) -> None:
@@ -79,7 +79,7 @@ def _remembering_end(read: ReadRange, size_bytes: int) -> ReadRange:
     start = max(0, size_bytes - _END_BYTES)
     end = read(start, size_bytes - start)
     needed = int.from_bytes(end[-8:-4], "little") + _END_BYTES // 2
-    if needed > len(end) and needed <= _MOST_END_BYTES:
+    if needed > len(end) and needed <= _MAX_END_BYTES:
         start = max(0, size_bytes - needed)
         end = read(start, size_bytes - start)
 
@@ -122,7 +122,7 @@ class PagedFile:
         if not asked.columns <= set(present) or any(name not in footer.flat for name in present):
             return None
         rows = footer.rows(group)
-        if not _LEAST_ROWS <= rows <= _MOST_ROWS:
+        if not _MIN_ROWS <= rows <= _MAX_ROWS:
             return None
         chunks = {name: self._indexes.pages(self._read, footer, group, name) for name in sorted(asked.columns)}
         known = {name: chunk for name, chunk in chunks.items() if chunk is not None}
@@ -130,7 +130,7 @@ class PagedFile:
             return None
         alike = {name for name in known if footer.stored_type(name) == wanted.field(name).type}
         possible = self._possible(asked.condition, group, {name: known[name] for name in alike}, wanted)
-        if possible is None or possible.count > MOST_SHARE * rows:
+        if possible is None or possible.count > MAX_SHARE * rows:
             return None
         decided = self._decided(known, possible, wanted)
         return None if decided is None else self._completed(group, decided, present, wanted)
@@ -189,7 +189,7 @@ class PagedFile:
         if self._is_local:
             return True
         at = rows.rows() if isinstance(rows, _Stretches) else rows
-        return all(len(_pages_of(chunk, at)) <= MOST_REMOTE_PAGES for chunk in chunks)
+        return all(len(_pages_of(chunk, at)) <= MAX_REMOTE_PAGES for chunk in chunks)
 
     def _possible(
         self, condition: Condition, group: int, chunks: Mapping[str, ChunkPages], schema: pa.Schema
@@ -326,7 +326,7 @@ def _places_of(values: pa.ChunkedArray, constants: tuple[Any, ...]) -> Positions
     if len(wanted) > _FEW_CONSTANTS:
         mask = pc.is_in(values, value_set=wanted)
     else:
-        mask = reduce(pc.or_, (pc.equal(values, one) for one in wanted))
+        mask = reduce(pc.or_, (pc.equal(values, value) for value in wanted))
     places: Positions = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
     return places
 

@@ -39,9 +39,9 @@ class PlainTexts:
     def places_of(self, wanted: Iterable[bytes]) -> Positions:
         """Where the texts are one of those wanted, ascending."""
         found = np.zeros(self._values, np.bool_)
-        for one in wanted:
-            if len(one) == self._length:
-                found[self._equal(one)] = True
+        for text in wanted:
+            if len(text) == self._length:
+                found[self._equal(text)] = True
         return np.flatnonzero(found)
 
     def take(self, places: Positions) -> pa.Array:

@@ -87,7 +87,7 @@ class ColumnIds:
         file = self.history.at(written)
         if file is query:
             return None
-        known = {one.name: one for one in query.fields}
+        known = {field.name: field for field in query.fields}
         stored = pa.schema([_stored(field, known.get(field.name), file) for field in wanted])
         same = _same_names(pa.struct(list(stored)), pa.struct(list(wanted)))
         return None if same else SchemaMapping(wanted, stored)
@@ -106,7 +106,7 @@ def _stored(field: pa.Field, known: IdField | None, file: SchemaVersion) -> pa.F
 def _stored_type(data_type: pa.DataType, kind: IdKind, file: SchemaVersion) -> pa.DataType:
     match kind:
         case IdRecord(fields) if pa.types.is_struct(data_type):
-            known = {one.name: one for one in fields}
+            known = {field.name: field for field in fields}
             return pa.struct([_stored(field, known.get(field.name), file) for field in data_type])
         case IdArray(element) if is_list(data_type):
             inner = data_type.value_field

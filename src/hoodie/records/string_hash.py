@@ -39,5 +39,5 @@ def _utf16(texts: pa.StringArray) -> tuple[Units, npt.NDArray[np.int64]]:
         return bytes_of(texts)
     encoded = [text.encode("utf-16-le") for text in texts.to_pylist()]
     offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum([len(one) // 2 for one in encoded], out=offsets[1:])
+    np.cumsum([len(text) // 2 for text in encoded], out=offsets[1:])
     return np.frombuffer(b"".join(encoded), dtype=np.uint16), offsets

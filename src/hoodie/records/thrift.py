@@ -25,9 +25,9 @@ LIST: Final = 9
 SET: Final = 10
 STRUCT: Final = 12
 
-_MOST_DEPTH: Final = 32
+_MAX_DEPTH: Final = 32
 _LONG_LIST: Final = 15
-_MOST_SHIFT: Final = 63
+_MAX_SHIFT: Final = 63
 _DOUBLE: Final = struct.Struct("<d")
 
 
@@ -85,7 +85,7 @@ def encode_struct(fields: Struct) -> bytes:
 
 def _struct(data: bytes | memoryview, at: int, depth: int, last: int = 0) -> tuple[Struct, int]:
     """A struct and where it ends. Footers have thousands of values, so numbers of one byte are read in place."""
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         raise NoThrift("too deep")
     found: Struct = {}
     number = 0
@@ -139,7 +139,7 @@ def _list(data: bytes | memoryview, at: int, depth: int) -> tuple[Listed, int]:
     at += 1
     if count == _LONG_LIST:
         count, at = _unsigned(data, at)
-    if count > len(data) - at or depth > _MOST_DEPTH:
+    if count > len(data) - at or depth > _MAX_DEPTH:
         raise NoThrift("a list longer than its bytes")
     values = []
     for _ in range(count):
@@ -157,7 +157,7 @@ def _unsigned(data: bytes | memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, at
         shift += 7
-        if shift > _MOST_SHIFT:
+        if shift > _MAX_SHIFT:
             raise NoThrift("a number of more than 64 bits")
 
 
@@ -194,8 +194,8 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         out.append(min(count, _LONG_LIST) << 4 | value.kind)
         if count >= _LONG_LIST:
             _write_unsigned(out, count)
-        for one in value.values:
-            _write_value(out, value.kind, one)
+        for item in value.values:
+            _write_value(out, value.kind, item)
     elif kind == DOUBLE:
         out += _DOUBLE.pack(value)
     else:

@@ -12,13 +12,13 @@ from hoodie.storage import Storage
 DELETING_THREADS: Final = 16
 """Threads of a `LocalEngine` that deletes: it waits for the storage most of the time."""
 
-_MOST_FILES_PER_TASK: Final = 64
+_MAX_FILES_PER_TASK: Final = 64
 
 
 def delete_files(storage: Storage, engine: Engine, paths: Iterable[str], label: str) -> None:
     """Deletes the files, some in each task; `label` names the step for people who wait."""
     going = tuple(paths)
-    portion = max(1, min(_MOST_FILES_PER_TASK, -(-len(going) // DELETING_THREADS)))
+    portion = max(1, min(_MAX_FILES_PER_TASK, -(-len(going) // DELETING_THREADS)))
     engine.run(_delete, [_Delete(storage, going[at : at + portion]) for at in range(0, len(going), portion)], label)
 
 

@@ -28,12 +28,12 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.table_state import TableState
 from hoodie.timeline import load_timeline
 
-_LEAST = "hoodie.keep.min.commits"
-_MOST = "hoodie.keep.max.commits"
+_KEPT_MIN = "hoodie.keep.min.commits"
+_KEPT_MAX = "hoodie.keep.max.commits"
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataUpkeep(Displayed):
+class MetadataResult(Displayed):
     """What was done: the instant of the compaction, files that the clean removed, instants that were archived."""
 
     compaction: InstantTime
@@ -41,7 +41,7 @@ class MetadataUpkeep(Displayed):
     instants_archived: int
 
 
-def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> MetadataUpkeep | None:
+def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> MetadataResult | None:
     """What was done for the metadata table; None when nothing was due or there is none.
 
     Raises:
@@ -56,7 +56,7 @@ def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> Metada
     at = own.profile.metadata_instants.clean(compaction.requested)
     cleaned = clean(own, services, engine, instant=at, forced=True)
     archived = archive(own, services, engine, around=timeline_of(handle))
-    return MetadataUpkeep(
+    return MetadataResult(
         compaction.requested,
         0 if cleaned is None else cleaned.files,
         0 if archived is None else archived.instants,
@@ -69,8 +69,8 @@ def _own_options(config: Config, options: MetadataOptions) -> Config:
         {
             "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
             "hoodie.clean.fileversions.retained": str(options.keep_versions),
-            _LEAST: str(config.integer(_LEAST) + 1),
-            _MOST: str(config.integer(_MOST) + 1),
+            _KEPT_MIN: str(config.integer(_KEPT_MIN) + 1),
+            _KEPT_MAX: str(config.integer(_KEPT_MAX) + 1),
         }
     )
 

@@ -29,7 +29,7 @@ from hoodie.write import Committed
 STRATEGY = "hoodie.partition.ttl.management.strategy.type"
 DAYS = "hoodie.partition.ttl.strategy.days.retain"
 SELECTED = "hoodie.partition.ttl.strategy.partition.selected"
-MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
+MAX_PARTITIONS = "hoodie.partition.ttl.strategy.max.delete.partitions"
 
 Rule = Literal["KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"]
 
@@ -53,7 +53,7 @@ def parse_ttl_options(config: Config) -> TtlOptions:
     rule = config.text(STRATEGY).upper()
     if rule not in ("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"):
         raise Invalid(f"{STRATEGY} is {rule}", remedy="Choose KEEP_BY_TIME or KEEP_BY_CREATION_TIME")
-    return TtlOptions(rule, config.integer(DAYS), config.list(SELECTED), config.integer(MOST))  # type: ignore[arg-type]
+    return TtlOptions(rule, config.integer(DAYS), config.list(SELECTED), config.integer(MAX_PARTITIONS))  # type: ignore[arg-type]
 
 
 def plan_ttl(

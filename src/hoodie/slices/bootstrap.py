@@ -164,7 +164,7 @@ def _index_entries(storage: Storage, partitions: Iterable[str]) -> dict[str, Boo
     try:
         size_bytes = storage.head(path).size_bytes
         index = open_hfile(lambda start, length: storage.read_range(path, start, length), size_bytes, path)
-        found = index.lookup(sorted(partition_key(one) for one in partitions))
+        found = index.lookup(sorted(partition_key(partition) for partition in partitions))
     except Missing as error:
         raise Corrupt(
             f"The table has bootstrap skeletons, but its bootstrap index {path} is gone",
@@ -175,7 +175,7 @@ def _index_entries(storage: Storage, partitions: Iterable[str]) -> dict[str, Boo
         bytes(found.data[start:end]) for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     )
     entries = (parse_bootstrap_partition(value, path) for value in values)
-    return {one.partition: one for one in entries}
+    return {entry.partition: entry for entry in entries}
 
 
 def _source_batches(source: BootstrapSource, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -105,7 +105,7 @@ class ChangeRead:
     @property
     def size_bytes(self) -> int:
         """Bytes of all files that are read for it."""
-        slices = sum(one.size_bytes for one in (self.before, self.after) if one is not None)
+        slices = sum(part.size_bytes for part in (self.before, self.after) if part is not None)
         return slices + sum(size for _, size in self.changes)
 
 
@@ -116,7 +116,7 @@ FileRead = SliceRead | ChangeRead
 def slices_of(file: FileRead) -> tuple[SliceRead, ...]:
     """Every slice a piece of a plan may read."""
     if isinstance(file, ChangeRead):
-        return tuple(one for one in (file.before, file.after) if one is not None)
+        return tuple(part for part in (file.before, file.after) if part is not None)
     return (file,) if file.whole is None else (file, file.whole)
 
 
@@ -128,7 +128,7 @@ def logs_of(files: Iterable[FileRead]) -> dict[str, LogFile]:
 def with_log_files(file: FileRead, known: Mapping[str, LogFile]) -> FileRead:
     """The same piece with other facts about its log files, `known` by path."""
     if isinstance(file, ChangeRead):
-        before, after = (None if one is None else _with_logs(one, known) for one in (file.before, file.after))
+        before, after = (None if part is None else _with_logs(part, known) for part in (file.before, file.after))
         return replace(file, before=before, after=after)
     return _with_logs(file, known)
 

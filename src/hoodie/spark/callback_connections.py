@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _SERVER = "GATEWAY_SERVER"
 """py4j's name for the JVM's half of a gateway."""
 
-_MOST_CHECKED: Final = 32
+_MAX_CHECKED: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def close_ended() -> None:
     """Closes the connections of threads that have ended. Costs a call for each thread that has not, of which only some
     are looked at: Spark's pools may have hundreds, which end when they were idle for a minute.
     """
-    for _ in range(min(len(_noted), _MOST_CHECKED)):
+    for _ in range(min(len(_noted), _MAX_CHECKED)):
         try:
             one = _noted.popleft()
         except IndexError:  # another thread took it

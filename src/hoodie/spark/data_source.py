@@ -45,13 +45,13 @@ LONG_NAME = "org.apache.hudi"
 
 # Spark hands options over in lower case.
 START = "hoodie.datasource.streaming.startOffset".lower()
-MOST_FILES = "maxFilesPerTrigger".lower()
-MOST_BYTES = "maxBytesPerTrigger".lower()
+MAX_FILES = "maxFilesPerTrigger".lower()
+MAX_BYTES = "maxBytesPerTrigger".lower()
 
 _QUERY_TYPE = "hoodie.datasource.query.type"
 _FORMAT = "hoodie.datasource.query.incremental.format"
 _NEVER = "9" * 17
-_MOST_TASK_BYTES = 128 << 20
+_MAX_TASK_BYTES = 128 << 20
 _BUILDER = "org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -173,7 +173,7 @@ class FilteringReader(TableReader):
 
 def open_table(options: Mapping[str, str]) -> Table:
     """The table the options name; what only streams know is left out."""
-    named = {name: value for name, value in options.items() if name.lower() not in (START, MOST_FILES, MOST_BYTES)}
+    named = {name: value for name, value in options.items() if name.lower() not in (START, MAX_FILES, MAX_BYTES)}
     return Table.open(path_of(None, named), options=without_path(named))
 
 
@@ -187,7 +187,7 @@ def partitions_of(table: Table, plan: ReadPlan) -> Iterator[FilePartition]:
     """The files of a plan in packs of about equal size."""
     from hoodie.spark.worker_frame import packed  # noqa: PLC0415
 
-    for pack in packed(plan.files, usable_cores(), _MOST_TASK_BYTES):
+    for pack in packed(plan.files, usable_cores(), _MAX_TASK_BYTES):
         yield FilePartition(pickled((table.storage, plan.rows, pack)))
 
 

@@ -26,7 +26,7 @@ R = TypeVar("R")
 Runner = Callable[[Iterator[Any]], Iterator[Any]]
 """Runs in a worker: batches of one binary column that hold tasks in, batches of rows out."""
 
-MOST_SCANNED_TASKS = 1000
+MAX_SCANNED_TASKS = 1000
 """With more tasks, two calls into the JVM for each cost more than sending all of them along with the function."""
 
 _DESCRIPTION = "spark.job.description"
@@ -61,7 +61,7 @@ class SparkEngine:
 
     def _frame(self, work: bytes, tasks: tuple[bytes, ...], label: str) -> DataFrame:
         runner = _task_runner(work)
-        if len(tasks) <= MOST_SCANNED_TASKS and is_worker_scan_possible(self.spark):
+        if len(tasks) <= MAX_SCANNED_TASKS and is_worker_scan_possible(self.spark):
             schema = spark_schema(OUTCOME_SCHEMA)
             whole = Work(schema, runner, tasks, sum(len(task) for task in tasks))
             return worker_scan(self.spark, schema, lambda _columns, _filters: whole, name=label, identity=lambda: label)

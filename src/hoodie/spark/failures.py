@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 _MARK = re.compile(r"hoodie-error\[([A-Za-z0-9_=-]+)\]")
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] .*?reading file (\S+?\.parquet)\.\s", re.DOTALL)
-_MOST_CAUSES = 12
-_MOST_CHARACTERS = 400
+_MAX_CAUSES = 12
+_MAX_CHARACTERS = 400
 _WORKER_LOST = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
 
 
@@ -129,7 +129,7 @@ def _of_java(exception: Any) -> HudiError | None:
     """The error of ours that a Java exception, or one of its causes, stands for."""
     try:
         texts: list[str] = []
-        while exception is not None and len(texts) < _MOST_CAUSES:
+        while exception is not None and len(texts) < _MAX_CAUSES:
             texts.append(str(exception.toString()))
             exception = exception.getCause()
     except Exception:  # the JVM may be gone: let PySpark say so
@@ -171,4 +171,4 @@ def _essence(text: str) -> str:
     start = next((n for n, line in enumerate(lines) if line.lstrip().startswith("Traceback")), None)
     after = () if start is None else (line for line in lines[start + 1 :] if not line.startswith(" "))
     found = next(iter(after), lines[0]).strip()
-    return found if len(found) <= _MOST_CHARACTERS else f"{found[:_MOST_CHARACTERS]} ..."
+    return found if len(found) <= _MAX_CHARACTERS else f"{found[:_MAX_CHARACTERS]} ..."

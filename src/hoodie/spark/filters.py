@@ -46,7 +46,7 @@ _TESTS = {
 }
 _PLAIN = frozenset({"byte", "short", "integer", "long", "float", "double", "boolean"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_VALUES = 1000
+_MAX_VALUES = 1000
 
 
 class _NoText(Exception):
@@ -146,7 +146,7 @@ def _value_text(one: Any) -> str:
 
 def _set_texts(one: Any) -> list[str]:
     values = one.hset().toSeq()
-    if values.size() > _MOST_VALUES:
+    if values.size() > _MAX_VALUES:
         raise _NoText
     kind = str(one.child().dataType().typeName())
     return [_literal(_value(values.apply(at), kind)) for at in range(values.size())]

@@ -32,7 +32,7 @@ _BOUNDED: Final = frozenset(
 """Nodes of optimized plans that give no more rows than their estimate says."""
 
 
-def most_bytes(frame: DataFrame) -> int:
+def max_size_bytes(frame: DataFrame) -> int:
     """Bytes of all rows of `frame`; `UNKNOWN` where nobody can say."""
     if not is_classic(frame.sparkSession):
         return UNKNOWN

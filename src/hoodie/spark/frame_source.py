@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine import BATCH_ROWS, Arrangement, ArrowSource, BatchMap, BatchWork, Source
+from hoodie.engine import BATCH_ROWS, ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, Source
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
 from hoodie.spark.engine import described, pickled
 from hoodie.spark.failures import translated
-from hoodie.spark.frame_size import most_bytes
+from hoodie.spark.frame_size import max_size_bytes
 from hoodie.spark.sent_decimals import with_unscaled
 from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
@@ -59,7 +59,7 @@ class FrameSource:
         if self._held is not None:
             return self._held.small(sys.maxsize)
         with translated(_READ):  # Spark decides parts of a plan that depend on no row, and they may fail
-            is_small = not self._maps and most_bytes(self._frame) <= limit_bytes
+            is_small = not self._maps and max_size_bytes(self._frame) <= limit_bytes
         if not is_small:
             return None
         with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
@@ -73,21 +73,21 @@ class FrameSource:
             return self._held.mapped(work, schema)
         return self._copy(self._frame, self._frame_schema, (*self._maps, work), schema)
 
-    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> Source:
+    def in_sort_mode(self, sort_mode: BulkInsertSortMode, partition_column: str, key_column: str) -> Source:
         if self._held is not None:
-            return self._held.arranged(arrangement, partition_column, key_column)
-        if arrangement is Arrangement.NONE:
+            return self._held.in_sort_mode(sort_mode, partition_column, key_column)
+        if sort_mode is BulkInsertSortMode.NONE:
             return self
         by = (quoted(partition_column), quoted(key_column))
         frame = self._applied()
-        match arrangement:
-            case Arrangement.GLOBAL_SORT:
+        match sort_mode:
+            case BulkInsertSortMode.GLOBAL_SORT:
                 frame = frame.sort(*by)
-            case Arrangement.PARTITION_SORT:
+            case BulkInsertSortMode.PARTITION_SORT:
                 frame = frame.sortWithinPartitions(*by)
-            case Arrangement.PARTITION_PATH_REPARTITION:
+            case BulkInsertSortMode.PARTITION_PATH_REPARTITION:
                 frame = frame.repartition(by[0])
-            case Arrangement.PARTITION_PATH_REPARTITION_AND_SORT:
+            case BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT:
                 frame = frame.repartition(by[0]).sortWithinPartitions(*by)
         return self._copy(frame, self._schema, (), self._schema)
 

@@ -74,7 +74,7 @@ _file_systems: weakref.WeakKeyDictionary[SparkSession, dict[str, bool]] = weakre
 _rows_of_partitions: weakref.WeakKeyDictionary[SparkSession, OrderedDict[object, _PartitionRows]] = (
     weakref.WeakKeyDictionary()
 )
-_MOST_KNOWN = 32
+_MAX_KNOWN = 32
 
 
 def _has_file_system(spark: SparkSession, jvm: Any, scheme: str) -> bool:
@@ -325,7 +325,7 @@ def _partition_rows(
     key = (partition_schema.json(), tuple(partition.files[0].partition_values for partition in partitions))
     found = known.pop(key, None) or _new_partition_rows(spark, partitions, partition_schema)
     known[key] = found
-    while len(known) > _MOST_KNOWN:
+    while len(known) > _MAX_KNOWN:
         known.popitem(last=False)
     return found
 

@@ -29,10 +29,10 @@ from hoodie.spark.unscaled import LONG_DIGITS, Longs, decimals, digits_of
 
 Mask = npt.NDArray[np.bool_]
 
-MOST_DIGITS: Final = 38
-_MOST_LONG: Final = (1 << 63) - 1
+MAX_DIGITS: Final = 38
+_MAX_LONG: Final = (1 << 63) - 1
 _BYTES: Final = 256
-_MOST_CELLS: Final = 1 << 16
+_MAX_CELLS: Final = 1 << 16
 """Groups are counted in an array up to so many possible ones, and sorted beyond."""
 
 
@@ -132,7 +132,7 @@ def decimal_type(expression: Expression, schema: pa.Schema) -> pa.Decimal128Type
     digits = max(left.precision - left.scale, right.precision - right.scale) + scale + 1
     if expression.operator == "*":
         scale, digits = left.scale + right.scale, left.precision + right.precision + 1
-    if digits > MOST_DIGITS or scale < 0:
+    if digits > MAX_DIGITS or scale < 0:
         raise Inexact
     return pa.decimal128(digits, scale)
 
@@ -213,7 +213,7 @@ def _combined(operator: str, left: _Values, right: _Values) -> _Values:
 
 
 def _within(bound: int) -> int:
-    if bound > _MOST_LONG:
+    if bound > _MAX_LONG:
         raise _TooLarge
     return bound
 
@@ -261,7 +261,7 @@ def _rows_that_fit(rows: _Rows, measure: Measure, kind: pa.DataType) -> int:
     """How many rows a partial sum may stand for."""
     if measure.kind != "sum" or measure.of is None:
         return rows.count
-    limit = _MOST_LONG
+    limit = _MAX_LONG
     if pa.types.is_decimal128(kind):
         limit = min(limit, 10 ** int(kind.precision) - 1)
     bound = rows.values(measure.of).bound
@@ -320,7 +320,7 @@ def _grouped(columns: Sequence[pa.Array], rows: int, rows_each: int) -> _Groups:
         codes, cells = np.arange(rows) // rows_each, -(-rows // rows_each)
     for part, values in parts:
         codes, cells = codes * len(values) + part, cells * len(values)
-        if cells > _MOST_CELLS:
+        if cells > _MAX_CELLS:
             codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
             cells = int(codes.max()) + 1
     first = np.full(cells, -1, np.int64)
@@ -397,7 +397,7 @@ def _counts(groups: _Groups, valid: Mask | None) -> Longs:
 
 def _extremes(groups: _Groups, values: _Values, kind: str) -> tuple[Longs, Mask]:
     """The least or greatest number of each group, and whether it has any."""
-    lowest, highest = -_MOST_LONG - 1, _MOST_LONG
+    lowest, highest = -_MAX_LONG - 1, _MAX_LONG
     found = np.full(groups.count, highest if kind == "min" else lowest, np.int64)
     of_row, numbers = groups.of_row, values.numbers
     if values.valid is not None:

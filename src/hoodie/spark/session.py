@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
-MOST_DRIVER_MEMORY_GB = 8
+MAX_DRIVER_MEMORY_GB = 8
 WORKER_DAEMON = "hoodie.spark.worker_daemon"
 
 
@@ -135,7 +135,7 @@ def _is_memory_said() -> bool:
 def _driver_memory_gb() -> int:
     """A quarter of this machine's memory: in local mode the driver's JVM does all the work of the JVM."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(MOST_DRIVER_MEMORY_GB, total // 4 >> 30))
+    return max(1, min(MAX_DRIVER_MEMORY_GB, total // 4 >> 30))
 
 
 def _text(value: object) -> str:

@@ -27,8 +27,8 @@ from hoodie.query import narrowed
 from hoodie.query.time_travel import first_incomplete_write
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.data_source import (
-    MOST_BYTES,
-    MOST_FILES,
+    MAX_BYTES,
+    MAX_FILES,
     START,
     is_change_query,
     open_table,
@@ -71,8 +71,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         own = {name.lower(): value for name, value in options.items()}
         self._start = own.get(START, "earliest")
-        self._most_files = _limit(own, MOST_FILES)
-        self._most_bytes = _limit(own, MOST_BYTES)
+        self._most_files = _limit(own, MAX_FILES)
+        self._max_bytes = _limit(own, MAX_BYTES)
         self._options = options
         self._schema = schema
         self._target: InstantTime | None = None
@@ -106,8 +106,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._most_files is not None:
             return ReadMaxFiles(self._most_files)
-        if self._most_bytes is not None:
-            return ReadMaxBytes(self._most_bytes)
+        if self._max_bytes is not None:
+            return ReadMaxBytes(self._max_bytes)
         return ReadAllAvailable()
 
     @through_jvm()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_LEAST_TASK_BYTES = 4 << 20
+_MIN_TASK_BYTES = 4 << 20
 _AGGREGATED_ROWS = 128 * 1024
 """Rows that are aggregated together."""
 _ROW_BYTES = 1024
@@ -48,9 +48,9 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
     if not plan.files:
         return spark.createDataFrame([], told)
     cores = SparkEngine(spark).parallelism
-    most_bytes = bytes_of(spark.conf.get("spark.sql.files.maxPartitionBytes") or "")
+    max_bytes = bytes_of(spark.conf.get("spark.sql.files.maxPartitionBytes") or "")
     if not is_worker_scan_possible(spark):
-        tasks = plan_tasks(plan, cores, most_bytes)
+        tasks = plan_tasks(plan, cores, max_bytes)
         reader = numbered(reader_of(storage, plan.rows, told), tasks)
         return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reader, told)
 
@@ -64,7 +64,7 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
         return Work(
             kept,
             reader_of(storage, less.rows, with_longs(kept)),
-            plan_tasks(less, cores, most_bytes),
+            plan_tasks(less, cores, max_bytes),
             int(less.size_bytes * share),
             f"slices: {len(less.files)} of {len(plan.files)}{condition}",
         )
@@ -76,7 +76,7 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
         return Work(
             made,
             reader_of(storage, rows, with_longs(made), aggregation),
-            plan_tasks(less, cores, most_bytes),
+            plan_tasks(less, cores, max_bytes),
             _ROW_BYTES * len(less.files),
             f"slices: {len(less.files)}, aggregated",
         )
@@ -92,9 +92,9 @@ def worker_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: P
     )
 
 
-def plan_tasks(plan: ReadPlan, cores: int, most_bytes: int) -> tuple[bytes, ...]:
+def plan_tasks(plan: ReadPlan, cores: int, max_bytes: int) -> tuple[bytes, ...]:
     """The files of a plan as tasks of workers."""
-    return tuple(pickled(pack) for pack in packed(plan.files, cores, most_bytes))
+    return tuple(pickled(pack) for pack in packed(plan.files, cores, max_bytes))
 
 
 def reader_of(storage: Storage, rows: RowPlan, told: StructType, aggregation: Aggregation | None = None) -> Runner:
@@ -111,10 +111,10 @@ def reader_of(storage: Storage, rows: RowPlan, told: StructType, aggregation: Ag
     return read
 
 
-def packed(files: Sequence[FileRead], cores: int, most_bytes: int) -> list[list[FileRead]]:
-    """Files in groups of about equal size: as few as `most_bytes` allows, but work for every core."""
+def packed(files: Sequence[FileRead], cores: int, max_bytes: int) -> list[list[FileRead]]:
+    """Files in groups of about equal size: as few as `max_bytes` allows, but work for every core."""
     total = sum(file.size_bytes for file in files)
-    aim = min(most_bytes, max(_LEAST_TASK_BYTES, -(-total // max(cores, 1))))
+    aim = min(max_bytes, max(_MIN_TASK_BYTES, -(-total // max(cores, 1))))
     count = min(len(files), max(1, -(-total // max(aim, 1))))
     groups: list[tuple[int, int, list[FileRead]]] = [(0, number, []) for number in range(count)]
     for file in sorted(files, key=lambda one: one.size_bytes, reverse=True):

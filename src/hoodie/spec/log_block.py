@@ -34,7 +34,7 @@ LENGTH_BYTES = 8
 FRAME_START_BYTES = len(MAGIC) + LENGTH_BYTES
 """Magic and length: the length counts what comes after it."""
 
-LEAST_LENGTH = 4 + 4 + 4 + LENGTH_BYTES + 4 + LENGTH_BYTES
+MIN_LENGTH = 4 + 4 + 4 + LENGTH_BYTES + 4 + LENGTH_BYTES
 """Version, kind, empty header, content length, empty footer, and the length again."""
 
 ROLLBACK_COMMAND = "0"

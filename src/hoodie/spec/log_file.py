@@ -22,11 +22,11 @@ from typing import Final
 from hoodie.errors import Corrupt
 from hoodie.spec.log_block import (
     FRAME_START_BYTES,
-    LEAST_LENGTH,
     LENGTH_BYTES,
     MAGIC,
     MAX_HEADER_BYTES,
     MAX_HEADER_ENTRIES,
+    MIN_LENGTH,
     BlockKind,
     LogBlock,
     parse_header,
@@ -119,7 +119,7 @@ class _File:
         if not self._is_closed(end, length):
             self._ensure_not_version_0(start, end)
             return None
-        if length < LEAST_LENGTH:
+        if length < MIN_LENGTH:
             raise self.damaged(start, f"has a block of {length} bytes at {start}, too short for its frame")
         return self._parsed(start, end)
 

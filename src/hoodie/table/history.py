@@ -24,9 +24,9 @@ class TableHistory(Displayed):
             Corrupt: the history is damaged.
         """
         handle = self._opened.fresh()
-        return tuple(sorted({one.instant for one in load_history(handle.storage, handle.profile)}))
+        return tuple(sorted({row.instant for row in load_history(handle.storage, handle.profile)}))
 
     def __iter__(self) -> Iterator[Instant]:
         # The history is read last: what is archived meanwhile is then in both, never in none.
-        active = {one.logical: one for one in timeline_of(self._opened.fresh()).instants}
-        return iter(sorted({**{one.logical: one for one in self.archived()}, **active}.values()))
+        active = {instant.logical: instant for instant in timeline_of(self._opened.fresh()).instants}
+        return iter(sorted({**{instant.logical: instant for instant in self.archived()}, **active}.values()))

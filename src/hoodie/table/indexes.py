@@ -11,7 +11,7 @@ from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
-    from hoodie.metadata_writer import IndexBuilt
+    from hoodie.metadata_writer import IndexBuildResult
 
 
 class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
@@ -30,7 +30,7 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         using: str = "column_stats",
         partitioned: bool = False,
         **options: object,
-    ) -> IndexBuilt:
+    ) -> IndexBuildResult:
         """An index of the metadata table, built beside running writers and kept by them from now on.
 
         `name` is `record_index` (of each partition when `partitioned`), `column_stats`, `partition_stats` or

@@ -49,7 +49,7 @@ def read_keywords(given: Mapping[str, Any], timezone: TimeZone, said: str | None
     Raises:
         Invalid: an unknown keyword, what is no time, or a range of another query.
     """
-    known = [one.name for one in fields(ReadOptions)]
+    known = [field.name for field in fields(ReadOptions)]
     for name in given:
         if name not in known:
             raise _unknown(name, _OF_OTHERS.get(name.lower()) or _near(name, [*known]))

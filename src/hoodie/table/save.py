@@ -65,7 +65,7 @@ def as_source(data: Any) -> Source:
         return ArrowSource(data)
     if isinstance(data, pa.RecordBatch):
         return ArrowSource(pa.Table.from_batches([data]))
-    if all(hasattr(data, verb) for verb in ("consume", "arranged", "mapped", "small")):
+    if all(hasattr(data, verb) for verb in ("consume", "in_sort_mode", "mapped", "small")):
         return data  # type: ignore[no-any-return]
     module = type(data).__module__
     if module.startswith("pyspark."):

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from hoodie.config import Config
     from hoodie.services.archiving.archive import ArchiveResult
     from hoodie.services.cleaning.clean import CleanResult
-    from hoodie.services.compaction.admin import OperationCheck, Repaired, Unscheduled
+    from hoodie.services.compaction.admin import OperationCheck, RepairResult, UnscheduleResult
     from hoodie.services.compaction.result import CompactionResult
-    from hoodie.services.metadata_upkeep import MetadataUpkeep
+    from hoodie.services.metadata_upkeep import MetadataResult
     from hoodie.services.preview import ServicePreview
     from hoodie.services.resizing.resize import ResizeResult
-    from hoodie.services.rollback.orphans import Orphans
-    from hoodie.services.rollback.restore import Restored
-    from hoodie.services.rollback.rollback import RolledBack
+    from hoodie.services.rollback.orphans import OrphansResult
+    from hoodie.services.rollback.restore import RestoreResult
+    from hoodie.services.rollback.rollback import RollbackResult
     from hoodie.services.service import Service
-    from hoodie.services.upgrading.upgrade import Upgraded
+    from hoodie.services.upgrading.upgrade import UpgradeResult
     from hoodie.spec import Instant
     from hoodie.write import Committed
 
@@ -64,7 +64,7 @@ class TableServices:
         service, opened = load_service(name), self._opened
         if service.preview is None:
             raise Invalid(f"There is no preview of {name}", remedy="Run it: it does only what is due")
-        names = [one.name for one in service.arguments]
+        names = [argument.name for argument in service.arguments]
         if len(values) > len(names):
             raise Invalid(
                 f"{name} has {len(names)} arguments, and {len(values)} are given",
@@ -89,7 +89,7 @@ class TableServices:
         with self._opened.held("plan compaction") as handle:
             return schedule_compaction(handle, self._opened.config(options), self._opened.engine, when_due=False)
 
-    def unschedule_compaction(self, instant: str) -> Unscheduled:
+    def unschedule_compaction(self, instant: str) -> UnscheduleResult:
         """What dropping the plan of a pending compaction did. Its log files stay where they are.
 
         Raises:
@@ -106,7 +106,7 @@ class TableServices:
 
         return validate_compaction(self._opened.fresh(), instant)
 
-    def repair_compaction(self) -> tuple[Repaired, ...]:
+    def repair_compaction(self) -> tuple[RepairResult, ...]:
         """The plans that were put back because committed log files carry their instant (version 6)."""
         from hoodie.services.compaction.admin import repair_compaction  # noqa: PLC0415
 
@@ -139,22 +139,22 @@ class TableServices:
         result: ArchiveResult | None = self.run("archive", None, **options)
         return result
 
-    def rollback(self, instant: str, **options: object) -> RolledBack:
+    def rollback(self, instant: str, **options: object) -> RollbackResult:
         """The outcome of undoing one instant: a pending one, or the newest completed one.
 
         Raises:
             Invalid: a savepoint or later commits stand on it; use `restore` for those.
         """
-        result: RolledBack = self.run("rollback", {"instant": instant}, **options)
+        result: RollbackResult = self.run("rollback", {"instant": instant}, **options)
         return result
 
-    def restore(self, to: str, **options: object) -> Restored:
+    def restore(self, to: str, **options: object) -> RestoreResult:
         """The table as it was after the completed instant `to`: everything newer is undone and cannot come back.
 
         Raises:
             Invalid: no such completed instant, or its files were cleaned.
         """
-        result: Restored = self.run("restore", {"to": to}, **options)
+        result: RestoreResult = self.run("restore", {"to": to}, **options)
         return result
 
     def ttl(self, **options: object) -> Committed | None:
@@ -162,23 +162,23 @@ class TableServices:
         result: Committed | None = self.run("ttl", None, **options)
         return result
 
-    def upgrade(self, to: int = 9, **options: object) -> Upgraded | None:
+    def upgrade(self, to: int = 9, **options: object) -> UpgradeResult | None:
         """The steps that took the table to another version (6, 8 or 9), upwards or downwards; None when it has it
         already. A step that dies is finished by the next call.
         """
-        result: Upgraded | None = self.run("upgrade", {"to": to}, **options)
+        result: UpgradeResult | None = self.run("upgrade", {"to": to}, **options)
         return result
 
-    def orphans(self, older_than_hours: float | None = None, **options: object) -> Orphans | None:
+    def orphans(self, older_than_hours: float | None = None, **options: object) -> OrphansResult | None:
         """Data files that belonged to no write on the timeline or in the history and are older than so many hours,
         which are gone now; None when there is none. `preview("orphans")` only finds them.
         """
-        result: Orphans | None = self.run("orphans", {"older_than_hours": older_than_hours}, **options)
+        result: OrphansResult | None = self.run("orphans", {"older_than_hours": older_than_hours}, **options)
         return result
 
-    def metadata(self, **options: object) -> MetadataUpkeep | None:
+    def metadata(self, **options: object) -> MetadataResult | None:
         """What compacting, cleaning and archiving the metadata table did; None when nothing is due."""
-        result: MetadataUpkeep | None = self.run("metadata", None, **options)
+        result: MetadataResult | None = self.run("metadata", None, **options)
         return result
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -196,7 +196,7 @@ class TableServices:
     def __repr__(self) -> str:
         from hoodie.services.registry import REGISTERED  # noqa: PLC0415
 
-        lines = (f"  {one.name:<14}{one.summary}" for one in REGISTERED.values())
+        lines = (f"  {service.name:<14}{service.summary}" for service in REGISTERED.values())
         return "\n".join((f"Services of {self._opened.storage.uri}:", *lines))
 
     def _config(self, service: Service, options: Mapping[str, object]) -> Config:

@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from hoodie.engine import Arrangement, Engine, Source, TaskId
+from hoodie.engine import BulkInsertSortMode, Engine, Source, TaskId
 from hoodie.errors import Corrupt, Invalid
 
 SCHEMA = pa.schema([pa.field("key", pa.string()), pa.field("part", pa.string()), pa.field("value", pa.int64())])
@@ -82,32 +82,32 @@ class SourceContract:
         seen = self.make_source(SCHEMA.empty_table()).consume(_values, "empty")
         assert [value for values in seen for value in values] == []
 
-    @pytest.mark.parametrize("arrangement", list(Arrangement))
-    def test_arranging_keeps_every_row(self, arrangement: Arrangement) -> None:
-        source = self.make_source(self.rows()).arranged(arrangement, "part", "key")
+    @pytest.mark.parametrize("sort_mode", list(BulkInsertSortMode))
+    def test_arranging_keeps_every_row(self, sort_mode: BulkInsertSortMode) -> None:
+        source = self.make_source(self.rows()).in_sort_mode(sort_mode, "part", "key")
         seen = source.consume(_values, "arranged")
         assert sorted(value for values in seen for value in values) == list(range(1000))
 
     def test_global_sort_orders_all_rows_by_part_and_key(self) -> None:
-        source = self.make_source(self.rows()).arranged(Arrangement.GLOBAL_SORT, "part", "key")
+        source = self.make_source(self.rows()).in_sort_mode(BulkInsertSortMode.GLOBAL_SORT, "part", "key")
         runs = [run for run in source.consume(_part_and_key, "sorted") if run]
         assert all(run == sorted(run) for run in runs)
         ordered = sorted(runs, key=lambda run: run[0])
         assert [pair for run in ordered for pair in run] == sorted(pair for run in runs for pair in run)
 
     @pytest.mark.parametrize(
-        "arrangement", [Arrangement.PARTITION_SORT, Arrangement.PARTITION_PATH_REPARTITION_AND_SORT]
+        "sort_mode", [BulkInsertSortMode.PARTITION_SORT, BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT]
     )
-    def test_sorted_arrangements_order_rows_within_a_task(self, arrangement: Arrangement) -> None:
-        source = self.make_source(self.rows()).arranged(arrangement, "part", "key")
+    def test_sorted_arrangements_order_rows_within_a_task(self, sort_mode: BulkInsertSortMode) -> None:
+        source = self.make_source(self.rows()).in_sort_mode(sort_mode, "part", "key")
         assert all(run == sorted(run) for run in source.consume(_part_and_key, "sorted"))
 
     @pytest.mark.parametrize(
-        "arrangement",
-        [Arrangement.PARTITION_PATH_REPARTITION, Arrangement.PARTITION_PATH_REPARTITION_AND_SORT],
+        "sort_mode",
+        [BulkInsertSortMode.PARTITION_PATH_REPARTITION, BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT],
     )
-    def test_repartitioning_keeps_a_part_in_one_task(self, arrangement: Arrangement) -> None:
-        source = self.make_source(self.rows()).arranged(arrangement, "part", "key")
+    def test_repartitioning_keeps_a_part_in_one_task(self, sort_mode: BulkInsertSortMode) -> None:
+        source = self.make_source(self.rows()).in_sort_mode(sort_mode, "part", "key")
         parts = [{part for part, _ in run} for run in source.consume(_part_and_key, "by part")]
         assert sum(len(found) for found in parts) == 3
 

@@ -19,7 +19,7 @@ from hoodie.spec import FormatProfile, InstantTime
 from hoodie.storage import FileInfo, Storage
 from hoodie.timeline.history import history_of, load_archived_commits
 
-_MOST_KEPT = 16
+_MAX_KEPT = 16
 
 Completions = Mapping[InstantTime, InstantTime]
 """Requested time of writes to the time they completed."""
@@ -44,7 +44,7 @@ def load_archived_writes(storage: Storage, profile: FormatProfile) -> Completion
     except (Corrupt, Missing) as damage:
         log.warning("the archived history is damaged, so all that is older than the timeline counts: %s", damage)
         return {}
-    if len(_kept) >= _MOST_KEPT:
+    if len(_kept) >= _MAX_KEPT:
         _kept.clear()
     _kept[folder] = (files, found)
     return found

@@ -49,7 +49,7 @@ from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merg
 from hoodie.timeline.lsm_history import load_lsm_cleans, load_lsm_history, load_lsm_metadata
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
 
-MOST_LOG_BYTES = 16 << 20
+MAX_LOG_BYTES = 16 << 20
 """Bytes of archives in log format that are read to know all archived writes: one or two seconds of work."""
 
 Logical = tuple[InstantTime, str]
@@ -149,7 +149,7 @@ class LogHistory:
         return bool(self.files())
 
     def tells_all(self, files: Sequence[FileInfo]) -> bool:
-        is_small = sum(one.size_bytes for one in files) <= MOST_LOG_BYTES
+        is_small = sum(one.size_bytes for one in files) <= MAX_LOG_BYTES
         return is_small and not has_torn_spans(self.storage, files)
 
     def load(self, after: InstantTime, until: InstantTime | None) -> tuple[ArchivedInstant, ...]:

@@ -16,10 +16,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie.engine import Arrangement, Source, TaskId
+from hoodie.engine import BulkInsertSortMode, Source, TaskId
 from hoodie.records.deletion import without_deleted
 from hoodie.spec import new_file_id
-from hoodie.write.file_task import Stamp, WriteTarget, written_base_file
+from hoodie.write.file_task import MetaColumnWriter, WriteTarget, written_base_file
 from hoodie.write.incoming import KEY, PARTITION, split_by_partition
 from hoodie.write.intake import Keying, key_rows
 from hoodie.write.new_base_file import NewBaseFile
@@ -39,12 +39,12 @@ class BulkTask:
     max_file_bytes: int
 
 
-def run_bulk_insert(source: Source, task: BulkTask, arrangement: Arrangement) -> list[WrittenFile]:
+def run_bulk_insert(source: Source, task: BulkTask, sort_mode: BulkInsertSortMode) -> list[WrittenFile]:
     """All files, after the source was evaluated once."""
-    if arrangement is Arrangement.NONE:
+    if sort_mode is BulkInsertSortMode.NONE:
         return source.consume(partial(_key_and_write, task), "bulk_insert")
     keyed = source.mapped(partial(key_rows, task.keying), task.keying.keyed_schema)
-    return keyed.arranged(arrangement, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
+    return keyed.in_sort_mode(sort_mode, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
 
 
 def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
@@ -71,12 +71,12 @@ class _OpenFile:
     def __init__(self, task: BulkTask, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
         self._target = task.target
         self._file = NewBaseFile(task.target, partition, file_id, task_id.token)
-        self._stamp = Stamp(task.target, task_id, partition, self._file.name, first)
+        self._meta_columns = MetaColumnWriter(task.target, task_id, partition, self._file.name, first)
         self._writer = self._file.open(task.target.file_schema)
 
     def write(self, rows: pa.Table) -> int:
         """Bytes of the file so far."""
-        self._writer.write(self._stamp.rows(rows))
+        self._writer.write(self._meta_columns.rows(rows))
         return self._writer.size_estimate()
 
     def close(self) -> WrittenFile:

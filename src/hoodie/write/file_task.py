@@ -101,18 +101,18 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     incoming = task.rows.load()
     updates, inserts = incoming.slice(0, len(task.update_rows)), incoming.slice(len(task.update_rows))
     inserts = without_deleted(inserts, target.delete_marker)
-    stamp = Stamp(target, task_id, task.partition, file.name)
+    meta_columns = MetaColumnWriter(target, task_id, task.partition, file.name)
     with opened_once(target.storage) as stored:
         footer = None if old is None else read_footer(stored, old.path)
         inherit = None if _may_delete(task, updates) else footer
         log, new = aborted_on_failure(_change_log(task, task_id)), file.open(target.file_schema, inherit)
         with log as changes, new as writer:
-            rewrite = _Rewrite(task, updates, stamp, changes)
+            rewrite = _Rewrite(task, updates, meta_columns, changes)
             if old is not None:
                 for rows in rewrite.rows(stored, old.path, footer):
                     writer.write(rows, inherited=True)
             if inserts.num_rows:
-                fresh = stamp.rows(inserts)
+                fresh = meta_columns.rows(inserts)
                 writer.write(fresh)
                 if changes is not None:
                     changes.inserted(fresh)
@@ -142,7 +142,7 @@ def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:
     return ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
 
 
-class Stamp:
+class MetaColumnWriter:
     """Gives the rows of one base file their meta columns; the sequence number counts on from `first`.
 
     The partition path is the file's own: a global index may have sent a row to another partition than its columns say.
@@ -186,7 +186,7 @@ class _Rewrite:
 
     task: FileTask
     updates: pa.Table
-    stamp: Stamp
+    meta_columns: MetaColumnWriter
     changes: ChangeLog | None
     updated: int = 0
     deleted: int = 0
@@ -215,9 +215,9 @@ class _Rewrite:
             gone = np.concatenate([drop, at[deleted]])
             self.updated += int(replaced.sum())
             if replaced.all():
-                fresh = self.stamp.rows(rows)
+                fresh = self.meta_columns.rows(rows)
             else:
-                fresh = self.stamp.rows(rows.filter(pa.array(replaced)))
+                fresh = self.meta_columns.rows(rows.filter(pa.array(replaced)))
                 at = at[replaced]
         self.deleted += len(gone)
         if self.changes is not None:
@@ -226,7 +226,7 @@ class _Rewrite:
                 self.changes.updated(stored.take(pa.array(at)), fresh)
         if target.populate_meta_fields:
             place = stored.schema.get_field_index(FILE_NAME_FIELD)
-            stored = stored.set_column(place, stored.schema.field(place), self.stamp.file_names(stored.num_rows))
+            stored = stored.set_column(place, stored.schema.field(place), self.meta_columns.file_names(stored.num_rows))
         if len(at):
             stored = _replace(stored, at, fresh)
         if len(gone):

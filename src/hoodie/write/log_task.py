@@ -45,7 +45,7 @@ from hoodie.spec.file_names import token_of_instant
 from hoodie.storage import OutputFile
 from hoodie.timeline import markers_of
 from hoodie.write.combine import ordering_values
-from hoodie.write.file_task import Stamp, WriteTarget
+from hoodie.write.file_task import MetaColumnWriter, WriteTarget
 from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.log_place import LogPlace
 from hoodie.write.written_file import WrittenFile
@@ -150,10 +150,10 @@ def _data_blocks(task_id: TaskId, task: LogTask, rows: pa.Table, base_rows: Posi
     if order is not None:
         rows, base_rows, known = rows.take(pa.array(order)), base_rows[order], known[order]
     schema = _avro_schema(task)
-    stamp = Stamp(task.target, task_id, task.partition, task.place.file_id, first=1)
+    meta_columns = MetaColumnWriter(task.target, task_id, task.partition, task.place.file_id, first=1)
     step = max(1, rows.num_rows * task.log.block_bytes // max(1, rows.nbytes))
     for first in range(0, rows.num_rows, step):
-        part, at = stamp.rows(rows.slice(first, step)), base_rows[first : first + step]
+        part, at = meta_columns.rows(rows.slice(first, step)), base_rows[first : first + step]
         header = _header(task, schema, None if kind is BlockKind.HFILE_DATA else at)
         if task.is_partial:
             header[HeaderKey.IS_PARTIAL] = _TRUE

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 _LOCAL_KEYS = 200_000
 """Keys up to which the driver asks the record index itself: starting tasks elsewhere takes longer."""
-_MOST_FILTERS = 500
+_MAX_FILTERS = 500
 """Bloom filters that are loaded for one write; with more files those in footers are asked, one file at a time."""
 
 _WITHOUT_RECORDS = {
@@ -165,7 +165,7 @@ def _pruned(write: Write, found: list[_Candidate], engine: Engine) -> list[_Cand
             passing = ranges.may_pass(Comparison(KEY, "in", keys.load()[0]))
             kept += [one for one, stays in zip(same, passing.tolist(), strict=True) if stays]
         found = kept
-    if not table.has(BLOOM_FILTERS) or len(found) > _MOST_FILTERS:
+    if not table.has(BLOOM_FILTERS) or len(found) > _MAX_FILTERS:
         return found
     blooms = table.bloom_filters([_file_of(one) for one in found])
     return [replace(one, bloom=blooms.get(_file_of(one))) for one in found]

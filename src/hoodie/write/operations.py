@@ -202,7 +202,7 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
     inflight = _open(write, action, None, replaced or {}, ())
     task = BulkTask(write_target(write), keying, write.options.sizing.max_file_bytes)
     with fenced_when_gone(write.overwritten or handle, inflight):
-        done = run_bulk_insert(source, task, write.options.arrangement)
+        done = run_bulk_insert(source, task, write.options.sort_mode)
         return _finish(write, inflight, done, replaced, known)
 
 

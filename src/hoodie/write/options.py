@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Literal, get_args
 
 from hoodie.config import Config
-from hoodie.engine import Arrangement
+from hoodie.engine import BulkInsertSortMode
 from hoodie.errors import Invalid, Unsupported
 from hoodie.index import IndexKind, KeyParts
 from hoodie.records import (
@@ -94,7 +94,7 @@ class WriteOptions:
     merge_rule: MergeRule
     ordering: tuple[str, ...]
     duplicate_policy: DuplicatePolicy
-    arrangement: Arrangement
+    sort_mode: BulkInsertSortMode
     sizing: SizingOptions
     base_file: BaseFileOptions
     log: LogOptions | None
@@ -197,7 +197,7 @@ def parse_write_options(
         merge_rule=rule,
         ordering=ordering,
         duplicate_policy=_duplicate_policy(config),
-        arrangement=Arrangement(config.text("hoodie.bulkinsert.sort.mode")),
+        sort_mode=BulkInsertSortMode(config.text("hoodie.bulkinsert.sort.mode")),
         sizing=_sizing(config),
         base_file=base_file_options(config, table),
         log=_log(config, table, profile, ordering),

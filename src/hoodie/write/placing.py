@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hoodie.engine import Arrangement, Engine
+from hoodie.engine import BulkInsertSortMode, Engine
 from hoodie.errors import Invalid
 from hoodie.index import Positions
 from hoodie.records.deletion import deletion_columns, is_deleted
@@ -46,9 +46,9 @@ from hoodie.write.plan import (
 from hoodie.write.skeletons import with_source_bytes
 
 _SORTED = (
-    Arrangement.GLOBAL_SORT,
-    Arrangement.PARTITION_SORT,
-    Arrangement.PARTITION_PATH_REPARTITION_AND_SORT,
+    BulkInsertSortMode.GLOBAL_SORT,
+    BulkInsertSortMode.PARTITION_SORT,
+    BulkInsertSortMode.PARTITION_PATH_REPARTITION_AND_SORT,
 )
 
 
@@ -78,7 +78,7 @@ def plan_placed_files(  # noqa: PLR0917
         placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
     else:
         free = _not_stored(write, incoming, free, hits)
-        is_sorted = options.operation == "bulk_insert" and options.arrangement in _SORTED
+        is_sorted = options.operation == "bulk_insert" and options.sort_mode in _SORTED
         placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
     if homes is not None:
         most = sum(len(homes.split(rows)) for rows in placement.inserts.values())

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.engine import Arrangement, ArrowSource, BatchMap, BatchWork, TaskId
+from hoodie.engine import ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, TaskId
 from hoodie.errors import Invalid
 from hoodie.storage import MemoryStorage
 from hoodie.testing.lake import ROWS, Lake, row, table_of
@@ -60,7 +60,7 @@ class InTasks:
     def mapped(self, work: BatchMap, schema: pa.Schema) -> ArrowSource:
         raise NotImplementedError
 
-    def arranged(self, arrangement: Arrangement, partition_column: str, key_column: str) -> ArrowSource:
+    def in_sort_mode(self, sort_mode: BulkInsertSortMode, partition_column: str, key_column: str) -> ArrowSource:
         raise NotImplementedError
 
     def consume(self, work: BatchWork[object], label: str) -> list[object]:

@@ -127,7 +127,7 @@ def test_the_rows_are_those_of_the_whole_file(keys: list[str], options: dict[str
 
 @pytest.mark.parametrize("scheme", ["memory", "s3"])
 def test_few_bytes_are_read_for_few_rows(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_rows, "LEAST_REMOTE_BYTES", 0)
+    monkeypatch.setattr(page_rows, "MIN_REMOTE_BYTES", 0)
     rows = table(KEYS)
     data = written(rows, compression="none", use_dictionary=False)
     file = OneFile(data, scheme)

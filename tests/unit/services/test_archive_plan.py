@@ -35,7 +35,7 @@ from hoodie.timeline import Timeline
 
 FACTS = ArchiveFacts(datetime(2026, 1, 3, tzinfo=UTC), "UTC", is_merge_on_read=False)
 ON_READ = replace(FACTS, is_merge_on_read=True)
-FEW = ArchiveOptions(fewest_commits=4, most_commits=6, clean=CleanOptions(commits=1))
+FEW = ArchiveOptions(min_commits=4, max_commits=6, clean=CleanOptions(commits=1))
 NO_PROMISE = replace(FEW, clean=CleanOptions(policy="KEEP_LATEST_FILE_VERSIONS"))
 """The same where the cleaner keeps no commits, so that pending writes do not raise the counts."""
 
@@ -197,6 +197,6 @@ def test_options_come_from_the_keys_of_hudi() -> None:
         }
     )
     options = parse_archive_options(config)
-    assert (options.fewest_commits, options.most_commits, options.beyond_savepoint) == (3, 5, True)
+    assert (options.min_commits, options.max_commits, options.beyond_savepoint) == (3, 5, True)
     assert options.merge is not None
     assert options.history.batch_files == 4

@@ -122,7 +122,7 @@ def test_a_pending_write_before_all_commits_keeps_everything() -> None:
 
 def test_a_clean_moves_on_by_so_many_commits_at_most() -> None:
     timeline = timeline_of(table_of(V9, 9).handle)
-    options = CleanOptions(commits=2, most_commits=3)
+    options = CleanOptions(commits=2, max_commits=3)
     moved = earliest_retained(timeline, options, NOON, "UTC", previous=at(2))
     assert moved is not None
     assert moved.requested == at(5)

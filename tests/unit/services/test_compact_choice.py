@@ -57,15 +57,15 @@ def chosen(strategies: str, operations=SOME, **limits: object) -> list[str]:
     ("strategy", "limits", "expected"),
     [
         ("LogFileSizeBased", {}, ["large", "middle", "small"]),
-        ("LogFileSizeBased", {"least_log_bytes": 40}, ["large", "middle"]),
+        ("LogFileSizeBased", {"min_log_bytes": 40}, ["large", "middle"]),
         ("LogFileSizeBased", {"target_io_mb": 75}, ["large", "middle"]),
         ("LogFileSizeBased", {"target_io_mb": 1}, ["large"]),
         ("LogFileNumBased", {}, ["small", "middle", "large"]),
-        ("LogFileNumBased", {"least_log_files": 2}, ["small", "middle"]),
+        ("LogFileNumBased", {"min_log_files": 2}, ["small", "middle"]),
         ("BoundedIO", {"target_io_mb": 60}, ["small", "large"]),
         ("UnBounded", {"target_io_mb": 1}, ["small", "large", "middle"]),
         ("TimeLimited", {"target_seconds": 75}, ["large", "middle"]),
-        ("LogFileNumBased,BoundedIO", {"least_log_files": 2, "target_io_mb": 20}, ["small"]),
+        ("LogFileNumBased,BoundedIO", {"min_log_files": 2, "target_io_mb": 20}, ["small"]),
     ],
 )
 def test_operations_are_ordered_and_limited(strategy, limits, expected):

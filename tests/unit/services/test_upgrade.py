@@ -15,7 +15,7 @@ from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.present import as_json
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
-from hoodie.services.upgrading.upgrade import Upgraded, preview_upgrade, upgrade
+from hoodie.services.upgrading.upgrade import UpgradeResult, preview_upgrade, upgrade
 from hoodie.spec import CLEAN, COMMIT, Instant, State, keys, parse_log_file_name
 from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
@@ -47,7 +47,7 @@ def lake_of(version: int, kind: str, **options: Any) -> Lake:
 ROWS = {"a": "a3", "b": "b3", "d": "a"}
 
 
-def change(lake: Lake, to: int, storage: Storage | None = None, **options: Any) -> Upgraded | None:
+def change(lake: Lake, to: int, storage: Storage | None = None, **options: Any) -> UpgradeResult | None:
     handle = load_handle(storage or lake.storage, SystemEnv())
     return upgrade(handle, resolve(options), ENGINE, to)
 

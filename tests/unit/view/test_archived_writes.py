@@ -106,5 +106,5 @@ def test_history_is_not_read_while_no_file_is_older_than_the_timeline():
 
 def test_archives_of_version_6_that_are_too_large_are_left_alone(monkeypatch):
     made = table(V6, (1, 2, 4))
-    monkeypatch.setattr(history, "MOST_LOG_BYTES", 10)
+    monkeypatch.setattr(history, "MAX_LOG_BYTES", 10)
     assert counted(made) == [at(n) for n in (1, 2, 3, 4)]

@@ -162,7 +162,7 @@ def _load_states(handle: TableHandle) -> _States:
 def _plan(handle: TableHandle, options: ArchiveOptions, timeline: Timeline, around: Timeline | None) -> PlannedArchive:
     """What goes. Nothing is read for it while there are few instants, which is so after most commits."""
     if not may_archive(timeline, options):
-        return PlannedArchive(notes=(f"archiving begins above {options.most_commits} completed commits",))
+        return PlannedArchive(notes=(f"archiving begins above {options.max_commits} completed commits",))
     return plan_archive(timeline, options, _facts(handle, timeline, around))
 
 

@@ -13,7 +13,7 @@ from hoodie.timeline import HistoryLimits, MergeLimits
 class ArchiveOptions:
     """Behaviour.
 
-    Archiving begins when there are more than `most_commits` completed writes and leaves `fewest_commits`. Both are
+    Archiving begins when there are more than `max_commits` completed writes and leaves `min_commits`. Both are
     raised where the cleaner (`clean`) keeps more. `beyond_savepoint`: later commits than a savepoint's go as well.
     `block_on_clean`: what the last clean kept stays. `delta_commits`: how many delta commits a compaction is planned
     after, when it goes by their number; None otherwise.
@@ -22,8 +22,8 @@ class ArchiveOptions:
     merged (None: none), `history` how the history of later versions is kept.
     """
 
-    fewest_commits: int = 20
-    most_commits: int = 30
+    min_commits: int = 20
+    max_commits: int = 30
     beyond_savepoint: bool = False
     block_on_clean: bool = False
     delta_commits: int | None = 5
@@ -41,8 +41,8 @@ def parse_archive_options(config: Config) -> ArchiveOptions:
         config.integer("hoodie.archive.merge.small.file.limit.bytes"),
     )
     return ArchiveOptions(
-        fewest_commits=config.integer("hoodie.keep.min.commits"),
-        most_commits=config.integer("hoodie.keep.max.commits"),
+        min_commits=config.integer("hoodie.keep.min.commits"),
+        max_commits=config.integer("hoodie.keep.max.commits"),
         beyond_savepoint=config.flag("hoodie.archive.beyond.savepoint"),
         block_on_clean=config.flag("hoodie.archive.block.on.latest.clean.ectr"),
         delta_commits=config.integer("hoodie.compact.inline.max.delta.commits") if counts else None,

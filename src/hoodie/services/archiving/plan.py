@@ -1,6 +1,6 @@
 """Which instants leave the timeline for the history: the oldest commits but for what somebody still needs there.
 
-1. Archiving begins above `most_commits` completed writes and would leave `fewest_commits`. Both are raised when the
+1. Archiving begins above `max_commits` completed writes and would leave `min_commits`. Both are raised when the
    cleaner keeps more commits, plus two, so that its earliest commit stays on the timeline.
 2. Writes go in order of requested time and only before the first that has to stay. What has to stay begins with the
    earliest of
@@ -105,12 +105,12 @@ def may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
     """Whether there are instants enough for anything to go; the real limits are never lower than those."""
     actions = [one.action for one in timeline.completed()]
     counts = [len(timeline.completed_writes()), actions.count(CLEAN), actions.count(ROLLBACK)]
-    return any(count > options.most_commits for count in counts)
+    return any(count > options.max_commits for count in counts)
 
 
 def _counts(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> tuple[int, int]:
     """How many completed writes stay, and above how many archiving begins."""
-    fewest, most = options.fewest_commits, options.most_commits
+    fewest, most = options.min_commits, options.max_commits
     last = timeline.last_completed_write()
     now = facts.now if last is None else _moment(last.requested, facts)
     kept = earliest_retained(timeline, options.clean, now, facts.timezone, sees_compactions=False)

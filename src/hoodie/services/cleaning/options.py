@@ -43,7 +43,7 @@ class CleanOptions:
 
     `policy` says what is kept: the files of the last `commits` commits, of the last `hours` hours, or the last
     `versions` slices of every file group. `trigger_commits`: commits since the last clean before there is another one.
-    `most_commits`: how many commits a clean may move on at once. `empty_after_hours`: a clean that finds nothing is
+    `max_commits`: how many commits a clean may move on at once. `empty_after_hours`: a clean that finds nothing is
     recorded all the same when the last one is older than that, so that the next ones have little to look at; never
     when it is not positive. `only`: the partitions it is about (None: all). `multiple`: another clean is planned even
     when one was pending.
@@ -56,7 +56,7 @@ class CleanOptions:
     hours: int = 24
     versions: int = 3
     trigger_commits: int = 1
-    most_commits: int = NO_LIMIT
+    max_commits: int = NO_LIMIT
     empty_after_hours: int = -1
     incremental: bool = True
     only: PartitionFilter | None = None
@@ -90,7 +90,7 @@ def parse_clean_options(config: Config) -> CleanOptions:
         hours=config.integer("hoodie.clean.hours.retained"),
         versions=config.integer("hoodie.clean.fileversions.retained"),
         trigger_commits=config.integer("hoodie.clean.trigger.max.commits"),
-        most_commits=config.integer("hoodie.clean.max.commits.to.clean"),
+        max_commits=config.integer("hoodie.clean.max.commits.to.clean"),
         empty_after_hours=config.integer("hoodie.write.empty.clean.interval.hours"),
         incremental=incremental,
         only=_parse_filter(config, incremental=incremental),

@@ -46,7 +46,7 @@ def earliest_retained(
     if found is None or not previous:
         return found
     left = [one for one in completed if previous <= one.requested < found.requested]
-    return left[options.most_commits] if len(left) > options.most_commits else found
+    return left[options.max_commits] if len(left) > options.max_commits else found
 
 
 def _candidate(

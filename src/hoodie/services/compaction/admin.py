@@ -47,7 +47,7 @@ from hoodie.view import GroupId, LogFile, View
 
 
 @dataclass(frozen=True, slots=True)
-class Unscheduled:
+class UnscheduleResult:
     """What was taken off the timeline: file groups of the compaction `instant`; `plan_deleted` when none was left."""
 
     instant: InstantTime
@@ -70,7 +70,7 @@ class OperationCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairResult:
     """A plan that was put back, and for which file groups."""
 
     instant: InstantTime
@@ -79,7 +79,7 @@ class Repaired:
 
 def unschedule_compaction(
     handle: TableHandle, engine: Engine, instant: InstantTime, group: GroupId | None = None
-) -> Unscheduled:
+) -> UnscheduleResult:
     """What was taken off the pending compaction `instant`: one file group, or all of it. What an executor that died has
     written goes first.
 
@@ -109,7 +109,7 @@ def unschedule_compaction(
             )
         else:
             delete_instant_files(handle.storage, handle.profile, replace(now, state=State.REQUESTED))
-    return Unscheduled(instant, doomed, not kept)
+    return UnscheduleResult(instant, doomed, not kept)
 
 
 def validate_compaction(handle: TableHandle, instant: InstantTime | None = None) -> tuple[OperationCheck, ...]:
@@ -127,7 +127,7 @@ def validate_compaction(handle: TableHandle, instant: InstantTime | None = None)
     return tuple(check for one in chosen for check in _checks(handle, plans, one))
 
 
-def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ...]:
+def repair_compaction(handle: TableHandle, config: Config) -> tuple[RepairResult, ...]:
     """The plans that were put back, because committed log files carry the instant of a compaction nobody knows any more
     (version 6). None in tables where that cannot happen. A plan that was put back is carried out by the next run.
 
@@ -157,7 +157,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[Repaired, ..
         if operations:
             payload = encode_compaction_plan(CompactionPlan(tuple(operations)), handle.profile.avro_generation)
             create_requested(handle.storage, handle.profile, instant, COMPACTION, payload)
-            repaired.append(Repaired(instant, tuple(one.group_id for one in operations)))
+            repaired.append(RepairResult(instant, tuple(one.group_id for one in operations)))
     return tuple(repaired)
 
 

@@ -109,7 +109,7 @@ def _worth_it(
     tasks = [CountTask(handle.storage, part.logs, blocks) for part in slices]
     chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
     counts = chosen.run(count_blocks, tasks, "count log blocks")
-    least = max(2, options.least_blocks)
+    least = max(2, options.min_blocks)
     return [part for part, count in zip(slices, counts, strict=True) if count >= least]
 
 

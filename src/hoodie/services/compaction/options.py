@@ -30,8 +30,8 @@ STRATEGIES: Final = (
 last one is ours."""
 
 _SUFFIX: Final = "CompactionStrategy"
-_LEAST_MEMORY: Final = 64 << 20
-_MOST_MEMORY: Final = 1 << 30
+_MIN_MEMORY: Final = 64 << 20
+_MAX_MEMORY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class StrategyLimits:
 
     target_io_mb: int = 512_000
     target_partitions: int = 10
-    least_log_files: int = 0
-    least_log_bytes: int = 0
+    min_log_files: int = 0
+    min_log_bytes: int = 0
     partition_regex: str = ""
     target_seconds: int = 0
 
@@ -54,7 +54,7 @@ class CompactOptions:
 
     Behaviour: when one is due (`trigger`, `max_delta_commits`, `max_delta_seconds`), which file groups it takes
     (`strategies`, one after the other, within `limits`), how base files are written, from how many blocks on a log is
-    compacted (`least_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
+    compacted (`min_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
 
     Performance: `merge` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
     compacted in the driver; `wait_ms` is how long to wait for a writer before completing.
@@ -65,7 +65,7 @@ class CompactOptions:
     max_delta_seconds: int
     strategies: tuple[str, ...]
     limits: StrategyLimits
-    least_blocks: int
+    min_blocks: int
     max_file_bytes: int
     base_file: BaseFileOptions
     merge: MergeOptions
@@ -74,7 +74,7 @@ class CompactOptions:
 
     def for_tasks(self, parallelism: int) -> MergeOptions:
         """What merging needs in one of so many tasks at the same time."""
-        return replace(self.merge, memory_bytes=max(_LEAST_MEMORY, self.merge.memory_bytes // parallelism))
+        return replace(self.merge, memory_bytes=max(_MIN_MEMORY, self.merge.memory_bytes // parallelism))
 
 
 def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
@@ -87,8 +87,8 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
     limits = StrategyLimits(
         target_io_mb=config.integer("hoodie.compaction.target.io"),
         target_partitions=config.integer("hoodie.compaction.daybased.target.partitions"),
-        least_log_files=config.integer("hoodie.compaction.logfile.num.threshold"),
-        least_log_bytes=config.integer("hoodie.compaction.logfile.size.threshold"),
+        min_log_files=config.integer("hoodie.compaction.logfile.num.threshold"),
+        min_log_bytes=config.integer("hoodie.compaction.logfile.size.threshold"),
         partition_regex=config.text("hoodie.compaction.partition.path.regex"),
         target_seconds=config.integer("hoodie.compaction.target.seconds"),
     )
@@ -99,7 +99,7 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
         max_delta_seconds=config.integer("hoodie.compact.inline.max.delta.seconds"),
         strategies=strategies,
         limits=limits,
-        least_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
+        min_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         base_file=base_file_options(config, table),
         merge=replace(parse_merge_options(config), memory_bytes=_memory_bytes(config)),
@@ -144,4 +144,4 @@ def _memory_bytes(config: Config) -> int:
     if config.is_set("hoodie.memory.compaction.max.size"):
         return config.integer("hoodie.memory.compaction.max.size")
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(_MOST_MEMORY, int(physical * config.number("hoodie.memory.compaction.fraction")))
+    return min(_MAX_MEMORY, int(physical * config.number("hoodie.memory.compaction.fraction")))

@@ -24,11 +24,11 @@ class CompactionResult(Displayed):
     updates: int
     inserts: int
     deletes: int
-    milliseconds: int
+    duration_ms: int
     partitions: tuple[str, ...]
 
 
-def result_of(done: Instant, outcome: Outcome, milliseconds: int) -> CompactionResult:
+def result_of(done: Instant, outcome: Outcome, duration_ms: int) -> CompactionResult:
     """The result of a plan that was carried out."""
     stats = outcome.stats
     return CompactionResult(
@@ -43,7 +43,7 @@ def result_of(done: Instant, outcome: Outcome, milliseconds: int) -> CompactionR
         updates=sum(stat.num_update_writes for stat in stats),
         inserts=sum(stat.num_inserts for stat in stats),
         deletes=sum(stat.num_deletes for stat in stats),
-        milliseconds=milliseconds,
+        duration_ms=duration_ms,
         partitions=outcome.partitions,
     )
 

@@ -114,13 +114,13 @@ def day_of(partition: str) -> date:
 
 
 def _largest_logs(operations: Operations, limits: StrategyLimits, facts: StrategyFacts) -> Operations:
-    wanted = [one for one in operations if one.metrics.get(TOTAL_LOG_BYTES, 0) >= limits.least_log_bytes]
+    wanted = [one for one in operations if one.metrics.get(TOTAL_LOG_BYTES, 0) >= limits.min_log_bytes]
     ordered = sorted(wanted, key=lambda one: one.metrics.get(TOTAL_LOG_BYTES, 0), reverse=True)
     return _within_io(ordered, limits, facts)
 
 
 def _most_logs(operations: Operations, limits: StrategyLimits, facts: StrategyFacts) -> Operations:
-    wanted = [one for one in operations if len(one.log_files) >= limits.least_log_files]
+    wanted = [one for one in operations if len(one.log_files) >= limits.min_log_files]
     return _within_io(sorted(wanted, key=lambda one: len(one.log_files), reverse=True), limits, facts)
 
 

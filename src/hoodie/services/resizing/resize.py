@@ -89,7 +89,7 @@ class ResizeResult(Displayed):
     files: int
     size_bytes: int
     rows: int
-    milliseconds: int
+    duration_ms: int
 
 
 def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> ResizeResult | None:
@@ -190,7 +190,7 @@ def _run(  # noqa: PLR0917
         files=len(stats),
         size_bytes=sum(stat.file_size_bytes for stat in stats),
         rows=sum(stat.num_writes for stat in stats),
-        milliseconds=int((handle.env.monotonic() - clock) * 1000),
+        duration_ms=int((handle.env.monotonic() - clock) * 1000),
     )
 
 

@@ -32,7 +32,7 @@ HOURS: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
-class Orphans(Displayed):
+class OrphansResult(Displayed):
     """Files that are gone now: paths below the table, sorted, and their bytes."""
 
     files: tuple[str, ...]
@@ -41,7 +41,7 @@ class Orphans(Displayed):
 
 def remove_orphans(
     handle: TableHandle, config: Config, engine: Engine, older_than_hours: float = HOURS
-) -> Orphans | None:
+) -> OrphansResult | None:
     """The orphans that are older than so many hours, which are gone now; None when there is none. Lists the whole
     table. The caller holds the table lock.
 
@@ -56,7 +56,7 @@ def remove_orphans(
     ensure_held(handle.storage)
     delete_files(handle.storage, engine, paths, "remove orphans")
     log.info("removed %d files of writes that were never committed", len(paths))
-    return Orphans(paths, sum(one.size_bytes for one in found))
+    return OrphansResult(paths, sum(one.size_bytes for one in found))
 
 
 def preview_orphans(

@@ -80,7 +80,7 @@ _BY_REQUEST = (COMMIT, COMPACTION)
 
 
 @dataclass(frozen=True, slots=True)
-class Restored(Displayed):
+class RestoreResult(Displayed):
     """What a finished restore did. `instant` is its own, `to` the commit the table is at now, `undone` the writes that
     were taken back, in that order.
     """
@@ -92,7 +92,7 @@ class Restored(Displayed):
     duration_ms: int
 
 
-def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime) -> Restored:
+def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime) -> RestoreResult:
     """What taking the table back to the commit `to` did. A restore to it that died is finished.
 
     Raises:
@@ -127,7 +127,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     payload = encode_restore_metadata(metadata)
     complete(handle.storage, handle.profile, instant, payload, handle.env, handle.config.timezone)
     forget_traces(handle.storage, *(target.commit_time for target in plan.instants), instant.requested)
-    return Restored(
+    return RestoreResult(
         instant.requested,
         to,
         tuple(target.commit_time for target in plan.instants),

@@ -82,7 +82,7 @@ _DEFAULTS = Config()
 
 
 @dataclass(frozen=True, slots=True)
-class RolledBack(Displayed):
+class RollbackResult(Displayed):
     """What a finished rollback did. `instant` is the rollback's own, `target` the write that was undone.
 
     `command_logs` counts log files that were appended to take log blocks back (version 6).
@@ -108,7 +108,7 @@ def roll_back(
     return timeline_of(handle)
 
 
-def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, instant: InstantTime) -> RolledBack:
+def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, instant: InstantTime) -> RollbackResult:
     """What the rollback of the write `instant` did, which may be completed. Only the newest write can be undone.
 
     Raises:
@@ -117,7 +117,7 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
     """
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
-    finished: dict[InstantTime, RolledBack] = {}
+    finished: dict[InstantTime, RollbackResult] = {}
     timeline = finish_interrupted(handle, engine, timeline, finished)
     if instant in finished and timeline.find(instant) is None:
         return finished[instant]
@@ -128,7 +128,9 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
         return _roll_back(held, engine, timeline, target, config)
 
 
-def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config) -> RolledBack:
+def _roll_back(
+    handle: TableHandle, engine: Engine, timeline: Timeline, target: Instant, config: Config
+) -> RollbackResult:
     plan = load_rollback_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
     if config.flag(BACKUP):
         _back_up(handle, target, config.text(BACKUP_DIR))
@@ -142,7 +144,7 @@ def _roll_back(handle: TableHandle, engine: Engine, timeline: Timeline, target: 
 
 
 def finish_interrupted(
-    handle: TableHandle, engine: Engine, timeline: Timeline, finished: dict[InstantTime, RolledBack] | None = None
+    handle: TableHandle, engine: Engine, timeline: Timeline, finished: dict[InstantTime, RollbackResult] | None = None
 ) -> Timeline:
     """The timeline without rollbacks that died (they are run again) and savepoints that died (they keep nothing)."""
     interrupted = [one for one in timeline.pending() if one.action in (ROLLBACK, SAVEPOINT)]
@@ -154,7 +156,7 @@ def finish_interrupted(
     return timeline_of(handle) if interrupted else timeline
 
 
-def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: Instant) -> RolledBack | None:
+def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: Instant) -> RollbackResult | None:
     data = load_requested(handle.storage, handle.profile, rollback)
     if not data:
         # The request itself was not written: nothing was decided, the failed write is still pending and comes next.
@@ -190,7 +192,7 @@ def _came_through(target: Instant) -> Conflict:
     )
 
 
-def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RolledBack:
+def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RollbackResult:
     clock = handle.env.monotonic()
     target = plan.instant_to_rollback
     pending = Instant(target.commit_time, target.action, State.INFLIGHT)
@@ -204,7 +206,7 @@ def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackP
     payload = encode_rollback_metadata(metadata)
     complete(handle.storage, handle.profile, rollback, payload, handle.env, handle.config.timezone)
     forget_traces(handle.storage, target.commit_time, rollback.requested)
-    return RolledBack(
+    return RollbackResult(
         rollback.requested,
         target.commit_time,
         target.action,

@@ -55,7 +55,7 @@ from hoodie.timeline import instant_path, list_instants
 PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 """Actions that are plans while pending: a rollback takes back what was done of them, and keeps the plan."""
 
-_MOST_COMMAND_BYTES = 1024
+_MAX_COMMAND_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def _append_command(_task: TaskId, task: _Command) -> tuple[str, dict[str, int]]
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }
     for _, file in logs:
-        if file.size_bytes <= _MOST_COMMAND_BYTES and _says(task.storage, file, header):
+        if file.size_bytes <= _MAX_COMMAND_BYTES and _says(task.storage, file, header):
             return file.path, sizes
     data = encode_block(BlockKind.COMMAND, header, b"")
     version = max((name.version for name, _ in logs), default=0)

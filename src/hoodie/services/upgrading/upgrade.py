@@ -76,7 +76,7 @@ _UNBOUNDED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Upgraded(Displayed):
+class UpgradeResult(Displayed):
     """What it took to bring a table from one version to another. `steps` are sentences, in order."""
 
     before: int
@@ -85,7 +85,7 @@ class Upgraded(Displayed):
     duration_ms: int
 
 
-def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upgraded | None:
+def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> UpgradeResult | None:
     """What bringing the table to version `to` took; None when it has that version. Then what an attempt to or from
     there left is removed: of one that died before the switch nothing remains but its compactions (one that died is left
     to the next compaction, as any other), of one that died after it the new version.
@@ -127,7 +127,7 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
         made = handle.config.metadata_partitions
         steps.append(f"the metadata table was made anew: {', '.join(made) or 'by the next write'}")
     took_ms = int((handle.env.monotonic() - clock) * 1000)
-    return Upgraded(before, version, tuple(steps), took_ms)
+    return UpgradeResult(before, version, tuple(steps), took_ms)
 
 
 def upgrade_if_asked(handle: TableHandle, config: Config, engine: Engine) -> TableHandle:
