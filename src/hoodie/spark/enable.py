@@ -49,7 +49,7 @@ class _Notes:
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """`spark`, after teaching this process the format `hudi`. May be called again, and with any session.
+    """Teaches this process the format `hudi` and returns `spark`. May be called again, and with any session.
 
     The classes of Spark Connect are wrapped when `spark` is a Connect session or they are loaded already.
     """

@@ -32,7 +32,7 @@ WORKER_DAEMON = "hoodie.spark.worker_daemon"
 
 
 def session(app: str = "hoodie", *, master: str | None = None, **conf: object) -> SparkSession:
-    """The running Spark session, or a new one, with `hoodie.enable` already called.
+    """Gets the running Spark session, or starts one, and calls `hoodie.enable` on it.
 
     `conf` holds Spark configuration by its own names: `hoodie.session("app", **{"spark.sql.shuffle.partitions": 8})`.
     `master` is short for `spark.master`; without either, Spark runs here, on all cores.

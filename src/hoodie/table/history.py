@@ -1,4 +1,4 @@
-"""`Table.history`: what happened to a table, the archived instants before the active ones."""
+"""`Table.history`: all instants of a table, the archived timeline before the active one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hoodie.timeline import load_history
 
 
 class TableHistory(Displayed):
-    """All instants of a table, oldest first; read anew with every look. `Table.timeline()` has the active ones."""
+    """All instants of a table, oldest first; loaded anew with every look. `Table.timeline()` has the active ones."""
 
     def __init__(self, opened: OpenedTable) -> None:
         self._opened = opened
 
     def archived(self) -> tuple[Instant, ...]:
-        """Instants that left the active timeline, oldest first.
+        """Loads the archived timeline: instants that left the active one, oldest first.
 
         Raises:
             Corrupt: the history is damaged.

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
-    """The partitions of the metadata table that readers may use, with the definitions of those that have one; read
-    anew with every look.
+    """The partitions of the metadata table that readers may use, by name, with the index definitions of those that have
+    one; loaded anew with every look.
     """
 
     def __init__(self, opened: OpenedTable) -> None:
@@ -31,12 +31,11 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         partitioned: bool = False,
         **options: object,
     ) -> IndexBuildResult:
-        """An index of the metadata table, built beside running writers and kept by them from now on.
+        """Builds an index of the metadata table, beside running writers, which keep it from then on.
 
         `name` is `record_index` (of each partition when `partitioned`), `column_stats`, `partition_stats` or
         `bloom_filters`, or a name of one's own for a secondary index of one column, or with `function` (for example
-        `from_unixtime`, with the options it takes) for an expression index
-        `using` column_stats or bloom_filters.
+        `from_unixtime`, with the options it takes) for an expression index `using` column_stats or bloom_filters.
 
         Raises:
             Invalid: there is such an index, or the table cannot have it. Unsupported: a column or function that cannot
@@ -65,14 +64,14 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         return build_index(self._opened.fresh(), definition, self._opened.engine, config)
 
     def drop(self, name: str) -> tuple[str, ...]:
-        """The names of the indexes that are gone: the one with this name, and those that need it."""
+        """Drops an index and those that need it; returns their names."""
         from hoodie.metadata_writer import drop_index  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("drop index") as handle:
             return drop_index(handle, name)
 
     def rebuild(self, *names: str) -> None:
-        """Makes partitions of the metadata table anew from the table's files; without names all of it."""
+        """Rebuilds partitions of the metadata table from the table's files; without names all of it."""
         from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("rebuild metadata") as handle:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class TableSavepoints(Sequence["Savepoint"], Displayed):
-    """All savepoints, oldest first; read anew with every look."""
+    """All savepoints, oldest first; loaded anew with every look."""
 
     def __init__(self, opened: OpenedTable) -> None:
         self._opened = opened
 
     def create(self, instant: str | None = None, *, user: str = "", comments: str = "") -> Savepoint:
-        """The savepoint made of a completed commit (the newest): its files stay until it is deleted.
+        """Makes a savepoint of a completed commit (the newest): its files stay until it is deleted.
 
         Raises:
             Invalid: no such commit, or a clean may have taken its files. Conflict: another writer is at work.
@@ -30,7 +30,7 @@ class TableSavepoints(Sequence["Savepoint"], Displayed):
             return create_savepoint(handle, self._opened.config({}), instant, user=user, comments=comments)
 
     def delete(self, instant: str) -> None:
-        """Removes the savepoint of a commit; the cleaner may take its files from now on.
+        """Deletes the savepoint of a commit; cleans may remove its files from then on.
 
         Raises:
             Invalid: it has none.

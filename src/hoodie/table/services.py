@@ -38,7 +38,8 @@ class TableServices:
         self._opened = opened
 
     def run(self, name: str, arguments: Mapping[str, Any] | None = None, **options: object) -> Any:
-        """What the service of that name did; None when there was nothing to do. `dir(table.services)` has the names.
+        """Runs the service of that name and returns its result; None when nothing was due. `dir(table.services)` has
+        the names.
 
         Raises:
             Invalid: no such service, or an argument is missing or wrong. Conflict: another writer is at work.
@@ -51,7 +52,7 @@ class TableServices:
         return run_service(service, name, opened.handle, self._config(service, options), opened.engine, given)
 
     def preview(self, name: str, *values: Any, **options: object) -> ServicePreview:
-        """What a service would do now: files, bytes, reasons. Writes nothing.
+        """Plans a service without running it: files, bytes, reasons. Writes nothing.
 
         `values` are its arguments in order: the instant of `rollback` and `restore`, the version of `upgrade`.
 
@@ -74,15 +75,15 @@ class TableServices:
         return service.preview(opened.fresh(), self._config(service, options), opened.engine, **given)
 
     def compact(self, instant: str | None = None, **options: object) -> CompactionResult | None:
-        """The outcome of the pending compaction (of `instant`, or the oldest); one is planned first when none is
-        pending. None when there is nothing to compact. Writers may go on meanwhile.
+        """Carries out the pending compaction (of `instant`, or the oldest), or plans one and carries it out. None when
+        there is nothing to compact. Writers may go on meanwhile.
         """
         result: CompactionResult | None = self.run("compact", {"instant": instant}, **options)
         return result
 
     def schedule_compaction(self, **options: object) -> Instant | None:
-        """The instant of a new compaction plan, or None when no slice has log files to merge. It is carried out by
-        `compact`, here or in another process, while writers go on.
+        """Plans a compaction and returns its instant, or None when no file slice has log files to merge. `compact`
+        carries it out, here or in another process, while writers go on.
         """
         from hoodie.services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
@@ -90,7 +91,7 @@ class TableServices:
             return schedule_compaction(handle, self._opened.config(options), self._opened.engine, when_due=False)
 
     def unschedule_compaction(self, instant: str) -> UnscheduleResult:
-        """What dropping the plan of a pending compaction did. Its log files stay where they are.
+        """Drops the plan of a pending compaction. Its log files stay where they are.
 
         Raises:
             Invalid: no such plan; or (version 6) log files carry its instant in their names.
@@ -101,46 +102,44 @@ class TableServices:
             return unschedule_compaction(handle, self._opened.engine, instant)
 
     def validate_compaction(self, instant: str | None = None) -> tuple[OperationCheck, ...]:
-        """Whether every file that a pending compaction (of `instant`, or the oldest) is about is there."""
+        """Checks that every file in the plan of a pending compaction (of `instant`, or the oldest) is there."""
         from hoodie.services.compaction.admin import validate_compaction  # noqa: PLC0415
 
         return validate_compaction(self._opened.fresh(), instant)
 
     def repair_compaction(self) -> tuple[RepairResult, ...]:
-        """The plans that were put back because committed log files carry their instant (version 6)."""
+        """Puts back compaction plans that are gone but whose instant committed log files carry (version 6)."""
         from hoodie.services.compaction.admin import repair_compaction  # noqa: PLC0415
 
         with self._opened.held("repair compaction") as handle:
             return repair_compaction(handle, self._opened.config({}))
 
     def compact_logs(self, **options: object) -> CompactionResult | None:
-        """The outcome of merging many small log blocks into one per slice; None when no slice has enough of them."""
+        """Log compaction: merges small log blocks into one per file slice; None when no slice has enough of them."""
         result: CompactionResult | None = self.run("compact_logs", None, **options)
         return result
 
     def resize(self, **options: object) -> ResizeResult | None:
-        """What splitting large and merging small buckets of a consistent hashing index has done; None when all are of a
-        good size. A resize that died is carried out first. Name the fields and numbers of the index, as for writes.
+        """Splits large and merges small buckets of a consistent hashing index; None when all are of a good size. A
+        resize that died is carried out first. Name the fields and numbers of the index, as for writes.
         """
         result: ResizeResult | None = self.run("resize", None, **options)
         return result
 
     def clean(self, **options: object) -> CleanResult | None:
-        """What the cleaner removed: file versions that no retained commit, savepoint or pending plan needs. None when
-        there was nothing to remove.
-        """
+        """Removes file versions that no retained commit, savepoint or pending plan needs; None when there are none."""
         result: CleanResult | None = self.run("clean", None, **options)
         return result
 
     def archive(self, **options: object) -> ArchiveResult | None:
-        """What moved from the active timeline to the history; None when the timeline is short enough or something keeps
-        all of it (`preview` says what).
+        """Moves the oldest instants from the active timeline to the archived one; None when it is short enough or
+        something keeps all of it (`preview` says what).
         """
         result: ArchiveResult | None = self.run("archive", None, **options)
         return result
 
     def rollback(self, instant: str, **options: object) -> RollbackResult:
-        """The outcome of undoing one instant: a pending one, or the newest completed one.
+        """Rolls back one instant: a pending one, or the newest completed one.
 
         Raises:
             Invalid: a savepoint or later commits stand on it; use `restore` for those.
@@ -149,7 +148,7 @@ class TableServices:
         return result
 
     def restore(self, to: str, **options: object) -> RestoreResult:
-        """The table as it was after the completed instant `to`: everything newer is undone and cannot come back.
+        """Restores the table to the completed instant `to`: everything newer is rolled back and cannot come back.
 
         Raises:
             Invalid: no such completed instant, or its files were cleaned.
@@ -158,26 +157,26 @@ class TableServices:
         return result
 
     def ttl(self, **options: object) -> Committed | None:
-        """The commit that deleted partitions past their time to live; None when none is."""
+        """Deletes partitions past their time to live, in a commit of its own; None when there are none."""
         result: Committed | None = self.run("ttl", None, **options)
         return result
 
     def upgrade(self, to: int = 9, **options: object) -> UpgradeResult | None:
-        """The steps that took the table to another version (6, 8 or 9), upwards or downwards; None when it has it
-        already. A step that dies is finished by the next call.
+        """Upgrades or downgrades the table to another version (6, 8 or 9); None when it has it already. A step that
+        dies is finished by the next call.
         """
         result: UpgradeResult | None = self.run("upgrade", {"to": to}, **options)
         return result
 
     def orphans(self, older_than_hours: float | None = None, **options: object) -> OrphansResult | None:
-        """Data files that belonged to no write on the timeline or in the history and are older than so many hours,
-        which are gone now; None when there is none. `preview("orphans")` only finds them.
+        """Removes orphans: data files of no write on the timeline or in the history, older than so many hours; None
+        when there are none. `preview("orphans")` only finds them.
         """
         result: OrphansResult | None = self.run("orphans", {"older_than_hours": older_than_hours}, **options)
         return result
 
     def metadata(self, **options: object) -> MetadataResult | None:
-        """What compacting, cleaning and archiving the metadata table did; None when nothing is due."""
+        """Compacts, cleans and archives the metadata table; None when nothing is due."""
         result: MetadataResult | None = self.run("metadata", None, **options)
         return result
 

@@ -1,8 +1,8 @@
 """The façade: open a table, ask it, write to it. It composes the packages below and decides nothing itself.
 
-Every call loads a fresh picture of the table, so a `Table` may be kept as long as one likes. Writes take the table's
-table lock, undo failed writes first, and either become visible as a whole or leave the table as it was. What
-writes is loaded with the first write: who only reads does not wait for it.
+Every call loads the table's state anew, so a `Table` may be kept as long as one likes. Writes take the table lock, roll
+back failed writes first, and either become visible as a whole or leave the table as it was. The modules that write are
+imported with the first write: who only reads does not wait for them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Table(Displayed):
         spark: Any = None,
         env: Env | None = None,
     ) -> Self:
-        """The table at `uri`. With `spark` (a session) or `engine`, work is spread there; else this process does it.
+        """Opens the table at `uri`. Its work runs on `spark` (a session) or `engine`; without one, in this process.
         Rows of `scan` and `lookup` are read by threads of this process, as many as a `LocalEngine` given here has.
 
         Raises:
@@ -103,7 +103,7 @@ class Table(Displayed):
         spark: Any = None,
         env: Env | None = None,
     ) -> Self:
-        """A new, empty table at `uri`. With `schema` (data columns) it can be read at once and has no rows.
+        """Creates an empty table at `uri` and opens it. With `schema` (data columns) it can be read at once.
 
         Raises:
             Conflict: a table is there already. Invalid: the options contradict each other or the schema.
@@ -130,17 +130,17 @@ class Table(Displayed):
 
     @property
     def uri(self) -> str:
-        """Where the table lies: a path of this machine, or a URL with its scheme."""
+        """Base path of the table: a local path, or a URL with its scheme."""
         return self._opened.handle.storage.uri
 
     @property
     def storage(self) -> Storage:
-        """The files under the table's base path."""
+        """Storage of the files under the base path."""
         return self._opened.handle.storage
 
     @property
     def config(self) -> TableConfig:
-        """The table's own properties, read now."""
+        """Table properties (`hoodie.properties`), read now."""
         return load_table_config(self.storage)
 
     @property
@@ -150,36 +150,36 @@ class Table(Displayed):
 
     @property
     def services(self) -> TableServices:
-        """Compaction, cleaning, rollback and the other table services, each with its plan before it."""
+        """Table services: compaction, cleaning, rollback and others, each with a preview of its plan."""
         return TableServices(self._opened)
 
     @property
     def indexes(self) -> TableIndexes:
-        """The indexes of the metadata table, by name."""
+        """Indexes of the metadata table, by name."""
         return TableIndexes(self._opened)
 
     @property
     def savepoints(self) -> TableSavepoints:
-        """The savepoints, oldest first."""
+        """Savepoints, oldest first."""
         return TableSavepoints(self._opened)
 
     @property
     def history(self) -> TableHistory:
-        """All instants, the archived ones before the active ones."""
+        """All instants: the archived timeline, then the active one."""
         return TableHistory(self._opened)
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of a snapshot query: the meta columns, then the data columns."""
+        """Arrow schema of a snapshot query: meta columns, then data columns."""
         return self._read_plan(ReadOptions()).schema
 
     def timeline(self) -> Timeline:
-        """The active timeline, read now."""
+        """Loads the active timeline."""
         return timeline_of(self._opened.fresh())
 
     def files(self, as_of: Any = None) -> tuple[FileSlice, ...]:
-        """Latest file slices (as of an instant), ordered by partition and file id; listed by the metadata table where
-        the table has one.
+        """Lists the latest file slices (as of an instant), ordered by partition and file id; from the metadata table
+        where there is one, else from the folders of all partitions.
 
         Raises:
             Invalid: `as_of` is neither an instant nor a time.
@@ -194,7 +194,7 @@ class Table(Displayed):
             return view.slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
-        """What a query would read: as the table's options say, changed by keywords, the fields of `ReadOptions`."""
+        """Plans a query without reading rows: files, filters, schema. Keywords are the fields of `ReadOptions`."""
         return self._read_plan(self._read_options(**query))
 
     def scan(
@@ -205,8 +205,8 @@ class Table(Displayed):
         progress: Progress | None = None,
         **query: Any,
     ) -> Rows:
-        """Rows of a query in the table's schema (or its `columns`): a stream of Arrow batches, with `.read_all()`,
-        `.to_pandas()`, `.to_polars()` and `.to_duckdb()`.
+        """Runs a query and returns its rows in the table's schema (or its `columns`): a stream of Arrow batches, with
+        `.read_all()`, `.to_pandas()`, `.to_polars()` and `.to_duckdb()`.
 
         `filter` is a SQL condition or a `pyarrow.compute` expression. Other keywords: `query` (snapshot, incremental,
         cdc, ...), `as_of`, `begin` and `end` (which ask for an incremental query), times as texts or datetimes.
@@ -219,7 +219,8 @@ class Table(Displayed):
         return self._rows(lambda: self._read_plan(options), progress)
 
     def lookup(self, keys: Any, columns: Sequence[str] | None = None, **query: Any) -> Rows:
-        """The newest rows with these record keys (as of an instant with `as_of`), in no certain order.
+        """Looks up records by key and returns the newest row of each (as of an instant with `as_of`), in no certain
+        order.
 
         `keys`: one or many, as texts that stand in `_hoodie_record_key`, or as values of the key field; of several
         fields as tuples, mappings or a frame of these columns. Files that cannot hold them are not read: by the record
@@ -241,14 +242,14 @@ class Table(Displayed):
         return self._rows(lambda: self._settled(plan))
 
     def upsert(self, data: Any, **options: object) -> Committed:
-        """Insert new keys, update known ones. `data`: Arrow table or reader, `Rows` of a scan, pandas, polars or Spark
-        DataFrame. What comes back and what is raised: as `write`.
+        """Inserts records with new keys, updates those with known ones. `data`: Arrow table or reader, `Rows` of a
+        scan, pandas, polars or Spark DataFrame. Returns and raises as `write`.
         """
         return self.write("upsert", data, options)
 
     def update(self, data: Any, **options: object) -> Committed:
-        """Update some columns: rows of `data` have key and partition columns and new values for the columns that change
-        (with the ordering columns, if the table has any). Rows with unknown keys are left out.
+        """Updates some columns: rows of `data` have key and partition columns and new values for the columns that
+        change (with the ordering columns, if the table has any). Rows with unknown keys are left out.
 
         Raises:
             Unsupported: only log files can store such rows, in merge-on-read tables of version 8 and later.
@@ -256,33 +257,33 @@ class Table(Displayed):
         return self._write("upsert", data, options, partial=True)
 
     def insert(self, data: Any, **options: object) -> Committed:
-        """Insert rows without looking for their keys."""
+        """Inserts records without tagging: no key is looked up."""
         return self.write("insert", data, options)
 
     def bulk_insert(self, data: Any, **options: object) -> Committed:
-        """Insert many rows: new files only, written while the input is read."""
+        """Inserts many records into new file groups, written while the input is read."""
         return self.write("bulk_insert", data, options)
 
     def delete(self, data: Any, **options: object) -> Committed:
-        """Delete the keys in `data`, which needs the key and partition columns only."""
+        """Deletes the records whose keys are in `data`, which needs the key and partition columns only."""
         return self.write("delete", data, options)
 
     def insert_overwrite(self, data: Any, **options: object) -> Committed:
-        """Replace the partitions that occur in `data` by its rows."""
+        """Replaces the partitions that occur in `data` by its rows."""
         return self.write("insert_overwrite", data, options)
 
     def insert_overwrite_table(self, data: Any, **options: object) -> Committed:
-        """Replace all rows of the table by `data`."""
+        """Replaces all rows of the table by `data`."""
         return self.write("insert_overwrite_table", data, options)
 
     def delete_partition(self, partitions: Sequence[str] | str, **options: object) -> Committed:
-        """Remove all rows of the named partition paths; `*` stands for any text."""
+        """Deletes all rows of the named partition paths; `*` stands for any text."""
         named = (partitions,) if isinstance(partitions, str) else tuple(partitions)
         return self._write("delete_partition", None, options, named)
 
     def write(self, operation: str, data: Any, options: Mapping[str, object] | None = None) -> Committed:
-        """The outcome of one write operation (Hudi's names) with `data` and Hudi's option keys: instant and
-        completion time, counts of rows inserted, updated and deleted, files written and their bytes, partitions.
+        """Runs one write operation (Hudi's names) with `data` and Hudi's option keys. Returns instant and completion
+        time, counts of rows inserted, updated and deleted, files written and their bytes, partitions.
 
         Raises:
             Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
@@ -292,7 +293,7 @@ class Table(Displayed):
         return self._write(parse_operation(operation), data, options or {})
 
     def validate(self, *, deep: bool = False) -> list[Finding]:
-        """What is wrong with the table's files, timeline and indexes; empty when nothing is. Where there are indexes,
+        """Checks files, timeline and indexes and returns what is wrong; empty when nothing is. Where there are indexes,
         rows are read to compare them with. `deep` reads and decodes every file to its end, where else sizes and footers
         are looked at.
         """
@@ -301,13 +302,13 @@ class Table(Displayed):
         return validate(self._opened.fresh(), deep=deep)
 
     def doctor(self, **options: object) -> TableHealth:
-        """How the table is: sizes, log debt, stuck instants, what is wrong, each concern with its remedy."""
+        """Examines the table: sizes, log debt, stuck instants, what is wrong, each concern with its remedy."""
         from hoodie.services.health import examine  # noqa: PLC0415 - loads what writes
 
         return examine(self._opened.fresh(), self._opened.config(options))
 
     def report(self, path: str | None = None, **options: object) -> str:
-        """The HTML page about the table's health; also stored in the local file `path` when given.
+        """Makes an HTML page about the table's health; also stored in the local file `path` when given.
 
         Raises:
             Unavailable: matplotlib is not installed. Invalid: the file cannot be written.
@@ -327,7 +328,7 @@ class Table(Displayed):
         return page
 
     def drop(self) -> None:
-        """Delete the table with all its files. There is no way back."""
+        """Deletes the table with all its files. There is no way back."""
         from hoodie.services.dropping import drop_table  # noqa: PLC0415
 
         drop_table(self.storage)
