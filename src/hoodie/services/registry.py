@@ -38,15 +38,15 @@ class Registered:
 REGISTERED: Final = {
     one.name: one
     for one in (
-        Registered("clean", "remove file versions that nothing retains", "hoodie.services.cleaning.clean"),
-        Registered("archive", "move old instants to the history", "hoodie.services.archiving.archive"),
+        Registered("clean", "remove file versions that no retained commit needs", "hoodie.services.cleaning.clean"),
+        Registered("archive", "move old instants to the archived timeline", "hoodie.services.archiving.archive"),
         Registered("compact", "merge log files into base files", "hoodie.services.compaction.compact"),
-        Registered("compact_logs", "merge many small log blocks into one", "hoodie.services.compaction.log_compact"),
+        Registered("compact_logs", "merge small log blocks into one", "hoodie.services.compaction.log_compact"),
         Registered("ttl", "delete partitions past their time to live", "hoodie.services.ttl"),
         Registered("resize", "split large and merge small buckets of a hash index", "hoodie.services.resizing.resize"),
-        Registered("rollback", "undo one instant", "hoodie.services.rollback.rollback"),
-        Registered("restore", "take a table back to a commit or savepoint", "hoodie.services.rollback.restore"),
-        Registered("upgrade", "take a table to another version, or back", "hoodie.services.upgrading.upgrade"),
+        Registered("rollback", "roll back one instant", "hoodie.services.rollback.rollback"),
+        Registered("restore", "restore a table to a commit or savepoint", "hoodie.services.rollback.restore"),
+        Registered("upgrade", "upgrade or downgrade a table to another version", "hoodie.services.upgrading.upgrade"),
         Registered("orphans", "find or remove files that no commit knows", "hoodie.services.rollback.orphans"),
         Registered("metadata", "compact, clean and archive the metadata table", "hoodie.services.metadata_upkeep"),
     )
