@@ -1,41 +1,68 @@
 """Where a key lives: from incoming record keys to file groups, base files and rows."""
 
 from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
+from hoodie.index.consistent_bucket_index import ConsistentBucketIndex
 from hoodie.index.hash_ring import (
     HashNode,
     HashRing,
     encode_children,
     first_ring,
-    forget_rings,
     load_ring,
     mark_committed,
     parse_children,
     store_ring,
 )
 from hoodie.index.hash_values import KeyParts
-from hoodie.index.kind import IndexKind, parse_index_kind
-from hoodie.index.lookup import FileHits, KeySet, LookupTask, Positions, StitchedRows, find_in_file
+from hoodie.index.index_kinds import parse_write_index, remembered_index, roll_back_indexes
+from hoodie.index.key_lookup import FileHits, LookupTask, StitchedRows, find_in_file
+from hoodie.index.keyed_rows import HeldKeys, KeyedRows, KeySet, Positions
+from hoodie.index.located_keys import LOCATIONS, located
+from hoodie.index.write_index import (
+    Assignment,
+    Candidate,
+    IndexedTable,
+    IndexedWrite,
+    IndexTraits,
+    PlainIndex,
+    PlainIndexedWrite,
+    WriteIndex,
+    WrittenGroup,
+)
 
 __all__ = [
+    "LOCATIONS",
+    "Assignment",
     "Buckets",
+    "Candidate",
+    "ConsistentBucketIndex",
     "FileHits",
     "HashNode",
     "HashRing",
-    "IndexKind",
+    "HeldKeys",
+    "IndexTraits",
+    "IndexedTable",
+    "IndexedWrite",
     "KeyParts",
     "KeySet",
+    "KeyedRows",
     "LookupTask",
+    "PlainIndex",
+    "PlainIndexedWrite",
     "Positions",
     "SimpleBuckets",
     "StitchedRows",
+    "WriteIndex",
+    "WrittenGroup",
     "encode_children",
     "ensure_one_count",
     "find_in_file",
     "first_ring",
-    "forget_rings",
     "load_ring",
+    "located",
     "mark_committed",
     "parse_children",
-    "parse_index_kind",
+    "parse_write_index",
+    "remembered_index",
+    "roll_back_indexes",
     "store_ring",
 ]

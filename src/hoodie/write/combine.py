@@ -22,6 +22,7 @@ from hoodie.records import newest
 from hoodie.records.columns import column
 from hoodie.records.deletion import DeleteMarker, deletion_columns, is_deleted
 from hoodie.write.incoming import ARRIVAL, KEY, Incoming
+from hoodie.write.incoming_keys import keys_of
 from hoodie.write.plan import EMPTY
 
 
@@ -91,38 +92,6 @@ def _same_keys(scope: Incoming, of: Positions, among: Positions) -> Positions:
     same = pc.is_in(keys.filter(pa.array(others)), value_set=keys.filter(pa.array(wanted)))
     found: Positions = positions[others][same.to_numpy(zero_copy_only=False)]
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class HeldKeys:
-    """Keys of some incoming rows by value: the `KeySet` of rows in memory. `positions` is aligned with `keys`."""
-
-    keys: pa.Array
-    positions: Positions
-
-    def load(self) -> tuple[pa.Array, Positions]:
-        return self.keys, self.positions
-
-
-@dataclass(frozen=True, slots=True)
-class SpooledKeys:
-    """Keys of the `kept` rows among `rows`, read where they are needed. `kept` is ascending."""
-
-    rows: Incoming
-    kept: Positions
-
-    def load(self) -> tuple[pa.Array, Positions]:
-        keys = self.rows.column_table([KEY]).column(KEY).combine_chunks()
-        if len(self.kept) == self.rows.rows:
-            return keys, self.kept
-        # Positions of `rows` ascend, so a kept position is found by binary search.
-        return keys.take(pa.array(np.searchsorted(self.rows.positions(), self.kept))), self.kept
-
-
-def keys_of(rows: Incoming, kept: Positions) -> HeldKeys | SpooledKeys:
-    """The keys of the `kept` rows among `rows`, in a form that carries no more than them to a worker."""
-    spooled = SpooledKeys(rows.project([KEY]), kept)
-    return HeldKeys(*spooled.load()) if rows.in_memory else spooled
 
 
 def sorted_by_key(incoming: Incoming, kept: Positions) -> Positions:

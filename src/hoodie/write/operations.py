@@ -34,16 +34,11 @@ from hoodie.spec import (
 )
 from hoodie.timeline import create_requested, to_inflight
 from hoodie.view import FileSlice, View
-from hoodie.write.buckets import (
-    load_homes,
-    renewed_rings,
-    settle_rings,
-    spool_buckets,
-    store_rings,
-)
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.commit import Committed, Outcome, fenced_when_gone, finish
 from hoodie.write.incoming import Incoming
+from hoodie.write.incoming_keys import IncomingKeys
+from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
 from hoodie.write.intake import Keying, Spool, load_partition_paths, local_job, run_intake
 from hoodie.write.job import Write
 from hoodie.write.log_place import pending_compactions
@@ -77,7 +72,7 @@ def run_write(write: Write, source: Source) -> Committed:
         Conflict: another writer was at work. Fenced: another writer rolled this write back.
     """
     options = write.options
-    competes = options.index.is_global and (options.combine or options.looks_up)
+    competes = options.index.traits.is_global and (options.combine or options.looks_up)
     keying = Keying(
         options.keys,
         write.schema,
@@ -88,8 +83,8 @@ def run_write(write: Write, source: Source) -> Committed:
     )
     if options.writes_while_reading:
         return _bulk_insert(write, source, keying)
-    buckets = None if options.buckets is None else spool_buckets(options.buckets)
-    spool = Spool(write.handle.storage, marker_dir(write.instant) + _SPOOL_SUFFIX, options.inline_bytes, buckets)
+    folder = marker_dir(write.instant) + _SPOOL_SUFFIX
+    spool = Spool(write.handle.storage, folder, options.inline_bytes, options.index.spool_order())
     try:
         incoming = run_intake(source, keying, spool)
         committed = _write_tagged(write, incoming)
@@ -114,12 +109,11 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     view = _load_view(write, partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
     inflight = _open(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
-    asked = write.options.buckets
     with fenced_when_gone(write.handle, inflight):
-        rings = () if asked is None or not asked.consistent else renewed_rings(write, asked, partitions, view)
-        store_rings(write, rings)
+        index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
+        index.before_write()
         committed = _finish(write, inflight, [], replaced, partitions)
-    settle_rings(write, rings)
+    tell_index(write, index, ())
     return committed
 
 
@@ -145,30 +139,30 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     held = sum(one.base.size_bytes for one in sized if one.base is not None)
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
     compactions = pending_compactions(view)
-    homes = None if options.buckets is None else load_homes(write, options.buckets, incoming, view, engine)
-    files = plan_placed_files(write, incoming, slices, compactions, engine, homes)
+    gone = () if options.replaces == "nothing" else incoming.partitions
+    index = begin_indexed(write, IncomingKeys(incoming), view, slices, gone, engine)
+    files = plan_placed_files(write, incoming, slices, compactions, engine, index)
     replaced = _replaced(write, incoming.partitions, slices)
     action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
     work = workload_profile(options.recorded_operation, plan_work(files))
     inflight = _open(write, action, work, replaced or {}, files)
-    rings = () if homes is None else homes.rings
     tasks = plan_tasks(write, incoming, files, compactions)
     if all(isinstance(task, LogTask) for task in tasks):
         # Log files are written from the rows at hand: only these count, not the files they were looked up in.
         engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
     with fenced_when_gone(write.overwritten or write.handle, inflight):
-        store_rings(write, rings)
+        index.before_write()
         written = engine.run(run_task, tasks, options.operation)
         done = [file for group in written for file in group]
         committed = _finish(write, inflight, done, replaced, {one.partition for one in slices})
-    settle_rings(write, rings)
+    tell_index(write, index, written_groups(files, tasks) if options.index.traits.follows_keys else ())
     return committed
 
 
 def _partitions(write: Write, incoming: Incoming) -> tuple[str, ...] | None:
     """The partitions this write has to know; None: all."""
     options = write.options
-    everywhere = options.replaces == "table" or (options.index.is_global and options.looks_up)
+    everywhere = options.replaces == "table" or (options.index.traits.is_global and options.looks_up)
     return None if everywhere else incoming.partitions
 
 
@@ -252,7 +246,7 @@ def _finish(
         tuple(file.stat for file in files),
         extra,
         replaced,
-        knows_inserts=not options.index.sees_logs,
+        knows_inserts=not options.index.traits.inserts_to_logs,
         facts=facts_by_path(files),
     )
     if write.overwritten is not None:

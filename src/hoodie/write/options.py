@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from hoodie.config import Config
 from hoodie.engine import BulkInsertSortMode
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index import IndexKind, KeyParts
+from hoodie.index import WriteIndex, parse_write_index
 from hoodie.records import (
     COMMIT_TIME,
     EVENT_TIME,
@@ -27,7 +27,6 @@ from hoodie.records import (
 from hoodie.records.deletion import DeleteMarker, delete_marker
 from hoodie.spec import BlockKind, FormatProfile, TableConfig
 from hoodie.write.file_sizing import SizingOptions
-from hoodie.write.index_choice import chosen_index, moves_partitions
 from hoodie.write.keying_options import key_generator
 from hoodie.write.log_task import LogOptions
 
@@ -43,7 +42,6 @@ _REPLACED: dict[Operation, Replaces] = {
     "delete_partition": "partitions",
 }
 _ROW_GROUP = "hoodie.parquet.block.size"
-_HASH_FIELD = "hoodie.bucket.index.hash.field"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _BLOCK_KINDS = {"avro": BlockKind.AVRO_DATA, "parquet": BlockKind.PARQUET_DATA, "hfile": BlockKind.HFILE_DATA}
 _OVERWRITING_PAYLOADS = {"OverwriteWithLatestAvroPayload"}
@@ -59,24 +57,11 @@ class DuplicatePolicy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BucketOptions:
-    """A bucket index: the number of buckets of a partition (of a new one, if `consistent`) and what is hashed. With
-    `fixed_ids` writers that do not wait for each other give a bucket the same file id.
-    """
-
-    consistent: bool
-    count: int
-    parts: KeyParts
-    fixed_ids: bool
-
-
-@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options of one write operation on one table.
 
     Behaviour: what is stored. `replaces` says what the new rows take the place of, `log` how log files are written
-    (None: a copy-on-write table), `partial` names the columns an update changes (None: rows are whole), `buckets` is
-    the bucket index of a table that has one. Performance:
+    (None: a copy-on-write table), `partial` names the columns an update changes (None: rows are whole). Performance:
     `local_job_bytes` (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a
     task keeps in memory before it spools).
     """
@@ -85,11 +70,7 @@ class WriteOptions:
     replaces: Replaces
     keys: KeyGenerator
     carried_keys: bool
-    index: IndexKind
-    buckets: BucketOptions | None
-    moves_partitions: bool
-    prune_by_ranges: bool
-    prune_by_metadata: bool
+    index: WriteIndex
     combine: bool
     merge_rule: MergeRule
     ordering: tuple[str, ...]
@@ -119,7 +100,7 @@ class WriteOptions:
     @property
     def inserts_to_logs(self) -> bool:
         """Whether new rows go to log files, too."""
-        return self.changes_logs and self.index.sees_logs and self.operation != "bulk_insert"
+        return self.changes_logs and self.index.traits.inserts_to_logs and self.operation != "bulk_insert"
 
     @property
     def looks_up(self) -> bool:
@@ -138,7 +119,9 @@ class WriteOptions:
     @property
     def writes_while_reading(self) -> bool:
         """A bulk insert that needs no look at other rows writes in its single pass over the input."""
-        return self.operation == "bulk_insert" and not self.combine and self.buckets is None
+        traits = self.index.traits
+        asks_index = traits.assigns_groups or traits.follows_keys
+        return self.operation == "bulk_insert" and not self.combine and not asks_index
 
 
 def parse_operation(text: str) -> Operation:
@@ -180,7 +163,9 @@ def parse_write_options(
     """
     carried_keys = rows_have_keys and not table.record_key_fields and operation in ("upsert", "delete")
     _ensure_possible(operation, config, table, carried_keys)
-    index = chosen_index(config, table)
+    index = parse_write_index(config, table)
+    if table.is_merge_on_read and not index.traits.tells_stored_keys:
+        _ensure_keys_not_asked(operation, config, table, index, partial)
     rule = _merge_rule(config, table)
     ordering = _ordering(config, table, rule)
     return WriteOptions(
@@ -189,10 +174,6 @@ def parse_write_options(
         keys=key_generator(table, profile, config, stored_key),
         carried_keys=carried_keys,
         index=index,
-        buckets=_buckets(operation, config, table, partial) if index is IndexKind.BUCKET else None,
-        moves_partitions=moves_partitions(index, config, table),
-        prune_by_ranges=config.flag("hoodie.bloom.index.prune.by.ranges"),
-        prune_by_metadata=config.flag("hoodie.bloom.index.use.metadata"),
         combine=_combines(operation, config),
         merge_rule=rule,
         ordering=ordering,
@@ -229,42 +210,17 @@ def _ensure_possible(operation: Operation, config: Config, table: TableConfig, c
         )
 
 
-def _buckets(
-    operation: Operation, config: Config, table: TableConfig, partial: Collection[str] | None
-) -> BucketOptions:
-    fields = table.record_key_fields
-    if not fields:
-        raise Invalid(
-            f"Table {table.name} makes its keys automatically, so no bucket can be found again",
-            remedy="Make the table with hoodie.datasource.write.recordkey.field, or leave hoodie.index.type out",
-        )
-    hashed = config.list(_HASH_FIELD) if config.is_set(_HASH_FIELD) else fields
-    strange = [name for name in hashed if name not in fields]
-    if strange:
-        raise Invalid(
-            f"{_HASH_FIELD} names {', '.join(strange)}, which the record key does not have",
-            remedy=f"Use some of {', '.join(fields)}",
-            key=_HASH_FIELD,
-        )
-    consistent = config.text("hoodie.index.bucket.engine") == "CONSISTENT_HASHING"
-    if consistent and not table.is_merge_on_read:
-        raise Invalid(
-            f"Table {table.name} is copy-on-write, and consistent hashing is for merge-on-read tables",
-            remedy="Use hoodie.index.bucket.engine=SIMPLE, or make a merge-on-read table",
-            key="hoodie.index.bucket.engine",
-        )
+def _ensure_keys_not_asked(
+    operation: Operation, config: Config, table: TableConfig, index: WriteIndex, partial: Collection[str] | None
+) -> None:
+    """Checks that nothing depends on whether log files have a key."""
     asks = config.flag(_DROP_DUPLICATES) or _duplicate_policy(config) is not DuplicatePolicy.NONE
-    if table.is_merge_on_read and (partial is not None or (operation == "insert" and asks)):
+    if partial is not None or (operation == "insert" and asks):
         raise Unsupported(
-            f"Table {table.name} has a bucket index, which knows where a key belongs and not whether log files have it",
+            f"Table {table.name} has index {index.traits.name}, which knows where a key belongs and not whether log "
+            "files have it",
             remedy="Use operation upsert with whole rows",
         )
-    return BucketOptions(
-        consistent=consistent,
-        count=config.integer("hoodie.bucket.index.num.buckets"),
-        parts=KeyParts(fields, hashed),
-        fixed_ids=config.text("hoodie.write.concurrency.mode") == "NON_BLOCKING_CONCURRENCY_CONTROL",
-    )
 
 
 def _log(config: Config, table: TableConfig, profile: FormatProfile, ordering: tuple[str, ...]) -> LogOptions | None:

@@ -14,23 +14,18 @@ import numpy as np
 
 from hoodie.engine import BulkInsertSortMode, Engine
 from hoodie.errors import Invalid
-from hoodie.index import Positions
+from hoodie.index import IndexedWrite, Positions
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
     CommitMetadata,
 )
 from hoodie.timeline import load_commit_metadata
 from hoodie.view import FileSlice
-from hoodie.write.buckets import (
-    BucketHomes,
-    plan_bucket_files,
-)
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.incoming import KEY, Incoming
 from hoodie.write.job import Write
 from hoodie.write.log_place import Compactions
-from hoodie.write.look_up import Question, look_up
 from hoodie.write.options import DuplicatePolicy
 from hoodie.write.plan import (
     EMPTY,
@@ -40,10 +35,12 @@ from hoodie.write.plan import (
     place_deletes,
     place_inserts,
     place_upserts,
+    plan_assigned_files,
     plan_files,
     without,
 )
 from hoodie.write.skeletons import with_source_bytes
+from hoodie.write.tag import UntaggedRows, tag_rows
 
 _SORTED = (
     BulkInsertSortMode.GLOBAL_SORT,
@@ -58,15 +55,15 @@ def plan_placed_files(  # noqa: PLR0917
     slices: Sequence[FileSlice],
     compactions: Compactions,
     engine: Engine,
-    homes: BucketHomes | None,
+    index: IndexedWrite,
 ) -> tuple[PlannedFile, ...]:
     """The files to write. `unique` has one row for each key, `free` the rows that may become new rows of the table."""
     options = write.options
     rows = incoming.positions()
     unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
     partitions = PartitionMap(*_partition_starts(incoming))
-    asked = Question(incoming, unique, partitions)
-    hits = look_up(write, asked, slices, engine, homes) if options.looks_up else []
+    untagged = UntaggedRows(incoming, unique, partitions)
+    hits = tag_rows(write, untagged, index, engine) if options.looks_up else []
     if options.operation == "delete" and options.looks_up:
         return place_deletes(hits).files
     free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)
@@ -75,15 +72,14 @@ def plan_placed_files(  # noqa: PLR0917
         # What a partial row does not say of a new key nobody knows: it has nothing to update.
         return place_upserts(EMPTY, [hit.stored for hit in hits], partitions, move_partitions=False).files
     if options.operation == "upsert" and options.looks_up:
-        placement = place_upserts(free, hits, partitions, move_partitions=options.moves_partitions)
+        placement = place_upserts(free, hits, partitions, move_partitions=options.index.traits.moves_partitions)
     else:
         free = _not_stored(write, incoming, free, hits)
         is_sorted = options.operation == "bulk_insert" and options.sort_mode in _SORTED
         placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
-    if homes is not None:
-        most = sum(len(homes.split(rows)) for rows in placement.inserts.values())
-        uuids = [write.handle.env.uuid() for _ in range(most)]
-        return plan_bucket_files(placement, homes, uuids, to_logs=options.changes_logs)
+    assigned = index.assign(placement.inserts) if options.index.traits.assigns_groups else None
+    if assigned is not None:
+        return plan_assigned_files(placement, assigned, to_logs=options.changes_logs)
     record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
     return plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
 
@@ -92,7 +88,7 @@ def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:
     options = write.options
     decides = options.merge_rule.ordered_in_input and options.operation != "delete"
     ordering = options.ordering if decides else ()
-    tasks = plan_combine(incoming, ordering, options.delete_marker, whole_input=options.index.is_global)
+    tasks = plan_combine(incoming, ordering, options.delete_marker, whole_input=options.index.traits.is_global)
     return run_combine(tasks, write.engines.local if incoming.in_memory else engine)
 
 
@@ -113,7 +109,7 @@ def _without_twins(
         return rows
     found = np.unique(np.concatenate([hit.positions for hit in hits]))
     losers = without(rows, unique)
-    return without(rows, same_keys(incoming, found, losers, whole_input=write.options.index.is_global))
+    return without(rows, same_keys(incoming, found, losers, whole_input=write.options.index.traits.is_global))
 
 
 def _deletes(write: Write, incoming: Incoming) -> Positions:

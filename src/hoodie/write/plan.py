@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
-from hoodie.index import Positions
+from hoodie.index import Assignment, Positions
 from hoodie.spec import PartitionWork
 from hoodie.view import FileSlice
 from hoodie.write.file_sizing import SizingOptions, SmallFile, plan_fills, slice_bytes
 
 EMPTY: Positions = np.empty(0, dtype=np.int64)
+UNKNOWN_ROW: Final = -1
+"""Stands for the row of a base file that nobody has looked for."""
 
 
 def _none() -> Positions:
@@ -74,7 +77,7 @@ class PlannedFile:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether every changed row is a known row of the base file: -1 stands for one that nobody has looked for."""
+        """Whether every changed row is a known row of the base file."""
         return not (self.update_rows < 0).any() and not (self.drop_rows < 0).any()
 
     @property
@@ -204,6 +207,35 @@ def plan_files(
                 key = (partition, fill.file_id)
                 file = changed.get(key, PlannedFile(partition, slices[fill.file_id]))
                 changed[key] = replace(file, insert_positions=rows)
+    return (*changed.values(), *fresh)
+
+
+def plan_assigned_files(
+    placement: Placement, assigned: Sequence[Assignment], *, to_logs: bool
+) -> tuple[PlannedFile, ...]:
+    """All files to write where the index assigns new rows to file groups: changed slices, with the new rows that go
+    there, and new groups.
+
+    With `to_logs` new rows of a slice are told apart from changes of stored ones by nobody but the reader.
+    """
+    changed = {file.slice.group_id: file for file in placement.files if file.slice is not None}
+    fresh: list[PlannedFile] = []
+    for one in assigned:
+        rows = one.positions
+        if one.slice is None:
+            fresh.append(PlannedFile(one.partition, None, insert_positions=rows, new_file_id=one.new_file_id))
+            continue
+        file = changed.get(one.slice.group_id, PlannedFile(one.partition, one.slice))
+        if to_logs:
+            unknown = np.full(len(rows), UNKNOWN_ROW, dtype=np.int64)
+            file = replace(
+                file,
+                update_rows=np.append(file.update_rows, unknown),
+                update_positions=np.append(file.update_positions, rows),
+            )
+        else:
+            file = replace(file, insert_positions=rows)
+        changed[one.slice.group_id] = file
     return (*changed.values(), *fresh)
 
 

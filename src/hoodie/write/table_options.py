@@ -14,6 +14,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import Invalid, Unsupported
+from hoodie.index import remembered_index
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
@@ -38,7 +39,6 @@ from hoodie.spec.keys import (
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
-from hoodie.write.index_choice import remembered_index
 from hoodie.write.keying_options import key_generator
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"

@@ -137,9 +137,7 @@ def test_two_spellings_with_different_values_contradict() -> None:
     [
         ("hoodie.datasource.hive_sync.enable", "true"),
         ("hoodie.datasource.meta.sync.enable", "true"),
-        ("hoodie.index.type", "INMEMORY"),
         ("hoodie.index.type", "HBASE"),
-        ("hoodie.index.class", "com.example.MyIndex"),
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
         ("hoodie.clustering.inline", "true"),
         ("hoodie.clustering.async.enabled", "true"),
@@ -208,8 +206,8 @@ def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, o
 
 def test_all_refused_options_are_named_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
-        resolve({"hoodie.index.type": "INMEMORY", "hoodie.clustering.inline": "true"})
-    assert "hoodie.index.type=INMEMORY" in caught.value.cause
+        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.inline": "true"})
+    assert "hoodie.index.type=HBASE" in caught.value.cause
     assert "hoodie.clustering.inline=true" in caught.value.cause
 
 

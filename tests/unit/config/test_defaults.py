@@ -93,7 +93,7 @@ def test_one_rule_holds_for_options_wherever_they_come_from(tmp_path: Path, monk
         resolve_given({})
     assert resolve_given({}, purpose="read").integer("hoodie.keep.min.commits") == 7
     with pytest.raises(Unsupported) as caught:  # the caller's own fault names no file
-        resolve_given({"hoodie.index.class": "x", "hoodie.metrics.on": "false"})
+        resolve_given({"hoodie.prewrite.validators": "x", "hoodie.metrics.on": "false"})
     assert "hudi-defaults" not in str(caught.value)
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder(tmp_path / "b", "hoodie.tabel.name=t\n")))
     with pytest.raises(Invalid, match=r"Unknown option hoodie\.tabel\.name .as "):

@@ -9,12 +9,12 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.errors import Invalid
-from hoodie.index import IndexKind, parse_index_kind
+from hoodie.index.index_kinds import INDEX_KINDS, index_kind
 from hoodie.services.ingest import Request, write_held
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, row, table_of
-from hoodie.write import look_up
+from hoodie.write import tag
 
 WHOLE = {
     "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
@@ -44,9 +44,9 @@ def rows(keys, v="a", ts=1, part="p"):
 
 
 def test_index_has_two_names():
-    assert parse_index_kind("global_record_level_index") is parse_index_kind("RECORD_INDEX") is IndexKind.RECORD_INDEX
+    assert index_kind("global_record_level_index") is index_kind("RECORD_INDEX") is INDEX_KINDS["RECORD_INDEX"]
     with pytest.raises(Invalid, match="Unknown index"):
-        parse_index_kind("HBASE")
+        index_kind("HBASE")
 
 
 def test_keys_are_found_in_whatever_partition_they_are(version, kind):
@@ -94,8 +94,8 @@ def test_only_files_that_hold_keys_are_read(monkeypatch):
         lake.upsert(row(key, "a", n))
     assert len(lake.live()) == 6
     asked = []
-    found = look_up.find_in_file
-    monkeypatch.setattr(look_up, "find_in_file", lambda at, task: asked.append(task.path) or found(at, task))
+    found = tag.find_in_file
+    monkeypatch.setattr(tag, "find_in_file", lambda at, task: asked.append(task.path) or found(at, task))
     lake.upsert(row(KEYS[3], "b", 9), row("new", "n", 9))
     assert len(asked) == 1
     assert lake.values() == {**dict.fromkeys(KEYS[:6], "a"), KEYS[3]: "b", "new": "n"}

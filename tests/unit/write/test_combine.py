@@ -5,10 +5,12 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
+from hoodie.index import HeldKeys
 from hoodie.records.deletion import DeleteMarker
 from hoodie.storage import MemoryStorage
-from hoodie.write.combine import HeldKeys, SpooledKeys, keys_of, plan_combine, run_combine, same_keys, sorted_by_key
+from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.incoming import ARRIVAL, KEY, PARTITION, Incoming, MemoryRows, Part, SpooledRows, in_memory
+from hoodie.write.incoming_keys import SpooledKeys, keys_of
 
 ENGINE = LocalEngine(1)
 

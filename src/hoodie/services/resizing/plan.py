@@ -13,7 +13,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.errors import Corrupt
-from hoodie.index import HashNode, HashRing, encode_children, load_ring, parse_children
+from hoodie.index import ConsistentBucketIndex, HashNode, HashRing, encode_children, load_ring, parse_children
 from hoodie.index.resize import Resize, ResizeLimits, plan_resizes
 from hoodie.spec import (
     CLUSTERING,
@@ -30,7 +30,6 @@ from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import instant_path
 from hoodie.view import FileSlice, View
-from hoodie.write.options import BucketOptions
 
 OURS: Final = "hoodie.resize"
 """Extra metadata of our plans: they are never left pending on purpose."""
@@ -60,14 +59,16 @@ class ResizeGroup:
     children: tuple[HashNode, ...]
 
 
-def plan_partitions(handle: TableHandle, config: Config, asked: BucketOptions, view: View) -> tuple[PartitionPlan, ...]:
+def plan_partitions(
+    handle: TableHandle, config: Config, index: ConsistentBucketIndex, view: View
+) -> tuple[PartitionPlan, ...]:
     """The partitions whose rings need changes. Reads rings, and nothing of the files but their sizes."""
-    limits = _limits(config, asked)
+    limits = _limits(config, index)
     completed = frozenset(one.requested for one in view.timeline.completed())
     found = []
     for partition in view.partitions:
         live = {one.file_id: one for one in view.slices_at(partitions=[partition])}
-        ring = load_ring(handle.storage, partition, completed, live, asked.parts)
+        ring = load_ring(handle.storage, partition, completed, live, index.parts)
         if ring is None:
             continue
         slices = [live.get(ring.file_id(n)) for n in range(ring.count)]
@@ -148,12 +149,12 @@ def _has_children(plan: ClusteringPlan | None) -> bool:
     return plan is not None and any(_CHILDREN in (group.extra_metadata or {}) for group in plan.groups)
 
 
-def _limits(config: Config, asked: BucketOptions) -> ResizeLimits:
+def _limits(config: Config, index: ConsistentBucketIndex) -> ResizeLimits:
     most, fewest = "hoodie.bucket.index.max.num.buckets", "hoodie.bucket.index.min.num.buckets"
     file_bytes = config.integer("hoodie.parquet.max.file.size")
     return ResizeLimits(
         split_bytes=int(file_bytes * config.number("hoodie.bucket.index.split.threshold")),
         merge_bytes=int(file_bytes * config.number("hoodie.bucket.index.merge.threshold")),
-        fewest=config.integer(fewest) if config.is_set(fewest) else asked.count,
-        most=config.integer(most) if config.is_set(most) else asked.count,
+        fewest=config.integer(fewest) if config.is_set(fewest) else index.count,
+        most=config.integer(most) if config.is_set(most) else index.count,
     )

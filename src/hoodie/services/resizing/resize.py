@@ -23,6 +23,7 @@ from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.fileview import FolderView
 from hoodie.index import (
+    ConsistentBucketIndex,
     HashRing,
     KeyParts,
     load_ring,
@@ -71,7 +72,7 @@ from hoodie.timeline import (
 )
 from hoodie.view import FileSlice, LogFile, View
 from hoodie.write.commit import Outcome, finish
-from hoodie.write.options import BucketOptions, parse_write_options
+from hoodie.write.options import parse_write_options
 
 _LOCAL: Final = LocalEngine()
 _ATTEMPTS: Final = 1_000
@@ -100,20 +101,20 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
         Invalid: the options do not speak of a consistent hashing index.
         Unsupported: rows do not carry their keys. Corrupt: a file or the plan is damaged.
     """
-    asked = _asked(handle, config)
+    index = _index(handle, config)
     timeline = roll_back_failed_writes(handle, _LOCAL, timeline_of(handle), config)
     pending = next(iter(pending_resizes(PendingPlans(handle.storage, timeline))), None)
     if pending is None:
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         view = FolderView(handle.storage, timeline).load()
-        plans = plan_partitions(handle, config, asked, view)
+        plans = plan_partitions(handle, config, index, view)
         if not plans:
             return None
         payload = encode_requested_replace(resize_request(handle, plans), handle.profile.avro_generation)
         pending = create_requested(handle.storage, handle.profile, requested, _action(handle), payload)
     elif pending.state is State.INFLIGHT:
         pending = _undone(handle, pending)
-    return _run(handle, config, engine, asked, timeline_of(handle), pending)
+    return _run(handle, config, engine, index, timeline_of(handle), pending)
 
 
 def drop_dead_resizes(handle: TableHandle, engine: Engine, timeline: Timeline, config: Config) -> Timeline:
@@ -134,7 +135,7 @@ def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = 
     del engine
     view = FolderView(handle.storage, timeline_of(handle)).load()
     steps = []
-    for plan in plan_partitions(handle, config, _asked(handle, config), view):
+    for plan in plan_partitions(handle, config, _index(handle, config), view):
         for resize, slices in zip(plan.resizes, plan.slices, strict=True):
             paths = tuple(path for one in slices for path in one.paths)
             size = sum(one.size_bytes for one in slices)
@@ -144,14 +145,19 @@ def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = 
 
 
 def _run(  # noqa: PLR0917
-    handle: TableHandle, config: Config, engine: Engine, asked: BucketOptions, timeline: Timeline, pending: Instant
+    handle: TableHandle,
+    config: Config,
+    engine: Engine,
+    index: ConsistentBucketIndex,
+    timeline: Timeline,
+    pending: Instant,
 ) -> ResizeResult:
     clock = handle.env.monotonic()
     groups = resize_groups(PendingPlans(handle.storage, timeline), pending)
     partitions = tuple(dict.fromkeys(group.partition for group in groups))
     folders = FolderView(handle.storage, timeline, engine)
     view = folders.load(partitions)
-    rings = _new_rings(handle, asked.parts, view, groups, pending.requested)
+    rings = _new_rings(handle, index.parts, view, groups, pending.requested)
     facts = load_read_facts(handle.storage, handle.config, view, ReadOptions())
     options = parse_compact_options(config, handle.config)
     live = {one.group_id: one for one in view.slices_at()}
@@ -166,7 +172,7 @@ def _run(  # noqa: PLR0917
     known = PendingPlan(handle, timeline, inflight, CompactionPlan(()), attempt)
     target = slice_target(known, view, facts, options, chosen.parallelism)
     tasks = [
-        ResizeTask(target, tuple(_slice_read(one, known_logs) for one in some), _child_ring(group, asked.parts))
+        ResizeTask(target, tuple(_slice_read(one, known_logs) for one in some), _child_ring(group, index.parts))
         for group, some in zip(groups, read, strict=True)
     ]
     stats = [stat for some in chosen.run(resize_slices, tasks, "resize") for stat in some]
@@ -198,10 +204,10 @@ def _slice_read(one: FileSlice, logs: Mapping[str, LogFile]) -> SliceRead:
     return SliceRead(one.partition, one.base, tuple(logs[log.path] for log in one.logs))
 
 
-def _asked(handle: TableHandle, config: Config) -> BucketOptions:
+def _index(handle: TableHandle, config: Config) -> ConsistentBucketIndex:
     """The bucket index the options speak of."""
-    asked = parse_write_options("upsert", config, handle.config, handle.profile).buckets
-    if asked is None or not asked.consistent:
+    index = parse_write_options("upsert", config, handle.config, handle.profile).index
+    if not isinstance(index, ConsistentBucketIndex):
         raise Invalid(
             f"The options of table {handle.config.name} do not speak of a consistent hashing index",
             remedy="Set hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING",
@@ -211,7 +217,7 @@ def _asked(handle: TableHandle, config: Config) -> BucketOptions:
             f"Rows of table {handle.config.name} do not carry their keys (hoodie.populate.meta.fields=false)",
             remedy="Resize its buckets with Apache Hudi",
         )
-    return asked
+    return index
 
 
 def _action(handle: TableHandle) -> str:

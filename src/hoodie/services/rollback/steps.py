@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Conflict, HudiError, Unsupported
-from hoodie.index import forget_rings
+from hoodie.index import roll_back_indexes
 from hoodie.logs import read_blocks
 from hoodie.services.deletion import delete_files
 from hoodie.services.rollback.plan import path_form
@@ -107,7 +107,7 @@ def roll_back_files(
         }
     )
     target = plan.instant_to_rollback.commit_time
-    forget_rings(handle.storage, target)
+    roll_back_indexes(handle.storage, target)
     tasks = [_Command(handle.storage, *group, target, command_instant) for group in slices]
     written = engine.run(_append_command, tasks, "rollback")
     form = path_form(handle)

@@ -1,7 +1,7 @@
 """Which incoming rows already live in a base file, and at which row of it.
 
-1. One task looks at one base file and one set of keys. It reads the key column only, and for the bloom kinds not even
-   that unless the footer's key range and bloom filter let a key through.
+1. One task looks at one base file and one set of keys. It reads the key column only, and where the footer is asked not
+   even that, unless its key range and bloom filter let a key through.
 2. A key that stands several times in a file is found at each of its rows.
 3. The answer is exact: a bloom hit is confirmed on the key column.
 
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.index.kind import IndexKind
+from hoodie.index.keyed_rows import KeySet, Positions
 from hoodie.records import (
+    KEY_FIELD,
     BaseFooter,
     BloomFilter,
     KeyGenerator,
@@ -34,27 +35,16 @@ from hoodie.records import (
 from hoodie.records.base_file_reader import InputStorage
 from hoodie.storage import Storage
 
-KEY = "_hoodie_record_key"
-
-Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
-
 StitchedRows: TypeAlias = Callable[[pa.Schema], Iterator[pa.RecordBatch]]
 """Gives the rows of a base file, in file order and in a schema, where the file itself has its meta columns only."""
 
 
-class KeySet(Protocol):
-    """Incoming keys, loadable where the task runs."""
-
-    def load(self) -> tuple[pa.Array, Positions]:
-        """Distinct keys (string) and, aligned with them, the position of the incoming row of each."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class LookupTask:
-    """One base file to look into.
+    """One base file to look into. No key is there twice in `keys`.
 
-    `generator` makes the keys when the file has no key column (`hoodie.populate.meta.fields=false`).
+    `by_bloom` and `by_range`: whether bloom filter and key range of the footer are asked first. `generator` makes the
+    keys when the file has no key column (`hoodie.populate.meta.fields=false`).
     `also` has columns whose stored values the caller needs for each hit, in the types it wants them; they come from
     `stitched` where there is that. `bloom` is the file's bloom filter, where somebody knows it: a file without any of
     the keys is then not opened.
@@ -63,8 +53,8 @@ class LookupTask:
     storage: Storage
     path: str
     keys: KeySet
-    kind: IndexKind
-    prune_by_ranges: bool = True
+    by_bloom: bool = False
+    by_range: bool = False
     generator: KeyGenerator | None = None
     also: pa.Schema | None = None
     bloom: BloomFilter | None = None
@@ -101,13 +91,33 @@ def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
         return _found(task, storage, keys, positions)
 
 
+@dataclass(frozen=True, slots=True)
+class KeysTask:
+    """One base file whose keys are all wanted; `generator` as in `LookupTask`."""
+
+    storage: Storage
+    path: str
+    generator: KeyGenerator | None
+
+
+def read_keys(_: TaskId, task: KeysTask) -> pa.Array:
+    """All keys of the task's base file (string), in the order of its rows.
+
+    Raises:
+        Corrupt: the base file cannot be read; names it.
+    """
+    with opened_once(task.storage) as storage:
+        keys = _stored_keys(storage, task.path, task.generator, read_footer(storage, task.path))
+        return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+
+
 def _found(task: LookupTask, storage: InputStorage, keys: pa.Array, positions: Positions) -> FileHits:
     footer = read_footer(storage, task.path)
-    if task.kind.uses_bloom and task.generator is None:
+    if (task.by_bloom or task.by_range) and task.generator is None:
         keys, positions = _candidates(task, footer, keys, positions)
     if not len(keys):
         return _hits(task, storage, footer, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    stored = _stored_keys(task, storage, footer)
+    stored = _stored_keys(storage, task.path, task.generator, footer)
     found = pc.index_in(stored, value_set=keys)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -120,21 +130,21 @@ def _candidates(
     task: LookupTask, footer: BaseFooter, keys: pa.Array, positions: Positions
 ) -> tuple[pa.Array, Positions]:
     keep = np.ones(len(keys), dtype=bool)
-    if task.prune_by_ranges and footer.min_key is not None and footer.max_key is not None:
+    if task.by_range and footer.min_key is not None and footer.max_key is not None:
         # The footer's range is in Java's string order, which is not the order of UTF-8 bytes.
         keep = KeyRange(footer.min_key, footer.max_key).mask(keys).to_numpy(zero_copy_only=False).copy()
-    bloom = None if task.bloom is not None else footer.bloom()
+    bloom = footer.bloom() if task.by_bloom and task.bloom is None else None
     if bloom is not None and keep.any():
         at = np.flatnonzero(keep)
         keep[at] = bloom.contains(keys.take(pa.array(at)))
     return keys.filter(pa.array(keep)), positions[keep]
 
 
-def _stored_keys(task: LookupTask, storage: InputStorage, footer: BaseFooter) -> Any:
-    if task.generator is None:
-        return read_columns(storage, task.path, [KEY], footer=footer).column(KEY)
-    table = read_columns(storage, task.path, _roots(task.generator), footer=footer)
-    chunks = [task.generator.record_keys(batch) for batch in table.to_batches()]
+def _stored_keys(storage: InputStorage, path: str, generator: KeyGenerator | None, footer: BaseFooter) -> Any:
+    if generator is None:
+        return read_columns(storage, path, [KEY_FIELD], footer=footer).column(KEY_FIELD)
+    table = read_columns(storage, path, _roots(generator), footer=footer)
+    chunks = [generator.record_keys(batch) for batch in table.to_batches()]
     return pa.chunked_array(chunks, pa.string())
 
 

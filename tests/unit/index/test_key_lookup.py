@@ -13,7 +13,7 @@ import pytest
 
 from hoodie.engine import TaskId
 from hoodie.errors import Corrupt, Missing
-from hoodie.index import IndexKind, LookupTask, Positions, find_in_file, lookup
+from hoodie.index import LookupTask, Positions, find_in_file, key_lookup
 from hoodie.records import (
     BaseFileOptions,
     BaseFileWriter,
@@ -29,7 +29,10 @@ from hoodie.testing.counting_storage import CountingStorage
 HERE = TaskId(0, 0, 0)
 PATH = "p/f-0_0-1-1_20260101000000000.parquet"
 DATA = pa.schema([("id", pa.string()), ("n", pa.int32())])
-KINDS = list(IndexKind)
+ASKED = [{}, {"by_bloom": True}, {"by_range": True}, {"by_bloom": True, "by_range": True}]
+"""What of a footer is asked before the keys are read."""
+BLOOM = {"by_bloom": True, "by_range": True}
+Asked = dict[str, bool]
 
 
 @dataclass(frozen=True)
@@ -61,30 +64,29 @@ def found(task: LookupTask) -> list[tuple[int, int]]:
     return list(zip(hits.rows.tolist(), hits.positions.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_hits_are_file_rows_in_order_with_the_positions_of_their_keys(kind: IndexKind) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_hits_are_file_rows_in_order_with_the_positions_of_their_keys(asked: Asked) -> None:
     storage = storage_with(["a", "b", "c", "d"])
-    assert found(LookupTask(storage, PATH, Keys(("d", "x", "a"), 10), kind)) == [(0, 12), (3, 10)]
+    assert found(LookupTask(storage, PATH, Keys(("d", "x", "a"), 10), **asked)) == [(0, 12), (3, 10)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_key_that_is_stored_twice_is_found_twice(kind: IndexKind) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_key_that_is_stored_twice_is_found_twice(asked: Asked) -> None:
     storage = storage_with(["a", "b", "a"])
-    assert found(LookupTask(storage, PATH, Keys(("a",)), kind)) == [(0, 0), (2, 0)]
+    assert found(LookupTask(storage, PATH, Keys(("a",)), **asked)) == [(0, 0), (2, 0)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_keys_and_no_rows_give_no_hits(kind: IndexKind) -> None:
-    assert found(LookupTask(storage_with(["a"]), PATH, Keys(()), kind)) == []
-    assert found(LookupTask(storage_with([]), PATH, Keys(("a",)), kind)) == []
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_keys_and_no_rows_give_no_hits(asked: Asked) -> None:
+    assert found(LookupTask(storage_with(["a"]), PATH, Keys(()), **asked)) == []
+    assert found(LookupTask(storage_with([]), PATH, Keys(("a",)), **asked)) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("prune", [True, False])
-def test_keys_beyond_the_basic_plane_are_in_javas_order(kind: IndexKind, prune: bool) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_keys_beyond_the_basic_plane_are_in_javas_order(asked: Asked) -> None:
     # UTF-16 puts U+10000 before U+FFFD, bytes the other way round: the file's range is [U+10000, U+FFFD].
     storage = storage_with(["\U00010000", "\ufffd"])
-    task = LookupTask(storage, PATH, Keys(("\ufffd", "\U00010000", "\U0001f600", "a")), kind, prune)
+    task = LookupTask(storage, PATH, Keys(("\ufffd", "\U00010000", "\U0001f600", "a")), **asked)
     assert found(task) == [(0, 1), (1, 0)]
 
 
@@ -95,63 +97,54 @@ def test_bloom_kinds_read_the_key_column_only_for_candidates(monkeypatch: pytest
         columns.extend(names)
         return read_columns(storage, path, names, **more)
 
-    monkeypatch.setattr(lookup, "read_columns", noted)
+    monkeypatch.setattr(key_lookup, "read_columns", noted)
     keys = [f"k{n:03d}" for n in range(100)]
     counted = CountingStorage(storage_with(keys))
     for names in (("a", "z"), ("k0505", "k0995")):  # outside the range; inside it, but not in the filter
-        assert found(LookupTask(counted, PATH, Keys(names), IndexKind.BLOOM)) == []
+        assert found(LookupTask(counted, PATH, Keys(names), **BLOOM)) == []
     assert columns == []
-    assert found(LookupTask(counted, PATH, Keys(("k005",)), IndexKind.BLOOM)) == [(5, 0)]
+    assert found(LookupTask(counted, PATH, Keys(("k005",)), **BLOOM)) == [(5, 0)]
     assert columns == ["_hoodie_record_key"]
     assert [call.op for call in counted.calls] == ["open_input"] * 3
 
 
 def test_file_without_filter_is_always_a_candidate() -> None:
     storage = storage_with(["a", "b"], bloom=None)
-    assert found(LookupTask(storage, PATH, Keys(("b",)), IndexKind.BLOOM)) == [(1, 0)]
+    assert found(LookupTask(storage, PATH, Keys(("b",)), **BLOOM)) == [(1, 0)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_keys_are_made_where_the_file_has_none(kind: IndexKind) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_keys_are_made_where_the_file_has_none(asked: Asked) -> None:
     storage = storage_with(["a", "b"], bloom=None)
     generator = KeyGenerator(key_options("COMPLEX", record_fields=("id", "n"), partition_fields=("id",)))
-    task = LookupTask(storage, PATH, Keys(("id:b,n:1", "id:b,n:0")), kind, generator=generator)
+    task = LookupTask(storage, PATH, Keys(("id:b,n:1", "id:b,n:0")), **asked, generator=generator)
     assert found(task) == [(1, 0)]
 
 
 def test_stored_values_come_in_the_types_asked_for_and_null_where_the_file_lacks_them() -> None:
     storage = storage_with(["a", "b", "c"])
     also = pa.schema([("n", pa.int64()), ("later", pa.string())])
-    hits = find_in_file(HERE, LookupTask(storage, PATH, Keys(("c", "a")), IndexKind.SIMPLE, also=also))
+    hits = find_in_file(HERE, LookupTask(storage, PATH, Keys(("c", "a")), also=also))
     assert hits.stored is not None
     assert hits.stored.schema == also
     assert hits.stored.to_pylist() == [{"n": 0, "later": None}, {"n": 2, "later": None}]
-    nothing = find_in_file(HERE, LookupTask(storage, PATH, Keys(("x",)), IndexKind.GLOBAL_BLOOM, also=also))
+    nothing = find_in_file(HERE, LookupTask(storage, PATH, Keys(("x",)), **BLOOM, also=also))
     assert nothing.stored is not None
     assert nothing.stored.num_rows == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_file_is_named_and_a_missing_one_is_missing(kind: IndexKind) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_damaged_file_is_named_and_a_missing_one_is_missing(asked: Asked) -> None:
     storage = storage_with(["a"])
     storage.put(PATH, storage.read(PATH)[:-9])
     with pytest.raises(Corrupt) as caught:
-        find_in_file(HERE, LookupTask(storage, PATH, Keys(("a",)), kind))
+        find_in_file(HERE, LookupTask(storage, PATH, Keys(("a",)), **asked))
     assert caught.value.facts["path"] == PATH
     with pytest.raises((Missing, Corrupt)):
-        find_in_file(HERE, LookupTask(storage, "p/gone.parquet", Keys(("a",)), kind))
+        find_in_file(HERE, LookupTask(storage, "p/gone.parquet", Keys(("a",)), **asked))
 
 
 def test_tasks_and_hits_travel() -> None:
-    task = LookupTask(
-        storage_with(["a", "b"]), PATH, Keys(("b",)), IndexKind.BLOOM, also=pa.schema([("n", pa.int32())])
-    )
+    task = LookupTask(storage_with(["a", "b"]), PATH, Keys(("b",)), **BLOOM, also=pa.schema([("n", pa.int32())]))
     hits = pickle.loads(pickle.dumps(find_in_file(HERE, pickle.loads(pickle.dumps(task)))))
     assert (hits.rows.tolist(), hits.stored.to_pylist()) == ([1], [{"n": 1}])
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_global", "uses_bloom"), [(IndexKind.SIMPLE, False, False), (IndexKind.GLOBAL_BLOOM, True, True)]
-)
-def test_kinds_say_what_they_are(kind: IndexKind, is_global: bool, uses_bloom: bool) -> None:
-    assert (kind.is_global, kind.uses_bloom) == (is_global, uses_bloom)

@@ -1,0 +1,78 @@
+"""Keys of the rows of a write, as its index is asked about them: all rows, or one of each key.
+
+Keys of rows in memory are held by value; those of spooled rows are read where they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.index import HeldKeys, KeySet, Positions
+from hoodie.write.incoming import KEY, Incoming
+from hoodie.write.plan import EMPTY, PartitionMap
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledKeys:
+    """Keys of the `kept` rows among `rows`, read where they are needed. `kept` ascends; None: of all rows."""
+
+    rows: Incoming
+    kept: Positions | None
+
+    def load(self) -> tuple[pa.Array, Positions]:
+        keys = self.rows.column_table([KEY]).column(KEY).combine_chunks()
+        if self.kept is None:
+            return keys, self.rows.positions()
+        if len(self.kept) == self.rows.rows:
+            return keys, self.kept
+        # Positions of `rows` ascend, so a kept position is found by binary search.
+        return keys.take(pa.array(np.searchsorted(self.rows.positions(), self.kept))), self.kept
+
+
+def keys_of(rows: Incoming, kept: Positions | None) -> KeySet:
+    """The keys of the `kept` rows among `rows`, in a form that carries no more than them to a worker."""
+    spooled = SpooledKeys(rows.project([KEY]), kept)
+    return HeldKeys(*spooled.load()) if rows.in_memory else spooled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IncomingKeys:
+    """The keys of rows of `incoming`, as `KeyedRows`: of those at `by_partition`, which ascend, or of all."""
+
+    incoming: Incoming
+    by_partition: Mapping[str, Positions] | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        return self.incoming.in_memory
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return self.incoming.partitions if self.by_partition is None else tuple(self.by_partition)
+
+    def __len__(self) -> int:
+        return self.incoming.rows if self.by_partition is None else sum(len(at) for at in self.by_partition.values())
+
+    def positions(self, partition: str) -> Positions:
+        if self.by_partition is None:
+            return self.incoming.of(partition).positions()
+        return self.by_partition[partition]
+
+    def keys(self, partition: str | None = None, at: Positions | None = None) -> KeySet:
+        rows = self.incoming if partition is None else self.incoming.of(partition)
+        if at is not None:
+            return keys_of(rows.holding(at), at)
+        if self.by_partition is None:
+            return keys_of(rows, None)
+        if partition is None:
+            return keys_of(rows, np.concatenate([EMPTY, *self.by_partition.values()]))
+        return keys_of(rows, self.by_partition[partition])
+
+
+def chosen_keys(incoming: Incoming, partitions: PartitionMap, chosen: Positions) -> IncomingKeys:
+    """The keys of the rows at the positions `chosen`, which ascend."""
+    return IncomingKeys(incoming, partitions.split(chosen))

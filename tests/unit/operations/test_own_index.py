@@ -1,0 +1,159 @@
+"""A write index of a caller's own: a Python class named by an option, and by nothing a table says."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.cli.app import main
+from hoodie.errors import Invalid
+from hoodie.testing.lake import Lake, row, table_of
+
+CLASS = "hoodie.index.class"
+SOURCE = '''
+"""An index that keeps the places of keys in a dict."""
+
+from hoodie.index import HeldKeys, IndexTraits, LOCATIONS, PlainIndex, PlainIndexedWrite, located
+import pyarrow as pa
+
+PLACES, SEEN = {}, []
+
+
+class Places(PlainIndex):
+    def __init__(self, config, table):
+        self.traits = IndexTraits("PLACES", is_global=True, follows_keys=True)
+        SEEN.append((table.name, config.text("hoodie.table.ordering.fields")))
+
+    def begin(self, table, rows):
+        return PlacesWrite(table, rows)
+
+
+class PlacesWrite(PlainIndexedWrite):
+    def __init__(self, table, rows):
+        self.table, self.rows = table, rows
+
+    def tag(self, asked):
+        keys = HeldKeys(*asked.keys().load())
+        known = [(key, *PLACES[key]) for key in keys.keys.to_pylist() if key in PLACES]
+        columns = [pa.array(column, pa.string()) for column in zip(*known)] or [[], [], []]
+        return located(keys, pa.table(columns, schema=LOCATIONS), self.table.slices, vouched=True)
+
+    def after_commit(self, groups):
+        for group in groups:
+            for position in group.inserted.tolist():
+                at = group.inserted[group.inserted == position]
+                PLACES[self.rows.keys(group.partition, at).load()[0][0].as_py()] = (group.partition, group.file_id)
+
+
+class Forgetful(Places):
+    def begin(self, table, rows):
+        return ForgetfulWrite(table, rows)
+
+
+class ForgetfulWrite(PlacesWrite):
+    def after_commit(self, groups):
+        raise OSError("the store is gone")
+
+
+class Nothing:
+    def __init__(self, config, table):
+        pass
+
+
+class Picky(Places):
+    def __init__(self, config, table):
+        raise KeyError("no server")
+'''
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """The module of the index."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "places.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+    yield lambda: sys.modules["places"]
+    sys.modules.pop("places", None)
+
+
+@pytest.mark.parametrize("name", ["places:Places", "places.Places"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_class_of_the_callers_says_where_keys_are(version, places, name, table_type):
+    lake = Lake(version, {CLASS: name, "hoodie.datasource.write.table.type": table_type})
+    lake.upsert(row("a", part="p"), row("b", part="q"))
+    lake.upsert(row("a", "new", 2, part="q"), row("c", part="q"))  # a is unique in the table, and stays where it is
+    assert lake.values() == {"a": "new", "b": "a", "c": "a"}
+    assert {key: place[0] for key, place in places().PLACES.items()} == {"a": "p", "b": "q", "c": "q"}
+    assert set(places().SEEN) == {("lake", "ts")}
+    assert "hoodie.index.type" not in lake.table.config.raw
+    lake.ensure_sound()
+
+
+def test_it_goes_before_the_type_and_before_what_the_table_was_made_with(version, places):
+    lake = Lake(version, {"hoodie.index.type": "GLOBAL_SIMPLE"})
+    lake.upsert(row("a"))
+    lake.upsert(row("a", "new", 2), **{CLASS: "places:Places"})  # the class knows of no key
+    assert lake.rows() == [("a", "a"), ("a", "new")]
+
+
+def test_the_command_line_takes_it(tmp_path, places, capsys):
+    rows, base = str(tmp_path / "rows.parquet"), str(tmp_path / "lake")
+    pq.write_table(table_of([row("a"), row("b")]), rows)
+    options = {
+        CLASS: "places:Places",
+        "hoodie.table.name": "lake",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.table.ordering.fields": "ts",
+    }
+    pairs = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+    for _ in range(2):
+        assert main(["write", base, "--input", rows, *pairs, "--json"]) == 0
+        done = json.loads(capsys.readouterr().out)
+    assert (done["inserts"], done["updates"]) == (0, 2)
+    assert sorted(places().PLACES) == ["a", "b"]
+
+
+def test_a_table_that_names_one_has_nothing_imported(version, places):
+    lake = Lake(version)
+    lake.upsert(row("a"))
+    properties = lake.storage.read(".hoodie/hoodie.properties")
+    lake.storage.put(".hoodie/hoodie.properties", properties + f"{CLASS}=places:Places\n".encode())
+    lake.upsert(row("a", "new", 2), row("b"), **{"hoodie.datasource.write.commitmeta.key.prefix": "none"})
+    assert lake.table.config.raw[CLASS] == "places:Places"
+    assert lake.values() == {"a": "new", "b": "a"}
+    lake.table.services.clean()
+    lake.table.lookup(["a"])
+    assert "places" not in sys.modules
+
+
+def test_a_write_stands_when_its_index_cannot_be_told(version, places, caplog):
+    lake = Lake(version, {CLASS: "places:Forgetful"})
+    done = lake.upsert(row("a"))
+    assert lake.values() == {"a": "a"}
+    assert f"index PLACES could not be told of the commit {done.instant}: the store is gone" in caplog.text
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("Places", "cannot be imported"),
+        ("places:", "cannot be imported"),
+        ("places:Missing", "cannot be imported: AttributeError"),
+        ("org.apache.hudi.index.Mine", "cannot be imported: ModuleNotFoundError"),
+        ("places:PLACES", "cannot be made: TypeError"),
+        ("places:Picky", "cannot be made: KeyError"),
+        ("places:Nothing", "makes no write index but a Nothing"),
+    ],
+)
+def test_what_is_no_index_is_refused_before_anything_is_written(places, name, match):
+    lake = Lake()
+    lake.upsert(row("a"))
+    before = lake.files()
+    with pytest.raises(Invalid, match=match) as caught:
+        lake.upsert(row("b"), **{CLASS: name})
+    assert caught.value.facts["key"] == CLASS
+    assert lake.files() == before
