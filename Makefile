@@ -11,6 +11,8 @@ VENV := .venv
 COMPAT := .venv-compat
 BENCH := .venv-bench
 OLDEST := build/pyspark-oldest
+NEWEST := build/python-newest
+FIRST_STEPS := $(addprefix tests/spark/,test_oldest_pyspark.py test_quickstart.py test_readme_example.py test_spark_surface.py test_spark_sql.py)
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 
@@ -25,7 +27,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-oldest test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-oldest test-newest test-wheel test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -64,27 +66,45 @@ $(OLDEST)/.ready: $(VENV)/.uv requirements/oldest.lock
 	$(INSTALL) --python $(BIN)/python --target $(OLDEST) --require-hashes -r requirements/oldest.lock
 	@touch $@
 
+$(NEWEST)/.ready: $(VENV)/.ready requirements/dev.lock scripts/newest_python.py
+	newest=$$($(BIN)/python scripts/newest_python.py) && $(UV) venv --quiet --clear --python $$newest $(NEWEST)
+	$(INSTALL) --python $(NEWEST)/bin/python --require-hashes -r requirements/dev.lock
+	@touch $@
+
 $(BENCH)/.ready: $(VENV)/.uv requirements/bench.lock
 	test -x $(BENCH)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(BENCH)
 	$(INSTALL) --python $(BENCH)/bin/python --require-hashes -r requirements/bench.lock
 	@touch $@
 
-test: test-unit test-spark  ## every test that needs no peer
+test: test-unit test-spark  ## every test that needs no peer, but for the long ones
 
-test-unit: setup  ## the tests without Spark, two at a time
-	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat"
+test-unit: setup  ## those without Spark, two at a time
+	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and not long"
 
-test-spark: setup  ## the tests on this environment's own Spark, one after the other
-	$(PYTEST) -m "spark and not compat"
+test-spark: setup  ## those on this environment's own Spark
+	$(PYTEST) -m "spark and not compat and not wheel and not long"
+
+test-more: setup  ## the long ones
+	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and long"
+	$(PYTEST) -m "spark and not compat and not wheel and long"
+
+test-wheel: setup  ## the wheel in empty environments, with and without Spark: the examples of README.md
+	$(PYTEST) -m "wheel"
 
 test-oldest: setup $(OLDEST)/.ready  ## the first steps, frames and SQL on the oldest PySpark that may be installed
-	PYTHONPATH=$(OLDEST) HOODIE_PYSPARK=$$(sed -n 's/^pyspark==//p' requirements/oldest.in) $(PYTEST) tests/spark/test_oldest_pyspark.py tests/spark/test_quickstart.py tests/spark/test_readme_example.py tests/spark/test_spark_surface.py tests/spark/test_spark_sql.py
+	PYTHONPATH=$(OLDEST) HOODIE_PYSPARK=$$(sed -n 's/^pyspark==//p' requirements/oldest.in) $(PYTEST) $(FIRST_STEPS)
+
+test-newest: setup $(NEWEST)/.ready  ## the same by the wheel on the newest Python here that PySpark supports
+	rm -rf $(NEWEST)/dist
+	$(BIN)/python -m hatchling build --target wheel --directory $(NEWEST)/dist
+	$(INSTALL) --python $(NEWEST)/bin/python --no-deps --reinstall $(NEWEST)/dist/*.whl
+	$(NEWEST)/bin/python -m pytest -p no:cacheprovider $(FIRST_STEPS)
 
 test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.15.0, hudi-rs and an S3 server
-	$(PYTEST) -m compat
+	$(PYTEST) -m "compat and not wheel"
 
 compat-all: setup compat-setup  ## every case of those tests (make test-compat takes a sample of the long ones)
-	HOODIE_COMPAT_EVERY=1 $(PYTEST) -m compat
+	HOODIE_COMPAT_EVERY=1 $(PYTEST) -m "compat and not wheel"
 
 golden: setup  ## every golden query on the local engine and in every way of Spark (make test takes a sample of the slow ones)
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py

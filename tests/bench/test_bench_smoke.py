@@ -14,6 +14,7 @@ STEPS = ["bulk_insert", "upsert_1pct", "upsert_10pct", "upsert_100", "small_upse
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+from hoodie.testing.readme import load_examples
 
 pytestmark = pytest.mark.spark
 
@@ -16,8 +17,7 @@ README = Path(__file__).parents[2] / "README.md"
 def test_the_ten_lines_show_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = re.search(r"```python\n(.*?)```\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
+    (example,) = (example for example in load_examples(README) if example.needs_spark)
     monkeypatch.chdir(tmp_path)
-    exec(compile(found[1], str(README), "exec"), {})
-    assert capsys.readouterr().out.strip() == found[2].strip()
+    exec(compile(example.code, str(README), "exec"), {})
+    assert capsys.readouterr().out.strip() == example.output.strip()

@@ -110,6 +110,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[GoldenTable]
     return unpack
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("reader", "read"), CASES)
 def test_spark_gives_what_the_local_engine_gives(
     reader: Reader, read: GoldenRead, unpacked: Callable[[GoldenTable], str], spark: SparkSession

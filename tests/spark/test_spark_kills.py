@@ -5,8 +5,8 @@
 2. When workers only die, Spark runs their tasks again: the job ends well, every row is there once, and of the first
    attempts nothing is left.
 3. `HOODIE_SPARK_KILLS` kills of each service are spread over its kinds of tables and its changes, one in four of them
-   of workers: `make crash` makes eight. `make test` makes one of some services, in the middle of a task. The counts
-   are printed at the end.
+   of workers: `make crash` makes eight. `make test-more` makes one of some services, in the middle of a task. The
+   counts are printed at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hoodie.testing.killed_services import (
 from hoodie.testing.killed_spark import Family, Victim
 from hoodie.testing.orphans import let_days_pass, orphans
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 KILLS = int(os.environ.get("HOODIE_SPARK_KILLS", "0"))
 PROGRAM = Path(__file__).parent / "programs" / "killed_driver.py"
@@ -60,7 +60,7 @@ SAMPLE: dict[str, Victim] = {
     "upgrade 6 to 9": "workers",
     "compaction": "driver",
 }
-"""Whom `make test` kills in which service; a driver that is killed takes the longest, as another has to start."""
+"""Whom `make test-more` kills in which service; a driver that is killed takes the longest, as another has to start."""
 WORKERS_EACH = 4
 """One kill in so many is one of workers only."""
 COUNTS: Counter[str] = Counter()

@@ -12,7 +12,7 @@ import pytest
 
 from hoodie.testing.s3_server import S3Server, s3_bucket, s3_server  # noqa: F401  (fixtures)
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 PROGRAM = Path(__file__).parent / "programs" / "core_subset.py"
 ROWS = 20_000

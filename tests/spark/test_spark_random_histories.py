@@ -26,7 +26,7 @@ OPTIONS = {
     "end": "hoodie.datasource.read.end.instanttime",
 }
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 class SparkReadMachine(TableMachine):

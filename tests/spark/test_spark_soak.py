@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.timeline import load_history
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 COMMITS = int(os.environ.get("HOODIE_SOAK_STREAM_COMMITS", "40"))
 ROWS = 50

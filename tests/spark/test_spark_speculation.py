@@ -16,7 +16,7 @@ import pytest
 
 from hoodie.spark.java import java_home
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 PROGRAM = Path(__file__).parent / "programs" / "speculation.py"
 DEPLOY = "org.apache.spark.deploy"

@@ -11,8 +11,8 @@
 3. A listing that lags is less than the contract of storages asks for. What is promised even then: nothing that was
    committed is lost, and an action that does not see its own files fails or does nothing.
 4. `HOODIE_CRASH_EVERY` thins the points of the main fault out, `HOODIE_FAULT_EVERY` (seven times that, if not given)
-   those of the others: `make test` takes a sample. The counts are printed at the end of the run; docs/reliability.md
-   has those of a whole one.
+   those of the others: `make test` and `make test-more` together take a sample. The counts are printed at the end of
+   the run; docs/reliability.md has those of a whole one.
 """
 
 from __future__ import annotations
@@ -169,6 +169,7 @@ def error_of(action: Action, kind: Kind, storage: Storage) -> HudiError | None:
     return None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("action", "kind"),
     [pytest.param(action, kind, id=f"{action.name}-{kind}") for action in ACTIONS for kind in action.kinds],
@@ -180,6 +181,7 @@ def test_an_action_that_dies_anywhere_leaves_a_whole_table_and_the_next_heals_it
         ensure_healed(STOP, action, kind, call)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_an_action_disturbed_anywhere_leaves_a_whole_table_and_the_next_heals_it(action: Action, fault: Fault) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
+
+from hoodie.testing.readme import load_examples
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -13,8 +14,7 @@ README = Path(__file__).parents[3] / "README.md"
 def test_the_example_without_spark_prints_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    examples = re.findall(r"```python\n(.*?)```\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    example, output = examples[1]
+    (example,) = (example for example in load_examples(README) if not example.needs_spark)
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, str(README), "exec"), {})
-    assert capsys.readouterr().out == output
+    exec(compile(example.code, str(README), "exec"), {})
+    assert capsys.readouterr().out == example.output

@@ -1,0 +1,47 @@
+"""Every test runs in exactly one of the targets that `.ci/run` makes (the oldest and newest versions repeat some)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+MAKEFILE = (ROOT / "Makefile").read_text()
+REPEATING = {"test-oldest", "test-newest"}
+MARKERS = ("spark", "compat", "wheel", "long")
+
+
+def _made(target: str) -> list[str]:
+    """The target and those it is made of."""
+    rule = re.search(rf"^{target}:([^#\n]*)", MAKEFILE, re.MULTILINE)
+    assert rule is not None, f"the Makefile has no target {target}"
+    return [target, *(inner for name in rule[1].split() if name.startswith("test") for inner in _made(name))]
+
+
+def _runs() -> list[str]:
+    """The arguments of each run of pytest that `.ci/run` makes."""
+    called = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    recipes = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
+    targets = [inner for name in called if name not in REPEATING for inner in _made(name)]
+    return [run for name in targets for run in re.findall(r"\$\(PYTEST\)(.*)", recipes[name])]
+
+
+def test_every_kind_of_test_belongs_to_exactly_one_run() -> None:
+    """Nothing but a condition on markers chooses what runs, and one condition holds for each set of markers."""
+    conditions = [re.fullmatch(r'(?: -n 2 --dist \w+)? -m "([a-z ]+)"', run) for run in _runs()]
+    assert None not in conditions, _runs()
+    for values in itertools.product((False, True), repeat=len(MARKERS)):
+        markers = dict(zip(MARKERS, values, strict=True))
+        chosen = [found[1] for found in conditions if found and eval(found[1], {}, dict(markers))]
+        assert len(chosen) == 1, (markers, chosen)
+
+
+def test_every_file_with_tests_has_a_name_that_is_collected() -> None:
+    named = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(r"^(?:async )?def test_|^class Test", path.read_text(encoding="utf-8"), re.MULTILINE)
+        and not path.name.startswith("test_")
+    ]
+    assert named == []
