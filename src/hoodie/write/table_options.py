@@ -186,7 +186,7 @@ def _compared(config: Config, table: TableConfig, *, whole_table: bool) -> list[
         **{key: table.merge_properties[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in table.merge_properties},
     }
     if whole_table:
-        fixed[VERSION] = table.table_version
+        fixed[VERSION] = str(table.table_version)
     if SLASH_DATES in table.raw:
         fixed[SLASH_DATES] = table.slash_dates
     if PARTITION_EXTRACTOR_CLASS in table.raw:
