@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     )
     from hoodie.spark import enable, session
     from hoodie.table import Table
-    from hoodie.write import Committed
+    from hoodie.transaction import Committed
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Table": "hoodie.table",
-    "Committed": "hoodie.write",
+    "Committed": "hoodie.transaction",
     "enable": "hoodie.spark",
     "session": "hoodie.spark",
     "HudiError": "hoodie.errors",

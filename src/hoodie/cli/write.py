@@ -21,7 +21,8 @@ from hoodie.errors import Invalid
 from hoodie.present import as_grid
 from hoodie.table import as_source
 from hoodie.table import write as write_rows
-from hoodie.write import Committed, parse_operation
+from hoodie.transaction import Committed
+from hoodie.write import parse_operation
 
 _TYPES: Final = {
     "string": pa.string(),

@@ -18,6 +18,7 @@ from hoodie.metadata_writer.new_indexes import (
 from hoodie.metadata_writer.options import ENABLE as METADATA_ENABLE
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.participant import MetadataParticipant
 from hoodie.metadata_writer.record import (
     compact_metadata,
     drop_partitions,
@@ -36,6 +37,7 @@ __all__ = [
     "IndexBuildResult",
     "KnownMetadata",
     "MetadataOptions",
+    "MetadataParticipant",
     "MetadataRecords",
     "RecordSource",
     "RecordTask",

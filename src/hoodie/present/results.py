@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hoodie.services.rollback.restore import RestoreResult
     from hoodie.services.rollback.rollback import RollbackResult
     from hoodie.services.upgrading.upgrade import UpgradeResult
-    from hoodie.write import Committed
+    from hoodie.transaction import Committed
 
 
 def _clean_json(done: CleanResult) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from hoodie.engine import LocalEngine
 from hoodie.locks import held_lock
-from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.spec import keys
 from hoodie.storage import Storage
+from hoodie.transaction.deletion import DELETING_THREADS, delete_files
 
 _PROPERTIES = (keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE)
 

@@ -1,15 +1,14 @@
 """One write from its options to its completed instant: failed writes rolled back, planning, running, aborting.
 
-1. The caller holds the table lock from the first look at the table to the last file that is deleted.
+1. How long the table lock is held is the decision of the `Locking` that the caller hands in.
 2. Everything that can be refused without looking at rows is refused before anything changes: options against the table,
    schemas, what this package cannot write.
-3. A write that fails takes itself back: no file, no instant. When even that fails, the next write rolls it back.
+3. A write that fails is aborted by its transaction: no file, no instant. When even that fails, the next write rolls it
+   back.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -17,25 +16,21 @@ import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source
-from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Invalid
+from hoodie.errors import Invalid
 from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
-from hoodie.services.rollback.heartbeat import holding_heartbeat
-from hoodie.services.rollback.leftovers import abort, remove_strays
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_schema import load_newest_schema
-from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Timeline, new_instant_time
+from hoodie.transaction import Committed, Locking, Transaction
 from hoodie.write import (
-    Committed,
     Engines,
-    InstantTaken,
     Operation,
     Write,
     WriteOptions,
@@ -49,8 +44,6 @@ from hoodie.write import (
     partitions_of,
     run_write,
 )
-
-log = logging.getLogger(__name__)
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
@@ -98,8 +91,15 @@ def with_note(options: WriteOptions, request: Request) -> WriteOptions:
     return replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
 
 
-def write_held(handle: TableHandle, request: Request) -> Committed:
-    """The outcome of one operation on a table whose lock the caller holds. Raises as `write_table`."""
+def write_locked(locking: Locking, request: Request) -> Committed:
+    """The outcome of one operation on the table of `locking`. Raises as `write_table`."""
+    with locking.to_begin() as handle:
+        write = _ready_write(handle, request, locking)
+    return run_request(write, request)
+
+
+def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Write:
+    """The write, ready to run, after failed writes were rolled back. The table lock is held."""
     config = request.config
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
@@ -128,12 +128,18 @@ def write_held(handle: TableHandle, request: Request) -> Committed:
     timeline = rolled_back
     handle, known = ensure_metadata(handle, config, timeline, request.engine, change.table_schema, current)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    engines = Engines(_LOCAL, request.engine)
-    with holding_heartbeat(handle, instant, config) as beat:
-        plans = PendingPlans(handle.storage, timeline)
-        write = Write(handle, timeline, plans, options, engines, change.write_schema, change.table_schema, instant)
-        guard = None if beat is None else beat.ensure_alive
-        return run_request(replace(write, guard=guard, metadata=MetadataOptions.of(config), known=known), request)
+    return Write(
+        handle=handle,
+        timeline=timeline,
+        plans=PendingPlans(handle.storage, timeline),
+        options=options,
+        engines=Engines(_LOCAL, request.engine),
+        schema=change.write_schema,
+        table_schema=change.table_schema,
+        transaction=Transaction(handle, instant, locking, config),
+        metadata=MetadataOptions.of(config),
+        known=known,
+    )
 
 
 def _without_unwanted_metadata(handle: TableHandle, config: Config) -> TableHandle:
@@ -151,28 +157,13 @@ def _partial_columns(request: Request) -> tuple[str, ...] | None:
 
 
 def run_request(write: Write, request: Request) -> Committed:
-    """The outcome of a write that is ready to run; when it fails it takes itself back. Raises as `write_table`."""
-    home = write.overwritten or write.handle
-    try:
+    """The outcome of a write that is ready to run; when it fails it is aborted. Raises as `write_table`."""
+    with write.transaction:
         if request.operation == "delete_partition":
             return delete_partitions(write, _named_partitions(write, request))
         if request.source is None:
             raise Invalid(f"Operation {request.operation} needs rows", remedy="Pass them as data")
         return run_write(write, request.source)
-    except (CommitUnknown, InstantTaken):
-        raise
-    except (Exception, KeyboardInterrupt):
-        cause = sys.exc_info()[1]
-        try:
-            with deleting_own(home.storage):
-                if isinstance(cause, Conflict | Fenced):
-                    remove_strays(home, _LOCAL, write.instant)
-                abort(home, _LOCAL, write.instant)
-        except HudiError as error:
-            log.warning(
-                "the failed write (%s) could not be taken back now: %s; the next write will do it", cause, error
-            )
-        raise
 
 
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:

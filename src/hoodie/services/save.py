@@ -21,17 +21,16 @@ from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
-from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_held
+from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_locked
 from hoodie.spec import keys, path_in, profile_of
-from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
+from hoodie.transaction import Committed, HeldThroughout, InstantTaken, LockPolicy, Transaction, locking
 from hoodie.view import list_partitions
 from hoodie.write import (
-    Committed,
     Engines,
-    InstantTaken,
     Operation,
     Write,
     create_table,
@@ -60,8 +59,8 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
         Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
     """
     load_table_config(storage, env)  # without a table there is nothing to hold
-    with held_table(storage, request.operation, env) as handle:
-        committed = write_held(handle, request)
+    with locking(storage, request.operation, env) as lock:
+        committed = write_locked(lock, request)
     run_after_commit(storage, request.config, request.engine, env)
     return committed
 
@@ -133,7 +132,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
         try:
             create_table(storage, request.config, schema, env)
             made = True
-            return write_held(load_handle(storage, env), request)
+            return write_locked(HeldThroughout(load_handle(storage, env)), request)
         except (CommitUnknown, Fenced, InstantTaken):
             raise
         except (Exception, KeyboardInterrupt):
@@ -144,10 +143,11 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
 def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
     """Save mode overwrite of a table that exists."""
     load_table_config(storage, env)
-    with held_table(storage, "overwrite", env) as handle:
+    # Nobody may be at work beside a switch of tables, whatever the policy of writes is.
+    with locking(storage, "overwrite", env, LockPolicy.THROUGHOUT) as lock, lock.to_begin() as handle:
         difference = _difference(handle, request.config)
         if difference is None:
-            return write_held(handle, replace(request, whole_table=True))
+            return write_locked(lock, replace(request, whole_table=True))
         log.info("overwrite makes a new table: %s", difference)
         return _replaced_by_another_kind(handle, request)
 
@@ -172,6 +172,7 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     options = with_note(parse_write_options(request.operation, request.config, config, new.profile), request)
     change = evolve_schema(options, config, None, request.source.schema, request.config)
     nothing = Timeline(new.profile, ())
+    instant = new_instant_time(new.env, config.timezone, timeline.last_time())
     return run_request(
         Write(
             handle=new,
@@ -181,8 +182,7 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
             engines=Engines(_LOCAL, request.engine),
             schema=change.write_schema,
             table_schema=change.table_schema,
-            instant=new_instant_time(new.env, config.timezone, timeline.last_time()),
-            overwritten=old,
+            transaction=Transaction(old, instant, HeldThroughout(old)),
         ),
         request,
     )

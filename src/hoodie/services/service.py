@@ -16,7 +16,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final
 
 from hoodie.config import Config
@@ -25,15 +24,9 @@ from hoodie.errors import Invalid
 from hoodie.services.preview import ServicePreview
 from hoodie.state.handle import TableHandle, held_table, load_handle
 from hoodie.state.table_state import TableState
+from hoodie.transaction.locking import LockPolicy
 
 FAIL: Final = "hoodie.fail.writes.on.inline.table.service.exception"
-
-
-class TableLock(Enum):
-    """Who takes the table lock for a service."""
-
-    HELD = "it is held while the service runs"
-    TAKEN = "the service takes it, to plan and to complete; writers go on in between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class AfterCommit:
     is_asked: Callable[[TableHandle, Config], bool]
     may_act: Callable[[TableState, Config], bool] = lambda state, config: True
     run: Callable[..., Any] | None = None
-    lock: TableLock = TableLock.HELD
+    lock: LockPolicy = LockPolicy.THROUGHOUT
     failure_key: str = FAIL
 
 
@@ -78,7 +71,7 @@ class Service:
     nothing: str
     run: Callable[..., Any]
     preview: Callable[..., ServicePreview] | None = None
-    lock: TableLock = TableLock.HELD
+    lock: LockPolicy = LockPolicy.THROUGHOUT
     arguments: tuple[Argument, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     after_commit: tuple[AfterCommit, ...] = ()
@@ -126,7 +119,7 @@ def run_service(  # noqa: PLR0917
     if run is None:
         raise TypeError(f"{what} has nothing to run")
     given = arguments or {}
-    if service.lock is TableLock.HELD:
+    if service.lock is LockPolicy.THROUGHOUT:
         with held_table(handle.storage, what, handle.env) as held:
             return run(held, config, engine, **given)
     return run(load_handle(handle.storage, handle.env), config, engine, **given)

@@ -18,13 +18,13 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
 from hoodie.fileview import open_file_view
-from hoodie.services.ingest import Request, write_held
+from hoodie.services.ingest import Request, write_locked
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import TimeZone, keys, parse_instant_time, parse_partition_metafile, path_in
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.transaction import Committed, HeldThroughout
 from hoodie.view import FileSlice
-from hoodie.write import Committed
 
 STRATEGY = "hoodie.partition.ttl.management.strategy.type"
 DAYS = "hoodie.partition.ttl.strategy.days.retain"
@@ -95,7 +95,7 @@ def run_ttl(handle: TableHandle, config: Config, engine: Engine) -> Committed | 
     if not expired:
         return None
     names = tuple(partition for partition, _ in expired)
-    return write_held(handle, Request("delete_partition", None, config, engine, names))
+    return write_locked(HeldThroughout(handle), Request("delete_partition", None, config, engine, names))
 
 
 def _slices(handle: TableHandle) -> tuple[FileSlice, ...]:

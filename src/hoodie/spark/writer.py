@@ -12,7 +12,7 @@ from hoodie.spark.engine import SparkEngine, is_classic
 from hoodie.spark.frame_source import FrameSource
 from hoodie.spark.session_options import with_session
 from hoodie.table import write
-from hoodie.write import Committed
+from hoodie.transaction import Committed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

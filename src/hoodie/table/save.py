@@ -20,7 +20,7 @@ from hoodie.table.opened import option_texts
 if TYPE_CHECKING:
     from hoodie.services.ingest import CommitNote
     from hoodie.services.save import SaveMode
-    from hoodie.write import Committed
+    from hoodie.transaction import Committed
 
 _LOCAL = LocalEngine()
 

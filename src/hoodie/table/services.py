@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hoodie.services.service import Service
     from hoodie.services.upgrading.upgrade import UpgradeResult
     from hoodie.spec import Instant
-    from hoodie.write import Committed
+    from hoodie.transaction import Committed
 
 
 class TableServices:

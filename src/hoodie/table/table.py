@@ -49,7 +49,8 @@ from hoodie.view import FileSlice, collecting_later
 
 if TYPE_CHECKING:
     from hoodie.services.health import TableHealth
-    from hoodie.write import Committed, Operation
+    from hoodie.transaction import Committed
+    from hoodie.write import Operation
 
 _LOCAL = LocalEngine()
 _QUERY = "hoodie.datasource.query.type"

@@ -22,7 +22,7 @@ from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write
 from hoodie.timeline import load_commit_metadata
-from hoodie.write import Committed
+from hoodie.transaction import Committed
 
 ROWS = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")

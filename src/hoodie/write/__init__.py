@@ -1,10 +1,9 @@
 """From rows to a completed instant: options, plans and the tasks that write base files and log files."""
 
-from hoodie.write.commit import Committed
 from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.job import Engines, Write
 from hoodie.write.keying_options import needs_stored_key
-from hoodie.write.operations import InstantTaken, delete_partitions, partitions_of, run_write
+from hoodie.write.operations import delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, base_file_options, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch
 from hoodie.write.replace import match_partitions
@@ -17,9 +16,7 @@ from hoodie.write.table_options import (
 )
 
 __all__ = [
-    "Committed",
     "Engines",
-    "InstantTaken",
     "Operation",
     "SchemaChange",
     "Write",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
+from hoodie.transaction import Transaction
 from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions
 
@@ -31,11 +32,9 @@ class Write:
     """One write operation, ready to run.
 
     `schema` is what rows are cast to, `table_schema` what the table has afterwards (data columns only; None: a delete
-    in a table of which nobody knows the schema). `instant` is the write's own. `overwritten` is the table of another
-    kind whose place this one takes: the write is pending there until the switch. `guard` raises when this writer may
-    have been taken for dead; it is asked right before the write completes. `sources` has the other halves of bootstrap
-    skeletons among the file groups that the write looks at. `metadata`: how the metadata table is kept; `known`:
-    what is known of it.
+    in a table of which nobody knows the schema). `transaction` is what it becomes visible by. `sources` has the other
+    halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
+    kept; `known`: what is known of it.
     """
 
     handle: TableHandle
@@ -45,9 +44,18 @@ class Write:
     engines: Engines
     schema: pa.Schema
     table_schema: pa.Schema | None
-    instant: InstantTime
-    overwritten: TableHandle | None = None
-    guard: Callable[[], None] | None = None
+    transaction: Transaction
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     known: KnownMetadata | None = None
+
+    @property
+    def instant(self) -> InstantTime:
+        """The write's own."""
+        return self.transaction.instant
+
+    @property
+    def overwritten(self) -> TableHandle | None:
+        """The table of another kind whose place this one takes: the write is pending there until the switch."""
+        home = self.transaction.handle
+        return None if home is self.handle else home

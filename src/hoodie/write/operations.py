@@ -8,7 +8,7 @@
 4. A merge-on-read table takes changes of stored rows in log files and new rows in base files; everything before that is
    the same for both kinds of table.
 
-The caller holds the table lock, has rolled back failed writes, and undoes this one when it raises.
+The caller has rolled back failed writes, and runs this inside the block of the write's transaction.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie.engine import Source
-from hoodie.errors import Conflict, HudiError
+from hoodie.errors import HudiError
 from hoodie.fileview import WriterView
+from hoodie.metadata_writer import MetadataParticipant
 from hoodie.records import to_avro
 from hoodie.spec import (
     EMPTY_REPLACE,
     REPLACE_COMMIT,
     CommitMetadata,
-    Instant,
     delete_partition_request,
     encode_requested_replace,
     keys,
     marker_dir,
     workload_profile,
 )
-from hoodie.timeline import create_requested, to_inflight
+from hoodie.transaction import Committed, Outcome
 from hoodie.view import FileSlice, View
 from hoodie.write.bulk import BulkTask, run_bulk_insert
-from hoodie.write.commit import Committed, Outcome, fenced_when_gone, finish
 from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import IncomingKeys
 from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
@@ -58,10 +57,6 @@ from hoodie.write.written_file import WrittenFile, facts_by_path
 log = logging.getLogger(__name__)
 
 _SPOOL_SUFFIX = ".spool"
-
-
-class InstantTaken(Conflict):
-    """Another writer began an instant of the very same time: what is on storage under it is that writer's, not ours."""
 
 
 def run_write(write: Write, source: Source) -> Committed:
@@ -108,11 +103,10 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     """The outcome of replacing every file group of `partitions` by nothing."""
     view = _load_view(write, partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
-    inflight = _open(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
-    with fenced_when_gone(write.handle, inflight):
-        index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
-        index.before_write()
-        committed = _finish(write, inflight, [], replaced, partitions)
+    _begin(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
+    index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
+    index.before_write()
+    committed = _commit(write, [], replaced, partitions)
     tell_index(write, index, ())
     return committed
 
@@ -145,16 +139,15 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     replaced = _replaced(write, incoming.partitions, slices)
     action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
     work = workload_profile(options.recorded_operation, plan_work(files))
-    inflight = _open(write, action, work, replaced or {}, files)
+    _begin(write, action, work, replaced or {}, files)
     tasks = plan_tasks(write, incoming, files, compactions)
     if all(isinstance(task, LogTask) for task in tasks):
         # Log files are written from the rows at hand: only these count, not the files they were looked up in.
         engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
-    with fenced_when_gone(write.overwritten or write.handle, inflight):
-        index.before_write()
-        written = engine.run(run_task, tasks, options.operation)
-        done = [file for group in written for file in group]
-        committed = _finish(write, inflight, done, replaced, {one.partition for one in slices})
+    index.before_write()
+    written = engine.run(run_task, tasks, options.operation)
+    done = [file for group in written for file in group]
+    committed = _commit(write, done, replaced, {one.partition for one in slices})
     tell_index(write, index, written_groups(files, tasks) if options.index.traits.follows_keys else ())
     return committed
 
@@ -193,26 +186,25 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
         known = frozenset(one.partition for one in slices)
         replaced = plan_replaced(slices, known)
     action = handle.config.write_action if replaced is None else REPLACE_COMMIT
-    inflight = _open(write, action, None, replaced or {}, ())
+    _begin(write, action, None, replaced or {}, ())
     task = BulkTask(write_target(write), keying, write.options.sizing.max_file_bytes)
-    with fenced_when_gone(write.overwritten or handle, inflight):
-        done = run_bulk_insert(source, task, write.options.sort_mode)
-        return _finish(write, inflight, done, replaced, known)
+    done = run_bulk_insert(source, task, write.options.sort_mode)
+    return _commit(write, done, replaced, known)
 
 
-def _open(
+def _begin(
     write: Write,
     action: str,
     workload: CommitMetadata | None,
     replaced: Mapping[str, tuple[str, ...]],
     files: Iterable[PlannedFile],
-) -> Instant:
-    """The inflight instant, after its requested file was created.
+) -> None:
+    """Begins the instant of the write.
 
     Raises:
         Conflict: the write wants file groups of a pending clustering, or its instant exists.
     """
-    home = write.overwritten or write.handle
+    home = write.transaction.handle
     changed = [file.slice.group_id for file in files if file.slice is not None]
     changed.extend((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
     if changed:
@@ -223,17 +215,12 @@ def _open(
         if write.options.operation == "delete_partition":
             request = delete_partition_request(home.profile.avro_generation)
         plan = encode_requested_replace(request, home.profile.avro_generation)
-    try:
-        instant = create_requested(home.storage, home.profile, write.instant, action, plan)
-    except Conflict as error:
-        raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
     payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
-    return to_inflight(home.storage, home.profile, instant, payload, is_new=True)
+    write.transaction.begin(action, plan, payload)
 
 
-def _finish(
+def _commit(
     write: Write,
-    inflight: Instant,
     files: Sequence[WrittenFile],
     replaced: Mapping[str, tuple[str, ...]] | None,
     known_partitions: Iterable[str],
@@ -247,20 +234,10 @@ def _finish(
         extra,
         replaced,
         knows_inserts=not options.index.traits.inserts_to_logs,
-        facts=facts_by_path(files),
     )
     if write.overwritten is not None:
-        done = finish_overwrite(write.overwritten, write.handle, inflight, outcome)
+        done = finish_overwrite(write.transaction, write.handle, write.timeline, outcome)
     else:
-        done = finish(
-            write.handle,
-            write.timeline,
-            inflight,
-            outcome,
-            known_partitions,
-            write.engines.spread,
-            write.guard,
-            write.metadata,
-            write.known,
-        )
+        metadata = MetadataParticipant(write.engines.spread, write.metadata, write.known, facts_by_path(files))
+        done = write.transaction.commit(outcome, write.timeline, known_partitions, (metadata,))
     return outcome.committed(done, options.operation)

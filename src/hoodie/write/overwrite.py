@@ -37,11 +37,11 @@ from hoodie.spec import (
     parse_data_file_name,
     profile_of,
 )
-from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage, checked_path
-from hoodie.timeline import complete, create_requested, store_table_config, to_inflight
-from hoodie.write.commit import Outcome, remove_losers
-from hoodie.write.partition_metafiles import create_partition_metafiles
+from hoodie.timeline import Timeline, complete, create_requested, store_table_config, to_inflight
+from hoodie.transaction import Outcome, StillPending, Transaction
+from hoodie.transaction.partition_metafiles import create_partition_metafiles
 
 _SYNC_FILE = f"{keys.HOODIE_DIR}/.switching"
 _DELETING_THREADS = 16
@@ -63,38 +63,32 @@ class Switch:
         return TableConfig(self.properties)
 
 
-def finish_overwrite(old: TableHandle, new: TableHandle, inflight: Instant, outcome: Outcome) -> Instant:
-    """The completed instant of the new table, which has taken the place of the old one.
+def finish_overwrite(transaction: Transaction, new: TableHandle, planned_on: Timeline, outcome: Outcome) -> Instant:
+    """The completed instant of the new table, which has taken the place of the old one, the transaction's.
 
     Raises:
         Conflict: another writer removed the pending write; the old table stands.
         CommitUnknown: the switch was begun and could not be finished.
     """
-    remove_losers(old, inflight.requested, outcome.stats)
-    if timeline_of(old).find(inflight.requested) is None:
-        raise Conflict(
-            f"Another writer rolled {inflight.requested} back while it was being written",
-            remedy="The table is what it was; read it again and repeat the overwrite",
-            instant=inflight.requested,
+    with transaction.committing(outcome, planned_on, StillPending()) as pending:
+        switch = Switch(
+            path=f"{keys.TEMP_DIR}/{transaction.instant}{keys.OVERWRITE_SUFFIX}",
+            instant=transaction.instant,
+            properties=dict(new.config.raw),
+            files=outcome.files,
+            partitions=outcome.partitions,
+            payload=new.profile.commit_codec.encode(outcome.metadata, pending.inflight.action),
         )
-    switch = Switch(
-        path=f"{keys.TEMP_DIR}/{inflight.requested}{keys.OVERWRITE_SUFFIX}",
-        instant=inflight.requested,
-        properties=dict(new.config.raw),
-        files=outcome.files,
-        partitions=outcome.partitions,
-        payload=new.profile.commit_codec.encode(outcome.metadata, inflight.action),
-    )
-    new.storage.create(switch.path, encode_switch(switch))
-    try:
-        return run_switch(new.storage, switch, new.env)
-    except (Exception, KeyboardInterrupt) as error:  # whatever stops it: the old table is going, nobody takes it back
-        raise CommitUnknown(
-            f"The overwrite {switch.instant} stopped half-way: {str(error) or 'it was interrupted'}",
-            remedy="All new rows are stored. Remove the cause and write again: that finishes this overwrite first, or "
-            "takes it back if the old table still stands",
-            instant=switch.instant,
-        ) from error
+        new.storage.create(switch.path, encode_switch(switch))
+        try:
+            return run_switch(new.storage, switch, new.env)
+        except (Exception, KeyboardInterrupt) as error:  # whatever stops it: the old table is going, nobody aborts it
+            raise CommitUnknown(
+                f"The overwrite {switch.instant} stopped half-way: {str(error) or 'it was interrupted'}",
+                remedy="All new rows are stored. Remove the cause and write again: that finishes this overwrite first, "
+                "or takes it back if the old table still stands",
+                instant=switch.instant,
+            ) from error
 
 
 def load_switch(storage: Storage) -> Switch | None:

@@ -13,7 +13,6 @@ from format_pages import block, page
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.services.rollback.heartbeat import HeartbeatRule, heartbeat_path, is_expired
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import (
     V6,
@@ -33,6 +32,7 @@ from hoodie.storage import MemoryStorage
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.hand_table import HandTable
 from hoodie.timeline import load_timeline
+from hoodie.transaction.heartbeat import HeartbeatRule, heartbeat_path, is_expired
 
 UNDONE = tuple(InstantInfo(time, "deltacommit") for time in ("20261121062634925", "20261121062633873"))
 

@@ -22,7 +22,8 @@ MAY_LIST = {
     "metadata": "the folders of the metadata table itself: nobody else lists them",
     "metadata_writer": "the folders of the metadata table itself: nobody else lists them",
     "state/table_schema.py": "a table whose commits say no schema is older than metadata tables",
-    "services/save.py": "files of a write that is taken back lie in the folders alone",
+    "services/save.py": "files of a first write that is aborted lie in the folders alone",
+    "transaction/abort.py": "files of a write that is aborted lie in the folders alone",
     "services/rollback": "what a failed write left lies in the folders alone",
     "services/cleaning/clean.py": "whether a file is there to be deleted, its folder says",
 }

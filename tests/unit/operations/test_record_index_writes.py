@@ -10,10 +10,11 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.errors import Invalid
 from hoodie.index.index_kinds import INDEX_KINDS, index_kind
-from hoodie.services.ingest import Request, write_held
+from hoodie.services.ingest import Request, write_locked
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, row, table_of
+from hoodie.transaction import HeldThroughout
 from hoodie.write import tag
 
 WHOLE = {
@@ -140,7 +141,7 @@ def test_bloom_filters_of_the_metadata_table_leave_files_unopened(version, index
     lake_of = load_handle(opened, Awake())
     config = resolve(lake.options)
     data = table_of(rows(["a2", "m1", "zz"], "b", 9))
-    done = write_held(lake_of, Request("upsert", ArrowSource(data), config, LocalEngine(1)))
+    done = write_locked(HeldThroughout(lake_of), Request("upsert", ArrowSource(data), config, LocalEngine(1)))
     opened_files = {call.path for call in opened.calls if call.path.startswith("p/") and done.instant not in call.path}
     assert len([path for path in opened_files if path.endswith(".parquet")]) == 1
     assert lake.values()["a2"] == "b"

@@ -15,9 +15,9 @@ from hoodie.present.plain import visible_text
 from hoodie.present.row_grid import rows_grid
 from hoodie.query import Finding
 from hoodie.spec import BaseFileName, Instant, LogFileName, State
+from hoodie.transaction import Committed
 from hoodie.units import size_text
 from hoodie.view import BaseFile, FileSlice, LogFile
-from hoodie.write import Committed
 
 FIRST = "20130101000000000"
 DONE = "20130101000001000"

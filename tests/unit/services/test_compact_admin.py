@@ -27,13 +27,13 @@ from hoodie.locks import held_lock
 from hoodie.present import as_json
 from hoodie.services.compaction.admin import repair_compaction, unschedule_compaction, validate_compaction
 from hoodie.services.compaction.compact import run_compaction
-from hoodie.services.locks import executor_lock
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.services.rollback.restore import restore
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import RESTORE, ROLLBACK, V6, V8, V9, State, encode_rollback_plan
 from hoodie.timeline import create_requested, delete_instant_files, new_instant_time, to_inflight
+from hoodie.transaction.locking import executor_lock
 
 
 def planned(profile):

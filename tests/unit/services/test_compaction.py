@@ -37,7 +37,6 @@ from hoodie.present import as_json
 from hoodie.records import read_footer
 from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
 from hoodie.services.compaction.task import compact_slice
-from hoodie.services.locks import executor_lock
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
@@ -54,6 +53,7 @@ from hoodie.spec import (
 from hoodie.testing.hand_logs import at
 from hoodie.testing.hand_table import HandTable
 from hoodie.timeline import load_commit_metadata
+from hoodie.transaction.locking import executor_lock
 
 
 def test_rows_stay_the_same_and_move_to_base_files(profile):

@@ -12,19 +12,19 @@ from undo_world import BEFORE, ENGINE, last_delta, paths, rows_of, small_table
 from hoodie.config import resolve
 from hoodie.errors import Fenced, Unavailable
 from hoodie.services.rollback.failed_writes import roll_back_expired_writes, roll_back_failed_writes
-from hoodie.services.rollback.heartbeat import (
-    Heartbeat,
-    HeartbeatRule,
-    heartbeat_path,
-    holding_heartbeat,
-    is_expired,
-)
 from hoodie.spec import V9, State
 from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.hand_logs import at
+from hoodie.transaction.heartbeat import (
+    Heartbeat,
+    HeartbeatRule,
+    heartbeat_path,
+    holding_heartbeat,
+    is_expired,
+)
 
 POLICY = "hoodie.clean.failed.writes.policy"
 LAZY = resolve({POLICY: "LAZY"})

@@ -26,7 +26,6 @@ from hoodie.errors import Invalid, Unavailable, Unsupported
 from hoodie.logs import read_blocks
 from hoodie.present import as_json
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
-from hoodie.services.rollback.leftovers import abort
 from hoodie.services.rollback.preview import preview_rollback
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.services.rollback.savepoint import create_savepoint
@@ -55,6 +54,7 @@ from hoodie.spec import (
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_logs import HandLogTable, at
 from hoodie.timeline import instant_path, load_instant, load_requested
+from hoodie.transaction.abort import abort
 
 CONFIG = resolve({})
 
@@ -281,7 +281,7 @@ def test_writer_that_fails_takes_its_log_files_back(profile):
     table = small_table(profile)
     known = paths(table.storage)
     last_delta(table, State.INFLIGHT)
-    abort(table.handle, ENGINE, at(3))
+    abort(table.handle, at(3))
     assert paths(table.storage) == known
 
 

@@ -7,8 +7,8 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
+from hoodie.metadata_writer import MetadataParticipant
 from hoodie.services.ingest import Request
-from hoodie.services.rollback.leftovers import abort
 from hoodie.services.rollback.restore import restore
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.services.save import write_table
@@ -17,6 +17,7 @@ from hoodie.storage import Storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Lake, row, table_of
+from hoodie.transaction.abort import abort
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 ENGINE = LocalEngine(1)
@@ -85,7 +86,7 @@ def die_before_the_commit(lake: Lake) -> str:
 def test_writer_that_takes_itself_back_leaves_the_metadata_table_as_it_was(version: int, kind: str) -> None:
     lake = lake_of(version, kind)
     known = {path for path in lake.files() if not path.startswith(".hoodie/metadata/")}
-    abort(load_handle(lake.storage, SystemEnv()), ENGINE, die_before_the_commit(lake))
+    abort(load_handle(lake.storage, SystemEnv()), die_before_the_commit(lake), (MetadataParticipant(),))
     assert lake.table.timeline().pending() == ()
     assert {path for path in lake.files() if not path.startswith(".hoodie/metadata/")} == known
     assert lake.values() == LAST

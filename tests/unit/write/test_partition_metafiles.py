@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Lake, row
-from hoodie.write.partition_metafiles import create_partition_metafiles
+from hoodie.transaction.partition_metafiles import create_partition_metafiles
 
 
 def test_metafiles_of_many_partitions_are_created_at_the_same_time() -> None:

@@ -29,7 +29,6 @@ from hoodie.notebook import Displayed
 from hoodie.services.archiving.options import ArchiveOptions, parse_archive_options
 from hoodie.services.archiving.plan import ArchiveFacts, PlannedArchive, may_archive, plan_archive
 from hoodie.services.cleaning.facts import load_last_clean
-from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.service import AfterCommit, Service
@@ -60,6 +59,7 @@ from hoodie.timeline import (
     history_of,
     list_state_files,
 )
+from hoodie.transaction.deletion import delete_files
 
 log = logging.getLogger(__name__)
 

@@ -38,10 +38,8 @@ from hoodie.services.cleaning.facts import (
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
 from hoodie.services.cleaning.plan import DELETE, PlannedClean
 from hoodie.services.cleaning.retention import earliest_retained
-from hoodie.services.deletion import DELETING_THREADS, delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.failed_writes import roll_back_expired_writes
-from hoodie.services.rollback.heartbeat import POLICY
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import (
     CLEAN,
@@ -73,6 +71,8 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction.deletion import DELETING_THREADS, delete_files
+from hoodie.transaction.heartbeat import POLICY
 from hoodie.view import list_files
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,6 @@ from hoodie.services.compaction.executor import undo_inflight
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import ListedFiles, listed_files
 from hoodie.services.compaction.strategy import TOTAL_LOG_BYTES, metrics_of
-from hoodie.services.locks import executor_lock
 from hoodie.spec import (
     COMPACTION,
     BlockKind,
@@ -43,6 +42,7 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, delete_instant_files, instant_path
+from hoodie.transaction.locking import executor_lock
 from hoodie.view import GroupId, LogFile, View
 
 

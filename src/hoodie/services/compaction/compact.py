@@ -28,7 +28,7 @@ from hoodie.services.compaction.task import CompactTask, compact_slice
 from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
-from hoodie.services.service import AfterCommit, Argument, Service, TableLock
+from hoodie.services.service import AfterCommit, Argument, Service
 from hoodie.slices.bootstrap import load_slice_sources
 from hoodie.spec import (
     COMMIT,
@@ -43,6 +43,7 @@ from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_o
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
+from hoodie.transaction import LockPolicy
 from hoodie.view import View
 
 log = logging.getLogger(__name__)
@@ -276,10 +277,10 @@ SERVICE: Final = Service(
     nothing="nothing to compact",
     run=compact,
     preview=_preview,
-    lock=TableLock.TAKEN,
+    lock=LockPolicy.AT_BOTH_ENDS,
     arguments=(Argument("instant", "carry out this pending plan (default: the oldest, or a new one)"),),
     after_commit=(
-        AfterCommit("compaction", compacts_inline, _may_compact, _compact_when_due, TableLock.TAKEN),
+        AfterCommit("compaction", compacts_inline, _may_compact, _compact_when_due, LockPolicy.AT_BOTH_ENDS),
         AfterCommit("planning a compaction", _only_plans, _is_due, schedule_compaction),
     ),
 )

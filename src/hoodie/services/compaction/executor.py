@@ -16,18 +16,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Missing
-from hoodie.metadata_writer import MetadataOptions
+from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.result import CompactionResult, result_of
-from hoodie.services.deletion import delete_files
-from hoodie.services.locks import executor_lock, table_lock
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.rollback import finish_interrupted
 from hoodie.spec import (
@@ -39,10 +37,19 @@ from hoodie.spec import (
     WriteStat,
     parse_data_file_name,
 )
-from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata, markers_of, to_inflight
-from hoodie.write.commit import Outcome, finish
+from hoodie.transaction import (
+    HeldThroughout,
+    Locking,
+    Outcome,
+    PlanSetAside,
+    TakenAtBothEnds,
+    Transaction,
+    executor_lock,
+)
+from hoodie.transaction.deletion import delete_files
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +101,12 @@ def run_pending(
     asked = PendingPlans(handle.storage, timeline_of(handle)).find(kind.action, instant)
     if asked is None:
         return None
-
-    def exclusion() -> AbstractContextManager[TableHandle]:
-        return nullcontext(handle) if held else table_lock(handle, kind.operation.lower(), options.wait_ms)
-
+    what = kind.operation.lower()
     with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         clock = handle.env.monotonic()
-        timeline = _without_dead_rollbacks(handle, engine, exclusion)
+        taken = TakenAtBothEnds(handle.storage, handle.env, what, options.wait_ms)
+        locking = HeldThroughout(handle) if held else taken
+        timeline = _without_dead_rollbacks(handle, engine, locking)
         plans = PendingPlans(handle.storage, timeline)
         pending = _pending_again(handle, engine, plans, asked)
         if pending is None:
@@ -113,10 +119,9 @@ def run_pending(
             stats, extra = kind.work(options, engine, PendingPlan(handle, timeline, inflight, plan, attempt))
             outcome = Outcome(kind.operation, tuple(stats), extra, compacted=True)
             partitions = {one.partition for one in plan.operations}
-            with exclusion() as locked:
-                now = load_handle(locked.storage, handle.env)  # writers went on, and may have made a metadata table
-                metadata = MetadataOptions.of(config)
-                done = finish(now, timeline_of(now), inflight, outcome, partitions, engine, metadata=metadata)
+            transaction = Transaction(handle, inflight.requested, locking, config, inflight)
+            metadata = MetadataParticipant(engine, MetadataOptions.of(config))
+            done = transaction.commit(outcome, timeline, partitions, (metadata,), PlanSetAside())
         except (CommitUnknown, Fenced):
             raise
         except (Exception, KeyboardInterrupt):
@@ -139,9 +144,7 @@ def chosen_engine(engine: Engine, size_bytes: int, local_job_bytes: int) -> Engi
     return _LOCAL if size_bytes <= local_job_bytes else engine
 
 
-def _without_dead_rollbacks(
-    handle: TableHandle, engine: Engine, exclusion: Callable[[], AbstractContextManager[TableHandle]]
-) -> Timeline:
+def _without_dead_rollbacks(handle: TableHandle, engine: Engine, locking: Locking) -> Timeline:
     """The timeline after rollbacks that died were finished. One that is aimed at the plan at hand would fence its
     executor, when all the work is done.
 
@@ -152,7 +155,7 @@ def _without_dead_rollbacks(
     ensure_no_restore(timeline)
     if all(one.action != ROLLBACK for one in timeline.pending()):
         return timeline
-    with exclusion() as locked:
+    with locking.to_commit(handle) as (locked, _):
         return finish_interrupted(locked, engine, timeline_of(locked))
 
 

@@ -30,7 +30,7 @@ from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
 from hoodie.services.compaction.result import CompactionResult
 from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
-from hoodie.services.service import AfterCommit, Service, TableLock
+from hoodie.services.service import AfterCommit, Service
 from hoodie.slices import plan_merge
 from hoodie.spec import (
     LOG_COMPACTION,
@@ -42,6 +42,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import create_requested, new_instant_time
+from hoodie.transaction import LockPolicy
 from hoodie.view import FileSlice, GroupId, View
 from hoodie.write.log_place import LogPlace, log_place
 
@@ -159,8 +160,10 @@ SERVICE: Final = Service(
     name="compact_logs",
     nothing="no slice has enough log blocks",
     run=compact_logs,
-    lock=TableLock.TAKEN,
+    lock=LockPolicy.AT_BOTH_ENDS,
     after_commit=(
-        AfterCommit("log compaction", _is_inline, run=partial(compact_logs, when_enabled=True), lock=TableLock.TAKEN),
+        AfterCommit(
+            "log compaction", _is_inline, run=partial(compact_logs, when_enabled=True), lock=LockPolicy.AT_BOTH_ENDS
+        ),
     ),
 )

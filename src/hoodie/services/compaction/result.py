@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hoodie.notebook import Displayed
 from hoodie.spec import Instant, InstantTime
-from hoodie.write.commit import Outcome
+from hoodie.transaction import Outcome
 
 
 @dataclass(frozen=True, slots=True)

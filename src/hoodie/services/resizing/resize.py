@@ -30,7 +30,7 @@ from hoodie.index import (
     mark_committed,
     store_ring,
 )
-from hoodie.metadata_writer import MetadataOptions
+from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
 from hoodie.notebook import Displayed
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.services.compaction.executor import PendingPlan, chosen_engine
@@ -70,8 +70,8 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction import HeldThroughout, Outcome, Transaction
 from hoodie.view import FileSlice, LogFile, View
-from hoodie.write.commit import Outcome, finish
 from hoodie.write.options import parse_write_options
 
 _LOCAL: Final = LocalEngine()
@@ -183,8 +183,9 @@ def _run(  # noqa: PLR0917
         for partition in partitions
     }
     outcome = Outcome(CLUSTER, tuple(stats), extra_metadata(handle, timeline, facts), replaced)
-    metadata = MetadataOptions.of(config)
-    done = finish(handle, timeline, inflight, outcome, partitions, engine, metadata=metadata)
+    metadata = MetadataParticipant(engine, MetadataOptions.of(config))
+    transaction = Transaction(handle, inflight.requested, HeldThroughout(handle), config, inflight)
+    done = transaction.commit(outcome, timeline, partitions, (metadata,))
     for ring in rings:
         mark_committed(handle.storage, ring.partition, ring.instant)
     return ResizeResult(

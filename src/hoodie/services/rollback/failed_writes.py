@@ -10,12 +10,12 @@ from __future__ import annotations
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.services.rollback.checks import ensure_no_restore
-from hoodie.services.rollback.heartbeat import POLICY, heartbeat_rule, is_expired
 from hoodie.services.rollback.leftovers import remove_leftovers
 from hoodie.services.rollback.rollback import finish_interrupted, roll_back
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
+from hoodie.transaction.heartbeat import POLICY, heartbeat_rule, is_expired
 
 _DEFAULTS = Config()
 

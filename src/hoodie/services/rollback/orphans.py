@@ -18,12 +18,12 @@ from hoodie.engine import Engine
 from hoodie.fileview import FolderView
 from hoodie.fileview.listed import not_in_metadata
 from hoodie.notebook import Displayed
-from hoodie.services.deletion import delete_files
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import Argument, Service
 from hoodie.spec import RESTORE, ROLLBACK, format_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage.fence import ensure_held
+from hoodie.transaction.deletion import delete_files
 from hoodie.view import BaseFile, LogFile, View
 
 log = logging.getLogger(__name__)

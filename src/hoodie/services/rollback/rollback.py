@@ -23,12 +23,10 @@ from hoodie.engine import Engine
 from hoodie.errors import Conflict
 from hoodie.metadata_writer import TableUpdate, record_update, undo_update
 from hoodie.notebook import Displayed
-from hoodie.services.locks import executor_lock
 from hoodie.services.rollback.checks import (
     ensure_can_roll_back,
     ensure_no_restore,
 )
-from hoodie.services.rollback.heartbeat import heartbeat_path
 from hoodie.services.rollback.plan import BY_MARKERS, load_rollback_plan
 from hoodie.services.rollback.preview import preview_rollback
 from hoodie.services.rollback.steps import (
@@ -72,6 +70,8 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction.heartbeat import heartbeat_path
+from hoodie.transaction.locking import executor_lock
 
 log = logging.getLogger(__name__)
 

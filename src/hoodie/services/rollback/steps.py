@@ -23,7 +23,6 @@ from hoodie.engine import Engine, TaskId
 from hoodie.errors import Conflict, HudiError, Unsupported
 from hoodie.index import roll_back_indexes
 from hoodie.logs import read_blocks
-from hoodie.services.deletion import delete_files
 from hoodie.services.rollback.plan import path_form
 from hoodie.spec import (
     CLUSTERING,
@@ -51,6 +50,7 @@ from hoodie.state.handle import TableHandle
 from hoodie.storage import FileInfo, Storage
 from hoodie.storage.fence import ensure_held
 from hoodie.timeline import instant_path, list_instants
+from hoodie.transaction.deletion import delete_files
 
 PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 """Actions that are plans while pending: a rollback takes back what was done of them, and keeps the plan."""

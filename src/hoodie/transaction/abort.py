@@ -1,0 +1,132 @@
+"""A writer that fails and lives takes its own write away: files, log files, instants, markers.
+
+Nobody has seen a write that did not complete, so aborting it needs no record. What participants stored goes first, then
+files, instants, markers, in this order. Who dies in between leaves a pending write, which the next writer rolls
+back (`hoodie.services.rollback`, which records it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from hoodie.engine import LocalEngine
+from hoodie.errors import HudiError
+from hoodie.fileview.listed import unlisted
+from hoodie.spec import (
+    Instant,
+    InstantTime,
+    WriteStat,
+    is_partition_metafile,
+    parse_data_file_name,
+    parse_partition_metafile,
+)
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.storage import Storage
+from hoodie.timeline import delete_instant_files, is_table, markers_of
+from hoodie.transaction.deletion import delete_files
+from hoodie.transaction.participant import Participant
+from hoodie.view import list_partitions
+
+log = logging.getLogger(__name__)
+
+_LOCAL: Final = LocalEngine()
+
+
+def abort(handle: TableHandle, requested: InstantTime, participants: Sequence[Participant] = ()) -> None:
+    """Removes all traces of this process's own pending write `requested`.
+
+    The caller still holds the table lock. A completed or vanished instant is left alone, and so is everything once an
+    overwrite has begun to put another table in this one's place: its new files are all there is.
+    """
+    instant = timeline_of(handle).find(requested)
+    if instant is None or instant.is_completed or not is_table(handle.storage):
+        return
+    for one in participants:
+        one.withdraw(handle, instant)
+    _remove_files(handle, requested, _files_of(handle, requested))
+    delete_instant_files(handle.storage, handle.profile, instant)
+    markers_of(handle.storage, requested).drop()
+
+
+def remove_strays(handle: TableHandle, requested: InstantTime) -> None:
+    """Removes the files that this process's write `requested` made after another writer had taken its instant away.
+
+    An instant that is on the timeline is left alone, and one that is so old that it may be archived.
+    """
+    timeline = timeline_of(handle)
+    if timeline.find(requested) is None and not timeline.is_before_start(requested):
+        # The marker of a file may have gone before the file came.
+        _remove_files(handle, requested, {*_files_of(handle, requested), *_named_by(handle, requested)})
+        markers_of(handle.storage, requested).drop()
+
+
+def remove_fenced(
+    handle: TableHandle, inflight: Instant, files: Iterable[str], participants: Sequence[Participant]
+) -> None:
+    """Removes what a fenced write has made: whoever rolled it back may have looked before the last of it was there.
+
+    A failure is silent: nothing may hide that the write was fenced.
+    """
+    with contextlib.suppress(HudiError):
+        for one in participants:
+            handle = one.withdraw(handle, inflight)
+        for path in unlisted(handle, files):
+            with contextlib.suppress(HudiError):
+                handle.storage.delete(path)
+    drop_markers(handle, inflight.requested)
+
+
+def remove_losers(handle: TableHandle, instant: InstantTime, stats: Sequence[WriteStat]) -> None:
+    """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
+    kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
+    for marker in markers_of(handle.storage, instant).load() or ():
+        if marker.data_path not in kept and handle.storage.delete(marker.data_path):
+            log.info("deleted %s, left by a retried task", marker.data_path)
+
+
+def drop_markers(handle: TableHandle, instant: InstantTime) -> None:
+    """Deletes the markers of a write that is over. A failure costs disk space only, so it is logged."""
+    try:
+        markers_of(handle.storage, instant).drop()
+    except HudiError as error:
+        log.warning("could not delete the markers of %s: %s", instant, error)
+
+
+def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> None:
+    """Removes files of a write, and what made their folders partitions."""
+    files = unlisted(handle, paths)
+    delete_files(handle.storage, _LOCAL, files, "abort")
+    for partition in sorted({path.rpartition("/")[0] for path in files}):
+        _forget_partition(handle.storage, partition, requested)
+
+
+def _files_of(handle: TableHandle, requested: InstantTime) -> list[str]:
+    """Files of a pending write of this process, log files included."""
+    markers = markers_of(handle.storage, requested).load()
+    if markers is not None:
+        return [marker.data_path for marker in markers]
+    return _named_by(handle, requested)
+
+
+def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
+    """Files that carry the instant in their name."""
+    found = []
+    for partition in list_partitions(handle.storage):
+        for file in handle.storage.list_dir(partition).files:
+            name = parse_data_file_name(file.path.rpartition("/")[2])
+            if name is not None and name.instant == requested:
+                found.append(file.path)
+    return found
+
+
+def _forget_partition(storage: Storage, partition: str, requested: str) -> None:
+    """Removes the metafile that made an otherwise empty folder a partition for the write `requested`."""
+    files = storage.list_dir(partition).files
+    if len(files) != 1 or not is_partition_metafile(files[0].path.rpartition("/")[2]):
+        return
+    path = files[0].path
+    if parse_partition_metafile(storage.read(path), path).commit_time == requested:
+        storage.delete(path)

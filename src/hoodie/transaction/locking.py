@@ -1,0 +1,124 @@
+"""How long an action holds the lock of its table: a policy, which stands here and nowhere else.
+
+1. `THROUGHOUT`: from the first look at the table to the last file that is deleted. What a writer finds pending then is
+   dead. `AT_BOTH_ENDS`: to begin and to commit; other writers go on in between, so what the commit rests on is looked
+   at again.
+2. Who comes to begin does not wait (`Conflict` at once); who comes to commit does: work of an hour is not given up for
+   a short write.
+3. Who carries out a plan, takes it off the timeline or rolls it back holds the plan's own lock; nobody waits for that.
+   Who needs both takes the plan's lock first, or takes it without waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, Protocol
+
+from hoodie.env import Env
+from hoodie.locks import held_lock, held_within
+from hoodie.spec import InstantTime
+from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline, recover_table_config
+
+
+class LockPolicy(Enum):
+    """How long an action holds the lock of its table."""
+
+    THROUGHOUT = "it is held while the action runs"
+    AT_BOTH_ENDS = "it is taken to begin and to commit; writers go on in between"
+
+
+SINGLE_WRITER: Final = LockPolicy.THROUGHOUT
+"""The policy of writes: one writer at a time."""
+
+
+class Locking(Protocol):
+    """The lock of a table as one action uses it. Values of one action; not for several threads at once.
+
+    Who dies in either block leaves what the lock provider leaves: nothing, or a lease that runs out.
+    """
+
+    def to_begin(self) -> AbstractContextManager[TableHandle]:
+        """The table as it is now, under its lock.
+
+        Raises:
+            Conflict: another writer holds it.
+        """
+        ...
+
+    def to_commit(self, handle: TableHandle) -> AbstractContextManager[tuple[TableHandle, Timeline | None]]:
+        """The table of `handle` under its lock, and its timeline where others may have moved since the action began.
+
+        Raises:
+            Conflict: another writer holds it, for too long.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThroughout:
+    """The lock is held by whoever made this value, longer than the action runs. `handle` is the table under it."""
+
+    handle: TableHandle
+
+    def to_begin(self) -> AbstractContextManager[TableHandle]:
+        """See `Locking`."""
+        return nullcontext(self.handle)
+
+    def to_commit(self, handle: TableHandle) -> AbstractContextManager[tuple[TableHandle, Timeline | None]]:
+        """See `Locking`."""
+        return nullcontext((handle, None))
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAtBothEnds:
+    """The lock of the table in `storage` is taken for either block. `what` is being done, for the message of who has to
+    give way; `wait_ms` is how long the commit waits for it.
+    """
+
+    storage: Storage
+    env: Env
+    what: str
+    wait_ms: int = 0
+
+    def to_begin(self) -> AbstractContextManager[TableHandle]:
+        """See `Locking`."""
+        return held_table(self.storage, self.what, self.env)
+
+    @contextmanager
+    def to_commit(self, handle: TableHandle) -> Iterator[tuple[TableHandle, Timeline | None]]:
+        """See `Locking`. The properties are read again, too: others may have made a metadata table meanwhile."""
+        with held_within(handle.storage, self.env, self.what, self.wait_ms) as held:
+            storage = held.fenced(handle.storage)
+            recover_table_config(storage)
+            locked = load_handle(storage, self.env)
+            yield locked, timeline_of(locked)
+
+
+@contextmanager
+def locking(storage: Storage, what: str, env: Env, policy: LockPolicy = SINGLE_WRITER) -> Iterator[Locking]:
+    """The lock of the table in `storage` as the policy wants it used inside the block.
+
+    Raises:
+        Conflict: another writer holds it.
+    """
+    if policy is LockPolicy.AT_BOTH_ENDS:
+        yield TakenAtBothEnds(storage, env, what)
+        return
+    with held_table(storage, what, env) as handle:
+        yield HeldThroughout(handle)
+
+
+@contextmanager
+def executor_lock(handle: TableHandle, requested: InstantTime) -> Iterator[TableHandle]:
+    """The handle of the one executor that works on the plan of an instant, inside the block.
+
+    Raises:
+        Conflict: another holds the plan's lock.
+    """
+    with held_lock(handle.storage, f"compaction {requested}", f"compaction_{requested}") as held:
+        yield replace(handle, storage=held.fenced(handle.storage))

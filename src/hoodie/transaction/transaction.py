@@ -1,0 +1,188 @@
+"""One write as a transaction: begun by its instant, completed as a whole, or aborted.
+
+1. Nothing is visible before the completed instant is created, and everything is visible after it.
+2. Order of a commit: files of retried tasks go, the table lock, the conflict rule, partition metafiles, participants
+   (the metadata table), the heartbeat's word, the completed instant, the markers go.
+3. A file of this write that is not in its statistics (a retried or speculative task wrote it) is deleted before the
+   instant completes; the markers tell. Partition metafiles exist before the instant completes, and participants know
+   the write at its instant: readers count it once the instant is completed.
+4. A transaction whose block fails aborts itself, whatever failed, but for two ends: what is on storage belongs to
+   another writer (`InstantTaken`), or may be visible (`CommitUnknown`). Then nothing is touched.
+5. Errors, not answers, say how a commit ended: `Conflict` (still pending: mend and commit again, or leave the block),
+   `Fenced` (another writer took it away), `CommitUnknown`. They come from the storage below and reach the user above
+   with cause and remedy; an answer would be one more thing to pass through and to forget.
+
+It does not plan and writes no data file. How long the lock is held decides `locking`, who is in the way `conflicts`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Final, Self
+
+from hoodie.config import Config
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError
+from hoodie.spec import Instant, InstantTime
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.storage.fence import deleting_own
+from hoodie.timeline import Timeline, complete, create_requested, to_inflight
+from hoodie.transaction.abort import abort, drop_markers, remove_fenced, remove_losers, remove_strays
+from hoodie.transaction.conflicts import ConflictRule, NobodyElse
+from hoodie.transaction.heartbeat import Heartbeat, holding_heartbeat
+from hoodie.transaction.locking import Locking
+from hoodie.transaction.outcome import Outcome
+from hoodie.transaction.participant import Participant
+from hoodie.transaction.partition_metafiles import create_partition_metafiles
+from hoodie.transaction.pending_commit import PendingCommit
+
+log = logging.getLogger(__name__)
+
+_DEFAULTS: Final = Config()
+_NOBODY_ELSE: Final = NobodyElse()
+
+
+class InstantTaken(Conflict):
+    """Another writer began an instant of the very same time: what is on storage under it is that writer's, not ours."""
+
+
+class Transaction:
+    """The write `instant` of a table, from before its first file to after its last.
+
+    `with transaction:` says that its work may fail: then it is aborted. Under failed-write policy LAZY (`config`) its
+    heartbeat beats inside the block. A plan that is carried out (`inflight` is given) leaves its end to its executor,
+    and is used without the block. One thread works with a transaction; its tasks may run anywhere.
+    """
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        instant: InstantTime,
+        locking: Locking,
+        config: Config = _DEFAULTS,
+        inflight: Instant | None = None,
+    ) -> None:
+        self.handle = handle
+        self.instant = instant
+        self._locking = locking
+        self._config = config
+        self._inflight = inflight
+        self._participants: Sequence[Participant] = ()
+        self._heartbeat: Heartbeat | None = None
+        self._block = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._block.enter_context(self._aborted_when_failed())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._block.__exit__(kind, error, trace)
+
+    def begin(self, action: str, plan: bytes = b"", workload: bytes = b"") -> Instant:
+        """The inflight instant, with the plan in its requested file and the workload profile in its own. Who dies
+        between the two leaves a pending write without files.
+
+        Raises:
+            InstantTaken: another writer has begun an instant of this time.
+        """
+        storage, profile = self.handle.storage, self.handle.profile
+        try:
+            requested = create_requested(storage, profile, self.instant, action, plan)
+        except Conflict as error:
+            raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
+        self._inflight = to_inflight(storage, profile, requested, workload, is_new=True)
+        return self._inflight
+
+    def commit(
+        self,
+        outcome: Outcome,
+        planned_on: Timeline,
+        known_partitions: Iterable[str],
+        participants: Sequence[Participant] = (),
+        rule: ConflictRule = _NOBODY_ELSE,
+    ) -> Instant:
+        """The completed instant: the write is visible now. `planned_on` is the timeline the write was planned on;
+        partitions that are not among `known_partitions` get their metafiles.
+
+        Raises:
+            Conflict: the rule refuses what others did meanwhile, or the lock was not to be had; nothing became visible,
+                the write is still pending and may be committed again.
+            Fenced: another writer rolled this write back, or may have; nothing became visible, its files are gone.
+            CommitUnknown: the answer to the last step was lost.
+        """
+        with self.committing(outcome, planned_on, rule) as pending:
+            handle, inflight = pending.handle, pending.inflight
+            written = {stat.partition_path for stat in outcome.stats}
+            create_partition_metafiles(handle, written.difference(known_partitions), inflight.requested)
+            payload = handle.profile.commit_codec.encode(outcome.metadata, inflight.action)
+            self._participants = participants
+            try:
+                for one in participants:
+                    one.prepare(pending)
+                if self._heartbeat is not None:
+                    self._heartbeat.ensure_alive()
+                done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
+            except Fenced:
+                remove_fenced(handle, inflight, outcome.files, participants)
+                raise
+            drop_markers(handle, inflight.requested)
+        return done
+
+    @contextmanager
+    def committing(self, outcome: Outcome, planned_on: Timeline, rule: ConflictRule) -> Iterator[PendingCommit]:
+        """The write under the table lock, which is held inside the block, after the rule has let it through: for who
+        completes it in a way of his own. Raises as `commit`.
+        """
+        inflight = self._inflight
+        if inflight is None:
+            raise ValueError(f"The write {self.instant} was not begun")
+        remove_losers(self.handle, inflight.requested, outcome.stats)
+        with self._locking.to_commit(self.handle) as (handle, seen):
+            pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
+            rule.check(pending)
+            yield pending
+
+    @contextmanager
+    def _aborted_when_failed(self) -> Iterator[None]:
+        with holding_heartbeat(self.handle, self.instant, self._config) as self._heartbeat:
+            try:
+                with self._fenced_when_gone():
+                    yield
+            except (CommitUnknown, InstantTaken):
+                raise
+            except (Exception, KeyboardInterrupt) as cause:
+                self._abort(cause)
+                raise
+
+    @contextmanager
+    def _fenced_when_gone(self) -> Iterator[None]:
+        """Says that the write is fenced, when the block fails because another writer has taken its instant and files.
+
+        Raises:
+            Fenced: so it is. Else what the block raises.
+        """
+        try:
+            yield
+        except (Conflict, CommitUnknown, Fenced):
+            raise
+        except HudiError as error:
+            if self._inflight is None or timeline_of(self.handle).find(self.instant) is not None:
+                raise
+            raise Fenced(
+                f"The {self._inflight.action} {self.instant} was taken from this writer ({error.cause})",
+                remedy="Nothing of it became visible; read the table again and repeat the write",
+                instant=self.instant,
+            ) from error
+
+    def _abort(self, cause: BaseException) -> None:
+        try:
+            with deleting_own(self.handle.storage):
+                if isinstance(cause, Conflict | Fenced):
+                    remove_strays(self.handle, self.instant)
+                abort(self.handle, self.instant, self._participants)
+        except HudiError as error:
+            log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)
