@@ -2,7 +2,7 @@
 
 from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.job import Engines, Write
-from hoodie.write.keying_options import needs_stored_key
+from hoodie.write.key_options import needs_stored_key
 from hoodie.write.operations import delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, base_file_options, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch

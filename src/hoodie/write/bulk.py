@@ -21,7 +21,7 @@ from hoodie.records.deletion import without_deleted
 from hoodie.spec import new_file_id
 from hoodie.write.file_task import MetaColumnWriter, WriteTarget, written_base_file
 from hoodie.write.incoming import KEY, PARTITION, split_by_partition
-from hoodie.write.intake import Keying, key_rows
+from hoodie.write.keyed_input import KeyedForm, key_rows
 from hoodie.write.new_base_file import NewBaseFile
 from hoodie.write.written_file import WrittenFile
 
@@ -35,7 +35,7 @@ class BulkTask:
     """What every task of a bulk insert needs to know."""
 
     target: WriteTarget
-    keying: Keying
+    form: KeyedForm
     max_file_bytes: int
 
 
@@ -43,12 +43,12 @@ def run_bulk_insert(source: Source, task: BulkTask, sort_mode: BulkInsertSortMod
     """All files, after the source was evaluated once."""
     if sort_mode is BulkInsertSortMode.NONE:
         return source.consume(partial(_key_and_write, task), "bulk_insert")
-    keyed = source.mapped(partial(key_rows, task.keying), task.keying.keyed_schema)
+    keyed = source.mapped(partial(key_rows, task.form), task.form.keyed_schema)
     return keyed.in_sort_mode(sort_mode, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
 
 
 def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
-    return _write_keyed(task, task_id, key_rows(task.keying, task_id, batches))
+    return _write_keyed(task, task_id, key_rows(task.form, task_id, batches))
 
 
 def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:

@@ -73,6 +73,14 @@ class IncomingKeys:
         return keys_of(rows, self.by_partition[partition])
 
 
+def partition_map(incoming: Incoming) -> PartitionMap:
+    """Which partition path each position belongs to."""
+    starts: dict[str, int] = {}
+    for part in incoming.parts:
+        starts.setdefault(part.partition, part.offset)
+    return PartitionMap(tuple(starts), np.array(list(starts.values()), dtype=np.int64))
+
+
 def chosen_keys(incoming: Incoming, partitions: PartitionMap, chosen: Positions) -> IncomingKeys:
     """The keys of the rows at the positions `chosen`, which ascend."""
     return IncomingKeys(incoming, partitions.split(chosen))

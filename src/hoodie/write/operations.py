@@ -38,8 +38,8 @@ from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import IncomingKeys
 from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
-from hoodie.write.intake import Keying, Spool, load_partition_paths, local_job, run_intake
 from hoodie.write.job import Write
+from hoodie.write.keyed_input import KeyedForm, Spool, load_partition_paths, local_job, prepare_input
 from hoodie.write.log_place import pending_compactions
 from hoodie.write.log_task import LogTask
 from hoodie.write.overwrite import finish_overwrite
@@ -68,7 +68,7 @@ def run_write(write: Write, source: Source) -> Committed:
     """
     options = write.options
     competes = options.index.traits.is_global and (options.combine or options.looks_up)
-    keying = Keying(
+    form = KeyedForm(
         options.keys,
         write.schema,
         write.instant,
@@ -77,11 +77,11 @@ def run_write(write: Write, source: Source) -> Committed:
         storage=write.handle.storage,
     )
     if options.writes_while_reading:
-        return _bulk_insert(write, source, keying)
+        return _bulk_insert(write, source, form)
     folder = marker_dir(write.instant) + _SPOOL_SUFFIX
     spool = Spool(write.handle.storage, folder, options.inline_bytes, options.index.spool_order())
     try:
-        incoming = run_intake(source, keying, spool)
+        incoming = prepare_input(source, form, spool)
         committed = _write_tagged(write, incoming)
     except BaseException:
         _drop_spooled(write, spool)
@@ -114,7 +114,7 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
 def partitions_of(write: Write, source: Source) -> tuple[str, ...]:
     """Partition paths of the rows of `source`: what a partition delete with rows means."""
     return load_partition_paths(
-        source, Keying(write.options.keys, write.schema, write.instant, carried=write.options.carried_keys)
+        source, KeyedForm(write.options.keys, write.schema, write.instant, carried=write.options.carried_keys)
     )
 
 
@@ -178,7 +178,7 @@ def _replaced(
             return plan_replaced(slices, {one.partition for one in slices})
 
 
-def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
+def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
     handle = write.handle
     replaced, known = None, frozenset[str]()
     if write.options.replaces == "table":
@@ -187,7 +187,7 @@ def _bulk_insert(write: Write, source: Source, keying: Keying) -> Committed:
         replaced = plan_replaced(slices, known)
     action = handle.config.write_action if replaced is None else REPLACE_COMMIT
     _begin(write, action, None, replaced or {}, ())
-    task = BulkTask(write_target(write), keying, write.options.sizing.max_file_bytes)
+    task = BulkTask(write_target(write), form, write.options.sizing.max_file_bytes)
     done = run_bulk_insert(source, task, write.options.sort_mode)
     return _commit(write, done, replaced, known)
 

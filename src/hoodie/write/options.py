@@ -27,7 +27,7 @@ from hoodie.records import (
 from hoodie.records.deletion import DeleteMarker, delete_marker
 from hoodie.spec import BlockKind, FormatProfile, TableConfig
 from hoodie.write.file_sizing import SizingOptions
-from hoodie.write.keying_options import key_generator
+from hoodie.write.key_options import key_generator
 from hoodie.write.log_task import LogOptions
 
 Operation = Literal[

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,12 @@ from hoodie.view import FileSlice
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.incoming import KEY, Incoming
+from hoodie.write.incoming_keys import partition_map
 from hoodie.write.job import Write
 from hoodie.write.log_place import Compactions
 from hoodie.write.options import DuplicatePolicy
 from hoodie.write.plan import (
     EMPTY,
-    PartitionMap,
     PlannedFile,
     SliceHits,
     place_deletes,
@@ -61,7 +60,7 @@ def plan_placed_files(  # noqa: PLR0917
     options = write.options
     rows = incoming.positions()
     unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
-    partitions = PartitionMap(*_partition_starts(incoming))
+    partitions = partition_map(incoming)
     untagged = UntaggedRows(incoming, unique, partitions)
     hits = tag_rows(write, untagged, index, engine) if options.looks_up else []
     if options.operation == "delete" and options.looks_up:
@@ -90,13 +89,6 @@ def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:
     ordering = options.ordering if decides else ()
     tasks = plan_combine(incoming, ordering, options.delete_marker, whole_input=options.index.traits.is_global)
     return run_combine(tasks, write.engines.local if incoming.in_memory else engine)
-
-
-def _partition_starts(incoming: Incoming) -> tuple[tuple[str, ...], Any]:
-    starts: dict[str, int] = {}
-    for part in incoming.parts:
-        starts.setdefault(part.partition, part.offset)
-    return tuple(starts), np.array(list(starts.values()), dtype=np.int64)
 
 
 def _without_twins(

@@ -39,7 +39,7 @@ from hoodie.spec.keys import (
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
-from hoodie.write.keying_options import key_generator
+from hoodie.write.key_options import key_generator
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"

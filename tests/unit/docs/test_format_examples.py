@@ -50,7 +50,7 @@ from hoodie.storage import MemoryStorage, open_storage
 from hoodie.storage.lease import Lease, parse_lease
 from hoodie.timeline import load_timeline
 from hoodie.write.incoming import SpooledRows
-from hoodie.write.intake import Keying, Spool, run_intake
+from hoodie.write.keyed_input import KeyedForm, Spool, prepare_input
 from hoodie.write.overwrite import parse_switch
 
 SYNC = bytes(16)
@@ -216,7 +216,9 @@ def test_spool_file_is_the_one_described() -> None:
     instant = "20261121053901683"
     folder = f".hoodie/.temp/{instant}.spool"
     keys = KeyGenerator(key_options("SIMPLE", record_fields="id", partition_fields="city"))
-    kept = run_intake(ArrowSource(incoming, LocalEngine(1)), Keying(keys, schema, instant), Spool(storage, folder, 1))
+    kept = prepare_input(
+        ArrowSource(incoming, LocalEngine(1)), KeyedForm(keys, schema, instant), Spool(storage, folder, 1)
+    )
     (file,) = storage.list("")
     assert re.fullmatch(re.escape(folder) + r"/0-\d+-0\.arrow", file.path)
     told = {(part.partition, part.data.batches) for part in kept.parts if isinstance(part.data, SpooledRows)}

@@ -14,7 +14,7 @@ from hoodie.index.hash_ring import CONSISTENT_DIR
 from hoodie.spec import V9
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.write import parse_write_options, plan_table
-from hoodie.write.intake import Keying, Spool, run_intake
+from hoodie.write.keyed_input import KeyedForm, Spool, prepare_input
 
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 MERGE = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -205,10 +205,10 @@ def test_spooled_rows_of_a_partition_lie_apart_by_bucket():
     generator = parse_write_options(
         "upsert", resolve(lake.options), plan_table(storage, resolve(lake.options), ROWS), V9
     )
-    keying = Keying(generator.keys, ROWS, "20260101000000000")
+    form = KeyedForm(generator.keys, ROWS, "20260101000000000")
     data = pa.Table.from_batches([batch for n in range(3) for batch in table_of(rows(KEYS, str(n))).to_batches()])
     reader = pa.RecordBatchReader.from_batches(ROWS, data.to_batches(max_chunksize=7))
-    incoming = run_intake(ArrowSource(reader), keying, Spool(storage, ".hoodie/.temp/x.spool", 1, buckets))
+    incoming = prepare_input(ArrowSource(reader), form, Spool(storage, ".hoodie/.temp/x.spool", 1, buckets))
     assert not incoming.in_memory
     for part in incoming.parts:
         keys = part.data.load(["_hoodie_record_key"]).column(0).combine_chunks()

@@ -41,8 +41,8 @@ _TASK_BITS = 40  # rows one task can number
 
 
 @dataclass(frozen=True, slots=True)
-class Keying:
-    """How rows get their key and partition path.
+class KeyedForm:
+    """The form rows of the input are given: with key and partition path in front, in the types of the table.
 
     `schema` is the write schema: data columns only, types as stored. `instant` names the write (auto keys carry it).
     With `arrival` rows remember where in the input they stood. With `carried` a row's key is the one it was read with:
@@ -89,34 +89,34 @@ class _SpooledPart:
     data: SpooledRows
 
 
-def key_rows(keying: Keying, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of `keying.keyed_schema`, one for each non-empty input batch."""
+def key_rows(form: KeyedForm, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of `form.keyed_schema`, one for each non-empty input batch."""
     seen = 0
     for batch in batches:
         if batch.num_rows:
-            yield key_batch(keying, task_id, seen, batch)
+            yield key_batch(form, task_id, seen, batch)
             seen += batch.num_rows
 
 
-def key_batch(keying: Keying, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+def key_batch(form: KeyedForm, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
-    ensure_exact(batch, keying.schema)
-    ensure_whole_micros(batch, keying.schema)
-    rows = align(batch, keying.schema)
+    ensure_exact(batch, form.schema)
+    ensure_whole_micros(batch, form.schema)
+    rows = align(batch, form.schema)
     keys = (
         _carried_keys(batch)
-        if keying.carried
-        else keying.generator.record_keys(rows, RowOrigin(keying.instant, task_id.partition, first_row))
+        if form.carried
+        else form.generator.record_keys(rows, RowOrigin(form.instant, task_id.partition, first_row))
     )
-    if not keying.carried:
-        ensure_distinct_keys(rows, keying.generator.options)
-    partitions = keying.generator.partition_paths(rows)
-    ensure_read_back(rows, partitions, keying.generator.options, keying.holds)
+    if not form.carried:
+        ensure_distinct_keys(rows, form.generator.options)
+    partitions = form.generator.partition_paths(rows)
+    ensure_read_back(rows, partitions, form.generator.options, form.holds)
     more = []
-    if keying.arrival:
+    if form.arrival:
         start = (task_id.partition << _TASK_BITS) + first_row
         more.append(pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
-    return pa.RecordBatch.from_arrays([keys, partitions, *more, *rows.columns], schema=keying.keyed_schema)
+    return pa.RecordBatch.from_arrays([keys, partitions, *more, *rows.columns], schema=form.keyed_schema)
 
 
 def ensure_exact(batch: pa.RecordBatch, schema: pa.Schema) -> None:
@@ -146,7 +146,7 @@ def _carried_keys(batch: pa.RecordBatch) -> pa.Array:
     return keys
 
 
-def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:
+def prepare_input(source: Source, form: KeyedForm, spool: Spool) -> Incoming:
     """All rows of `source`, keyed. Evaluates the source once.
 
     Raises:
@@ -154,22 +154,22 @@ def run_intake(source: Source, keying: Keying, spool: Spool) -> Incoming:
     """
     table = source.small(spool.inline_bytes)
     if table is not None:
-        batches = key_rows(keying, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
-        return in_memory(pa.Table.from_batches(list(batches), keying.keyed_schema))
-    return _joined(keying.keyed_schema, spool, source.consume(partial(_spool_rows, keying, spool), "intake"))
+        batches = key_rows(form, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
+        return in_memory(pa.Table.from_batches(list(batches), form.keyed_schema))
+    return _joined(form.keyed_schema, spool, source.consume(partial(_spool_rows, form, spool), "prepare input"))
 
 
-def load_partition_paths(source: Source, keying: Keying) -> tuple[str, ...]:
+def load_partition_paths(source: Source, form: KeyedForm) -> tuple[str, ...]:
     """The distinct partition paths of the rows of `source`, sorted. Evaluates the source once and keeps no rows."""
-    found = source.consume(partial(_partition_paths, keying), "intake")
+    found = source.consume(partial(_partition_paths, form), "prepare input")
     return tuple(sorted(set(itertools.chain.from_iterable(found))))
 
 
-def _partition_paths(keying: Keying, _: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[frozenset[str]]:
+def _partition_paths(form: KeyedForm, _: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[frozenset[str]]:
     for batch in batches:
         if batch.num_rows:
-            ensure_whole_micros(batch, keying.schema)
-            paths = keying.generator.partition_paths(align(batch, keying.schema))
+            ensure_whole_micros(batch, form.schema)
+            paths = form.generator.partition_paths(align(batch, form.schema))
             yield frozenset(paths.unique().to_pylist())
 
 
@@ -193,31 +193,31 @@ def _joined(schema: pa.Schema, spool: Spool, results: list[pa.Table | _SpooledPa
 
 
 def _spool_rows(
-    keying: Keying, spool: Spool, task_id: TaskId, batches: Iterator[pa.RecordBatch]
+    form: KeyedForm, spool: Spool, task_id: TaskId, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.Table | _SpooledPart]:
-    keyed = key_rows(keying, task_id, batches)
+    keyed = key_rows(form, task_id, batches)
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     for batch in keyed:
         held.append(batch)
         held_bytes += batch.nbytes
         if held_bytes > spool.inline_bytes:
-            yield from _write_spool(keying, spool, task_id, held, keyed)
+            yield from _write_spool(form, spool, task_id, held, keyed)
             return
     if held:
-        yield pa.Table.from_batches(held, keying.keyed_schema)
+        yield pa.Table.from_batches(held, form.keyed_schema)
 
 
 def _write_spool(
-    keying: Keying, spool: Spool, task_id: TaskId, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+    form: KeyedForm, spool: Spool, task_id: TaskId, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
 ) -> Iterator[_SpooledPart]:
     path = f"{spool.folder}/{task_id.token}.arrow"
     where: dict[tuple[str, int], list[tuple[int, int]]] = {}
     written = 0
     with spool.storage.open_output(path) as sink:
         options = pa.ipc.IpcWriteOptions(compression=_SPOOL_CODEC)
-        with pa.ipc.new_file(sink, keying.keyed_schema, options=options) as writer:
-            for chunk in _chunks(keying, held, rest, spool.inline_bytes):
+        with pa.ipc.new_file(sink, form.keyed_schema, options=options) as writer:
+            for chunk in _chunks(form, held, rest, spool.inline_bytes):
                 for partition, rows in split_by_partition(chunk):
                     for bucket, piece in _by_bucket(spool, rows):
                         for batch in piece.combine_chunks().to_batches():
@@ -244,19 +244,19 @@ def _by_bucket(spool: Spool, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _chunks(
-    keying: Keying, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], limit_bytes: int
+    form: KeyedForm, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], limit_bytes: int
 ) -> Iterator[pa.Table]:
     """Tables of about `limit_bytes`, so that a partition's rows come in few, large batches."""
     group, size = list(held), sum(batch.nbytes for batch in held)
     held.clear()
     for batch in rest:
         if size > limit_bytes:
-            yield pa.Table.from_batches(group, keying.keyed_schema)
+            yield pa.Table.from_batches(group, form.keyed_schema)
             group, size = [], 0
         group.append(batch)
         size += batch.nbytes
     if group:
-        yield pa.Table.from_batches(group, keying.keyed_schema)
+        yield pa.Table.from_batches(group, form.keyed_schema)
 
 
 def local_job(incoming: Incoming, touched_bytes: int, limit_bytes: int, spread: Engine, local: Engine) -> Engine:
