@@ -37,8 +37,8 @@ class VisibleFormatter(logging.Formatter):
 
 def console(*, stderr: bool = False) -> Console:
     """The console results are printed on, or that for who waits."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.segment import Segment  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 - slow to load
+    from rich.segment import Segment  # noqa: PLC0415 - slow to load
 
     class Visible(Console):
         def render_str(self, text: str, **how: Any) -> Text:

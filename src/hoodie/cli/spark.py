@@ -13,7 +13,7 @@ def start_spark() -> Any:
     Raises:
         ModuleNotFoundError: pyspark is not installed.
     """
-    from hoodie.spark import session  # noqa: PLC0415
+    from hoodie.spark import session  # noqa: PLC0415 - optional, and heavy
 
     spark: Any = session("hoodie", **{"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"})
     if hasattr(spark, "sparkContext"):
@@ -23,7 +23,7 @@ def start_spark() -> Any:
 
 def spark_engine(spark: Any) -> Engine:
     """The engine that runs tasks in this session."""
-    from hoodie.spark import SparkEngine  # noqa: PLC0415
+    from hoodie.spark import SparkEngine  # noqa: PLC0415 - optional, and heavy
 
     engine: Engine = SparkEngine(spark)
     return engine

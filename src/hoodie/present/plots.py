@@ -74,7 +74,7 @@ def _draw_timeline(axes: Axes, health: TableHealth, timezone: TimeZone) -> None:
 def _picture(draw: Callable[[Axes], None]) -> str:
     """An SVG element."""
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and heavy
     except ImportError as error:
         raise Unavailable("The report draws with matplotlib", remedy="pip install 'hoodie[plot]'") from error
     figure: Any = Figure(figsize=(10, 3.6), layout="constrained")

@@ -62,7 +62,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     Raises:
         Unsupported: Spark has no such type.
     """
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not every session and worker has to load it
 
     return StructType(
         [StructField(field.name, spark_type(field.type), field.nullable, _metadata(field)) for field in schema]
@@ -75,7 +75,7 @@ def spark_type(data_type: pa.DataType) -> DataType:
     Raises:
         Unsupported: Spark has no such type.
     """
-    from pyspark.sql import types  # noqa: PLC0415
+    from pyspark.sql import types  # noqa: PLC0415 - not every session and worker has to load it
 
     if pa.types.is_struct(data_type):
         return spark_schema(pa.schema(list(data_type)))

@@ -25,15 +25,12 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from hoodie.engine import usable_cores
 from hoodie.errors import Unsupported
-from hoodie.query import ReadPlan, narrowed
-from hoodie.spark.arrow_types import arrow_schema, spark_schema
-from hoodie.spark.engine import pickled
+from hoodie.query import narrowed
+from hoodie.spark.arrow_types import spark_schema
 from hoodie.spark.failures import through_jvm
 from hoodie.spark.filters import texts_of
-from hoodie.spark.writer import path_of, without_path
-from hoodie.table import Table
+from hoodie.spark.source_partitions import is_change_query, open_table, partitions_of, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,15 +40,8 @@ if TYPE_CHECKING:
 NAME = "hudi"
 LONG_NAME = "org.apache.hudi"
 
-# Spark hands options over in lower case.
-START = "hoodie.datasource.streaming.startOffset".lower()
-MAX_FILES = "maxFilesPerTrigger".lower()
-MAX_BYTES = "maxBytesPerTrigger".lower()
-
 _QUERY_TYPE = "hoodie.datasource.query.type"
-_FORMAT = "hoodie.datasource.query.incremental.format"
 _NEVER = "9" * 17
-_MAX_TASK_BYTES = 128 << 20
 _BUILDER = "org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -107,7 +97,7 @@ class HudiSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from hoodie.spark.stream_source import TableStream  # noqa: PLC0415
+        from hoodie.spark.stream_source import TableStream  # noqa: PLC0415 - loaded by the first use
 
         return TableStream(dict(self.options), schema)
 
@@ -135,13 +125,6 @@ class LongNamedFilteringSource(FilteringSource):
         return LONG_NAME
 
 
-class FilePartition(InputPartition):
-    """Some files of a plan and how to read them. Pickled by Spark."""
-
-    def __init__(self, value: bytes) -> None:
-        super().__init__(value)
-
-
 class TableReader(DataSourceReader):
     """One batch read."""
 
@@ -152,7 +135,7 @@ class TableReader(DataSourceReader):
 
     @through_jvm()
     def partitions(self) -> list[InputPartition]:
-        from hoodie.spark.worker_frame import understood  # noqa: PLC0415
+        from hoodie.spark.worker_frame import understood  # noqa: PLC0415 - loaded by the first use
 
         table = open_table(self._options)
         plan = table.read_plan()
@@ -169,31 +152,3 @@ class FilteringReader(TableReader):
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         self._filters = texts_of(filters)
         return list(filters)
-
-
-def open_table(options: Mapping[str, str]) -> Table:
-    """The table the options name; what only streams know is left out."""
-    named = {name: value for name, value in options.items() if name.lower() not in (START, MAX_FILES, MAX_BYTES)}
-    return Table.open(path_of(None, named), options=without_path(named))
-
-
-def is_change_query(options: Mapping[str, str]) -> bool:
-    """Whether changes with their images are asked for, rather than changed rows."""
-    formats = (value for name, value in options.items() if name.lower() == _FORMAT)
-    return next(formats, "").lower() == "cdc"
-
-
-def partitions_of(table: Table, plan: ReadPlan) -> Iterator[FilePartition]:
-    """The files of a plan in packs of about equal size."""
-    from hoodie.spark.worker_frame import packed  # noqa: PLC0415
-
-    for pack in packed(plan.files, usable_cores(), _MAX_TASK_BYTES):
-        yield FilePartition(pickled((table.storage, plan.rows, pack)))
-
-
-def read_partition(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Rows of a partition in the types of `schema`; runs in a worker."""
-    from hoodie.spark.read_worker import read_pack  # noqa: PLC0415
-
-    if isinstance(partition, FilePartition):  # a plan without files makes Spark invent a partition
-        yield from read_pack(partition.value, arrow_schema(schema))

@@ -94,8 +94,8 @@ def _wrap_reader(owner: type) -> None:
         self.options(**options)
         _ensure_own_schema(self, schema)
         notes = _notes(self)
-        from hoodie.spark.reader import read_frame  # noqa: PLC0415
-        from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415
+        from hoodie.spark.reader import read_frame  # noqa: PLC0415 - loaded by the first use
+        from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415 - loaded by the first use
 
         return read_frame(_session(self), path_of(_one_path(path), notes.options), without_path(notes.options))
 
@@ -119,7 +119,7 @@ def _wrap_writer(owner: type) -> None:
         if partitionBy is not None:
             self.partitionBy(partitionBy)
         notes = _fit_notes(self)
-        from hoodie.spark.writer import connect_unsupported, write_frame  # noqa: PLC0415
+        from hoodie.spark.writer import connect_unsupported, write_frame  # noqa: PLC0415 - loaded by the first use
 
         if _is_connect(self):  # its `_df` is a plan and no DataFrame
             raise connect_unsupported()
@@ -172,9 +172,9 @@ def _wrap_stream_reader(owner: type) -> None:
         if not _is_hudi(self, format):
             return original(self, path, format, schema, **options)
         _ensure_own_schema(self, schema)
-        from hoodie.spark.data_source import NAME, register  # noqa: PLC0415
-        from hoodie.spark.session_options import with_session  # noqa: PLC0415
-        from hoodie.spark.writer import path_of  # noqa: PLC0415
+        from hoodie.spark.data_source import NAME, register  # noqa: PLC0415 - loaded by the first use
+        from hoodie.spark.session_options import with_session  # noqa: PLC0415 - loaded by the first use
+        from hoodie.spark.writer import path_of  # noqa: PLC0415 - loaded by the first use
 
         register(_session(self))
         self.options(**options)
@@ -208,9 +208,9 @@ def _wrap_stream_writer(owner: type) -> None:
         if queryName is not None:
             self.queryName(queryName)
         notes = _fit_notes(self)
-        from hoodie.spark.session_options import with_session  # noqa: PLC0415
-        from hoodie.spark.streaming import BatchSink, ensure_checkpointed  # noqa: PLC0415
-        from hoodie.spark.writer import connect_unsupported  # noqa: PLC0415
+        from hoodie.spark.session_options import with_session  # noqa: PLC0415 - loaded by the first use
+        from hoodie.spark.streaming import BatchSink, ensure_checkpointed  # noqa: PLC0415 - loaded by the first use
+        from hoodie.spark.writer import connect_unsupported  # noqa: PLC0415 - loaded by the first use
 
         if _is_connect(self):
             raise connect_unsupported()
@@ -244,7 +244,7 @@ def _wrap_session(owner: type) -> None:
             ensure_no_view_is_changed(self, sqlQuery)
         if not isinstance(sqlQuery, str) or "hudi" not in sqlQuery.lower():
             return original(self, sqlQuery, args, **frames)
-        from hoodie.spark.sql import run_sql  # noqa: PLC0415
+        from hoodie.spark.sql import run_sql  # noqa: PLC0415 - loaded by the first use
 
         return run_sql(functools.partial(original, self), self, sqlQuery, args, frames)
 

@@ -76,7 +76,7 @@ def is_classic(spark: SparkSession) -> bool:
 
 def pickled(value: object) -> bytes:
     """`value` for a worker. Functions of scripts and notebooks may travel, too."""
-    from pyspark import cloudpickle  # noqa: PLC0415
+    from pyspark import cloudpickle  # noqa: PLC0415 - not every session and worker has to load it
 
     return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
@@ -100,7 +100,7 @@ def numbered(runner: Runner, tasks: Sequence[bytes]) -> Runner:
     """`runner`, which takes batches of tasks, for batches of their numbers: all tasks travel with the function."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.worker import tasks_of  # noqa: PLC0415
+        from hoodie.spark.worker import tasks_of  # noqa: PLC0415 - runs in a worker
 
         yield from runner(tasks_of(tasks, batches))
 
@@ -111,7 +111,7 @@ def _task_runner(work: bytes) -> Runner:
     """A nested function, so that workers import `worker` and not this module."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.worker import run_tasks  # noqa: PLC0415
+        from hoodie.spark.worker import run_tasks  # noqa: PLC0415 - runs in a worker
 
         yield from run_tasks(work, batches)
 

@@ -87,7 +87,7 @@ def install() -> None:
     function our errors stay wrapped, with their text in the message.
     """
     try:
-        from pyspark.errors.exceptions import captured  # noqa: PLC0415
+        from pyspark.errors.exceptions import captured  # noqa: PLC0415 - not every session and worker has to load it
     except ImportError:
         return
     original = getattr(captured, "convert_exception", None)
@@ -104,8 +104,8 @@ def install() -> None:
 @contextmanager
 def translated(step: str) -> Iterator[None]:
     """Inside, whatever a Spark job raises comes out as a `HudiError`; other Python errors pass."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - not every session and worker has to load it
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - not every session and worker has to load it
 
     try:
         yield

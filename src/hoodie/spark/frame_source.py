@@ -142,7 +142,7 @@ def _large_batches(spark: SparkSession) -> Iterator[None]:
 
 def _consumer(work: bytes, maps: bytes, schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def consume(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.worker import consume_batches  # noqa: PLC0415
+        from hoodie.spark.worker import consume_batches  # noqa: PLC0415 - runs in a worker
 
         yield from consume_batches(work, maps, schema, batches)
 
@@ -151,7 +151,7 @@ def _consumer(work: bytes, maps: bytes, schema: pa.Schema) -> Callable[[Iterator
 
 def _mapper(maps: bytes, schema: pa.Schema, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def apply(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.worker import map_batches  # noqa: PLC0415
+        from hoodie.spark.worker import map_batches  # noqa: PLC0415 - runs in a worker
 
         yield from map_batches(maps, schema, made, batches)
 

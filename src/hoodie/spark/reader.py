@@ -181,7 +181,7 @@ def _scan_file(root: str, file: SliceRead, given: Sequence[str]) -> ScanFile:
 
 def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame:
     """Spark's parquet source over the files. Partition values of paths are joined by file name, which is unique."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
+    from pyspark.sql import functions as F  # noqa: PLC0415 - not every session and worker has to load it
 
     frames = []
     for (given, stored), files in _by_kind(storage, plan).items():

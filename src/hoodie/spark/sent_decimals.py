@@ -28,7 +28,7 @@ def with_unscaled(frame: DataFrame) -> DataFrame:
     jvm: Any = frame.sparkSession._jvm
     if not any(short) or not _has_functions(jvm):
         return frame
-    from pyspark.sql.classic.column import Column  # noqa: PLC0415
+    from pyspark.sql.classic.column import Column  # noqa: PLC0415 - not every session and worker has to load it
 
     unscaled, columns = (JavaClass(name, jvm._gateway_client) for name in (_UNSCALED, _COLUMNS))
     sent: list[Any] = []

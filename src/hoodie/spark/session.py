@@ -41,7 +41,7 @@ def session(app: str = "hoodie", *, master: str | None = None, **conf: object) -
         Unavailable: PySpark is not installed, or there is no Java to run Spark on.
     """
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - not every session and worker has to load it
     except ImportError as error:
         raise Unavailable(
             f"PySpark cannot be loaded: {error}",
@@ -75,7 +75,7 @@ def _unsaid_defaults(said: Mapping[str, str]) -> dict[str, str]:
     """Our defaults for everything that neither `said` nor Spark's own configuration names. Starts the JVM."""
     if "spark.remote" in said or "SPARK_REMOTE" in os.environ:
         return {}
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - not every session and worker has to load it
 
     local = _is_local(said.get("spark.master", ""))
     launch = {"spark.driver.memory": f"{_driver_memory_gb()}g"} if local and not _is_memory_said() else {}

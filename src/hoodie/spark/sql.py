@@ -41,7 +41,7 @@ def run_sql(
             remedy="Queries and CREATE TEMPORARY VIEW ... USING hudi OPTIONS (path '...') work; "
             'for changes: df.write.format("hudi") or hoodie.Table',
         )
-    from hoodie.spark.reader import read_frame  # noqa: PLC0415
+    from hoodie.spark.reader import read_frame  # noqa: PLC0415 - loaded by the first use
 
     tables = {
         f"hoodie_{number}": read_frame(spark, one.path, {} if one.as_of is None else {_AS_OF: one.as_of})
@@ -54,14 +54,14 @@ def _make_view(
     original: Callable[..., DataFrame], spark: SparkSession, sql: str, args: Any, frames: Mapping[str, Any]
 ) -> DataFrame:
     if not is_classic(spark):
-        from hoodie.spark.data_source import register  # noqa: PLC0415
+        from hoodie.spark.data_source import register  # noqa: PLC0415 - loaded by the first use
 
         register(spark)
         return original(sql, args, **frames)
-    from pyspark.sql.types import StructType  # noqa: PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - not every session and worker has to load it
 
-    from hoodie.spark.reader import read_frame  # noqa: PLC0415
-    from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415
+    from hoodie.spark.reader import read_frame  # noqa: PLC0415 - loaded by the first use
+    from hoodie.spark.writer import path_of, without_path  # noqa: PLC0415 - loaded by the first use
 
     jvm: Any = spark._jvm
     statement = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)

@@ -26,7 +26,8 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.query import narrowed
 from hoodie.query.time_travel import first_incomplete_write
 from hoodie.spark.arrow_types import spark_schema
-from hoodie.spark.data_source import (
+from hoodie.spark.failures import through_jvm
+from hoodie.spark.source_partitions import (
     MAX_BYTES,
     MAX_FILES,
     START,
@@ -35,7 +36,6 @@ from hoodie.spark.data_source import (
     partitions_of,
     read_partition,
 )
-from hoodie.spark.failures import through_jvm
 from hoodie.spec import COMPLETION_CLOCK, REQUEST_CLOCK, CommitClock, Instant, InstantTime
 from hoodie.table import Table
 from hoodie.timeline import Timeline, load_commit_metadata, parse_as_of

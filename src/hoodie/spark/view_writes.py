@@ -51,8 +51,8 @@ def ensure_no_view_is_changed(spark: SparkSession, sql: str) -> None:
     """
     if _MAY_WRITE.search(sql) is None:
         return
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - not every session and worker has to load it
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - not every session and worker has to load it
 
     try:
         plan = _state(spark).sqlParser().parsePlan(sql)
@@ -69,8 +69,8 @@ def ensure_no_view(spark: SparkSession, name: str) -> None:
     Raises:
         Unsupported: it is one.
     """
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - not every session and worker has to load it
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - not every session and worker has to load it
 
     try:
         parts = _state(spark).sqlParser().parseMultipartIdentifier(name)

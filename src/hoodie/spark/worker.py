@@ -66,7 +66,7 @@ def map_batches(
     maps: bytes, schema: pa.Schema, made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """`batches` after `maps`, in the types of `made`, which Spark was told. Errors end the job."""
-    from hoodie.spark.failures import through_jvm  # noqa: PLC0415
+    from hoodie.spark.failures import through_jvm  # noqa: PLC0415 - loaded by the first use
 
     task_id = start()
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
@@ -76,7 +76,7 @@ def map_batches(
 
 def start() -> TaskId:
     """Prepares this worker for its task and says which it is."""
-    from pyspark import TaskContext  # noqa: PLC0415
+    from pyspark import TaskContext  # noqa: PLC0415 - not every session and worker has to load it
 
     start_without_pandas()
     pa.set_cpu_count(1)  # Spark runs one task per core already

@@ -104,7 +104,7 @@ def reader_of(storage: Storage, rows: RowPlan, told: StructType, aggregation: Ag
     shared, made = pickled((storage, rows, aggregation)), arrow_schema(told)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
-        from hoodie.spark.read_worker import read_tasks  # noqa: PLC0415
+        from hoodie.spark.read_worker import read_tasks  # noqa: PLC0415 - runs in a worker
 
         yield from read_tasks(shared, made, batches)
 

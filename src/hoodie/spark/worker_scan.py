@@ -109,6 +109,7 @@ def worker_scan(
     `name` is what plans show. `identity` is equal for equal rows, and for no others; it is asked for at most once.
     With `aggregates`, queries that only aggregate get no rows but parts of the aggregates.
     """
+    # Not every session and worker has to load it.
     from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415
 
@@ -125,6 +126,7 @@ def worker_scan(
 
 def with_longs(schema: StructType) -> StructType:
     """`schema` with longs for the decimals that cross as such."""
+    # Not every session and worker has to load it.
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
     kinds = ((field, LongType() if is_short(field.dataType) else field.dataType) for field in schema.fields)
@@ -347,7 +349,7 @@ class _Scan(_Same):
         jvm = self._origin.jvm
         taken = jvm.java.lang.Class.forName(factory).getConstructors()[0].getParameterCount()
         none = jvm.scala.Option.apply(None)  # artifacts and sessions of Spark Connect
-        from pyspark import cloudpickle  # noqa: PLC0415
+        from pyspark import cloudpickle  # noqa: PLC0415 - not every session and worker has to load it
 
         sent = with_longs(self._work.schema)
         command = bytes(cloudpickle.dumps((self._work.read, sent)))  # type: ignore[no-untyped-call]
@@ -382,7 +384,7 @@ class _Statistics:
 
 def _reader_source(origin: _Origin) -> Any:
     """Spark's holder of a Python data source. It only lends environment and interpreter to the readers."""
-    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415
+    from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - not every session and worker has to load it
 
     wrapped = _wrap_function(origin.context, _nothing)
     return _java_class(origin.jvm, f"{_V2}.python.UserDefinedPythonDataSource")(wrapped)

@@ -49,7 +49,7 @@ def encode_partition_metafile(metafile: PartitionMetafile, saved_at: datetime) -
 def encode_partition_metafile_parquet(metafile: PartitionMetafile) -> bytes:
     """The bytes of the parquet form: no rows, the values in the footer."""
     import pyarrow as pa  # noqa: PLC0415 - few tables have this form, and what only reads timelines needs no pyarrow
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
     buffer = io.BytesIO()
     with pq.ParquetWriter(buffer, pa.schema([("dummyint", pa.int64())]), store_schema=False) as writer:
@@ -78,7 +78,7 @@ def _entries(metafile: PartitionMetafile) -> dict[str, str]:
 
 def _parse_parquet(data: bytes, path: str) -> dict[str, str]:
     import pyarrow as pa  # noqa: PLC0415 - see `encode_partition_metafile_parquet`
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
     try:
         footer = pq.read_metadata(pa.BufferReader(data)).metadata or {}

@@ -42,7 +42,7 @@ def write(
     written first, then takes the place of the old one, whose history is gone. `note` is for streams.
     """
     from hoodie.services.ingest import Request  # noqa: PLC0415 - loads what writes
-    from hoodie.services.save import chosen_operation, save_rows  # noqa: PLC0415
+    from hoodie.services.save import chosen_operation, save_rows  # noqa: PLC0415 - loads what writes
 
     given = option_texts(options)
     config = resolve_given(given)

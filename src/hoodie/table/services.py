@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hoodie.errors import Invalid
 from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TableServices:
             Invalid: no such service, or an argument is missing or wrong. Conflict: another writer is at work.
         """
         from hoodie.services.registry import load_service  # noqa: PLC0415 - loads what writes
-        from hoodie.services.service import run_service  # noqa: PLC0415
+        from hoodie.services.service import run_service  # noqa: PLC0415 - loads what writes
 
         service, opened = load_service(name), self._opened
         given = service.checked(arguments or {})
@@ -59,7 +60,6 @@ class TableServices:
         Raises:
             Invalid: no such service, it has no preview, or it needs an argument.
         """
-        from hoodie.errors import Invalid  # noqa: PLC0415
         from hoodie.services.registry import load_service  # noqa: PLC0415 - loads what writes
 
         service, opened = load_service(name), self._opened
@@ -85,7 +85,7 @@ class TableServices:
         """Plans a compaction and returns its instant, or None when no file slice has log files to merge. `compact`
         carries it out, here or in another process, while writers go on.
         """
-        from hoodie.services.compaction.compact import schedule_compaction  # noqa: PLC0415
+        from hoodie.services.compaction.compact import schedule_compaction  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("plan compaction") as handle:
             return schedule_compaction(handle, self._opened.config(options), self._opened.engine, when_due=False)
@@ -96,20 +96,20 @@ class TableServices:
         Raises:
             Invalid: no such plan; or (version 6) log files carry its instant in their names.
         """
-        from hoodie.services.compaction.admin import unschedule_compaction  # noqa: PLC0415
+        from hoodie.services.compaction.admin import unschedule_compaction  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("unschedule compaction") as handle:
             return unschedule_compaction(handle, self._opened.engine, instant)
 
     def validate_compaction(self, instant: str | None = None) -> tuple[OperationCheck, ...]:
         """Checks that every file in the plan of a pending compaction (of `instant`, or the oldest) is there."""
-        from hoodie.services.compaction.admin import validate_compaction  # noqa: PLC0415
+        from hoodie.services.compaction.admin import validate_compaction  # noqa: PLC0415 - loads what writes
 
         return validate_compaction(self._opened.fresh(), instant)
 
     def repair_compaction(self) -> tuple[RepairResult, ...]:
         """Puts back compaction plans that are gone but whose instant committed log files carry (version 6)."""
-        from hoodie.services.compaction.admin import repair_compaction  # noqa: PLC0415
+        from hoodie.services.compaction.admin import repair_compaction  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("repair compaction") as handle:
             return repair_compaction(handle, self._opened.config({}))
@@ -181,19 +181,19 @@ class TableServices:
         return result
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415 - loads what writes
 
         if name not in REGISTERED:
             raise AttributeError(f"There is no service {name!r}; there are {', '.join(REGISTERED)}")
         return partial(self.run, name)
 
     def __dir__(self) -> list[str]:
-        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415 - loads what writes
 
         return sorted({*(name for name in vars(type(self)) if not name.startswith("_")), *REGISTERED})
 
     def __repr__(self) -> str:
-        from hoodie.services.registry import REGISTERED  # noqa: PLC0415
+        from hoodie.services.registry import REGISTERED  # noqa: PLC0415 - loads what writes
 
         lines = (f"  {service.name:<14}{service.summary}" for service in REGISTERED.values())
         return "\n".join((f"Services of {self._opened.storage.uri}:", *lines))

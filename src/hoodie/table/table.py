@@ -109,7 +109,7 @@ class Table(Displayed):
         Raises:
             Conflict: a table is there already. Invalid: the options contradict each other or the schema.
         """
-        from hoodie.write import create_table  # noqa: PLC0415
+        from hoodie.write import create_table  # noqa: PLC0415 - loads what writes
 
         given = option_texts(options)
         storage = open_storage(uri, storage_options(given))
@@ -289,7 +289,7 @@ class Table(Displayed):
         Raises:
             Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
         """
-        from hoodie.write import parse_operation  # noqa: PLC0415
+        from hoodie.write import parse_operation  # noqa: PLC0415 - loads what writes
 
         return self._write(parse_operation(operation), data, options or {})
 
@@ -330,7 +330,7 @@ class Table(Displayed):
 
     def drop(self) -> None:
         """Deletes the table with all its files. There is no way back."""
-        from hoodie.services.dropping import drop_table  # noqa: PLC0415
+        from hoodie.services.dropping import drop_table  # noqa: PLC0415 - loads what writes
 
         drop_table(self.storage)
 
@@ -364,7 +364,7 @@ class Table(Displayed):
         partial: bool = False,
     ) -> Committed:
         from hoodie.services.ingest import Request  # noqa: PLC0415 - loads what writes
-        from hoodie.services.save import write_table  # noqa: PLC0415
+        from hoodie.services.save import write_table  # noqa: PLC0415 - loads what writes
 
         config = self._opened.config(options)
         source = None if data is None else as_source(data)

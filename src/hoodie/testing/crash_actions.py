@@ -24,6 +24,8 @@ from hoodie.env import Env
 from hoodie.errors import Invalid
 from hoodie.locks import held_lock
 from hoodie.services.ingest import Request
+from hoodie.services.metadata_upkeep import keep_metadata
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.save import SaveMode, save_rows
 from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
@@ -257,8 +259,6 @@ def compacted_twice(storage: Storage, kind: Kind) -> None:
 
 def compacted_and_cleaned(storage: Storage, kind: Kind) -> None:
     """What lets an archiver archive: the metadata table was compacted."""
-    from hoodie.services.metadata_upkeep import keep_metadata  # noqa: PLC0415
-
     if kind.table_type == "MERGE_ON_READ":
         compact(storage, kind)
     clean(storage, kind)
@@ -283,8 +283,6 @@ def died(storage: Storage, kind: Kind) -> None:
 
 
 def roll_back_failed(storage: Storage, kind: Kind) -> object:
-    from hoodie.services.rollback.failed_writes import roll_back_failed_writes  # noqa: PLC0415
-
     with held_lock(storage, "rollback"):
         return roll_back_failed_writes(load_handle(storage, Awake()), ENGINE)
 

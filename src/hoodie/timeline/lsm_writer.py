@@ -165,7 +165,7 @@ class _Output:
             self.flush()
 
     def flush(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
         if self._waiting:
             self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
@@ -193,7 +193,7 @@ def _new_file(storage: Storage, folder: str, name: str, current: CurrentManifest
 
 def _tables(storage: Storage, path: str) -> Iterator[pa.Table]:
     """The row groups of a history file."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
     with translated("read", path), storage.open_input(path) as source:
         file = pq.ParquetFile(source)
@@ -202,7 +202,7 @@ def _tables(storage: Storage, path: str) -> Iterator[pa.Table]:
 
 
 def _table(rows: Sequence[HistoryRow]) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
     columns: list[list[object]] = [
         [row.instant.requested for row in rows],
@@ -217,7 +217,7 @@ def _table(rows: Sequence[HistoryRow]) -> pa.Table:
 
 
 def _schema() -> pa.Schema:
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415 - heavy: times alone do without pyarrow
 
     texts = [pa.field(name, pa.string()) for name in _TIMES]
     blobs = [pa.field(name, pa.binary()) for name in ("metadata", "plan")]

@@ -15,7 +15,7 @@ from format_pages import block, page, rows
 from pyspark.sql.types import StructType
 
 from hoodie.errors import Invalid
-from hoodie.spark.data_source import START
+from hoodie.spark.source_partitions import START
 from hoodie.spark.stream_source import TableStream, _time
 from hoodie.table import Table
 
