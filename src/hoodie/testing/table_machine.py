@@ -155,7 +155,7 @@ class TableMachine(RuleBasedStateMachine):
         on_disk: bool,
     ) -> None:
         logs = logs or index == "rings"
-        if index == "record of partitions" and version < 9:
+        if index == "record of partitions" and version < 8:
             index = "record"
         self.index, self.logs, self.by_event_time, self.changes = index, logs, by_event_time, changes
         self.metadata = metadata or index.startswith("record")
