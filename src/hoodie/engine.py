@@ -133,6 +133,17 @@ class LocalEngine:
             _end(pool, futures)
 
 
+def side_by_side(*calls: Callable[[], Any]) -> tuple[Any, ...]:
+    """What the calls give, in their order; they wait for storage at the same time. Of several errors the first call's
+    is raised.
+    """
+    return tuple(LocalEngine(len(calls)).run(_called, calls, "at once"))
+
+
+def _called(_: TaskId, call: Callable[[], Any]) -> Any:
+    return call()
+
+
 def _end(pool: ThreadPoolExecutor, futures: Iterable[Future[R]]) -> None:
     """Wait until no task runs any more, however often the user or a signal interrupts: a task that outlived its write
     would leave files behind whoever takes the write back.

@@ -19,6 +19,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Corrupt
 from hoodie.hfile import HFile, KeyValues, open_hfile
 from hoodie.logs import blocks_to_merge, open_block_hfile, read_block_rows, read_blocks, read_deletes
@@ -27,7 +28,7 @@ from hoodie.metadata.whole_groups import SeenGroup, seen_group
 from hoodie.records import RowBytes, decode_rows
 from hoodie.spec import BlockKind, InstantTime, LogBlock
 from hoodie.storage import Storage
-from hoodie.view import FileSlice
+from hoodie.view import BaseFile, FileSlice, LogFile
 
 KEY: Final = "key"
 TYPE: Final = "type"
@@ -58,6 +59,9 @@ class Wanted:
 
 EVERYTHING: Final = Wanted()
 
+_AT_ONCE: Final = LocalEngine(16)
+"""Files of a group that are read side by side."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -83,14 +87,30 @@ def read_group(
     Raises:
         Corrupt: a file is damaged.
     """
-    parts: list[Part] = []
-    if part.base is not None:
-        read = partial(storage.read_range, part.base.path)
-        parts.extend(_hfile_parts(open_hfile(read, part.base.size_bytes, part.base.path), wanted, columns))
-    blocks = {log.path: read_blocks(storage, log.path, log.size_bytes) for log in part.logs}
-    for block in blocks_to_merge([block for found in blocks.values() for block in found], counts=counts):
+    files = [_File(storage, file, wanted, columns) for file in (part.base, *part.logs) if file is not None]
+    found = _AT_ONCE.run(_read_file, files, "read metadata")
+    parts = [one for some in found if isinstance(some, list) for one in some]
+    blocks = {file.file.path: some for file, some in zip(files, found, strict=True) if isinstance(some, tuple)}
+    for block in blocks_to_merge([block for some in blocks.values() for block in some], counts=counts):
         parts.extend(_block_parts(storage, block, wanted, columns))
     return [one for one in parts if len(one.keys)], seen_group(part, blocks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _File:
+    storage: Storage
+    file: BaseFile | LogFile
+    wanted: Wanted
+    columns: tuple[str, ...] | None
+
+
+def _read_file(_: TaskId, task: _File) -> list[Part] | tuple[LogBlock, ...]:
+    """What a base file says; the blocks of a log file."""
+    file = task.file
+    if isinstance(file, LogFile):
+        return read_blocks(task.storage, file.path, file.size_bytes)
+    read = partial(task.storage.read_range, file.path)
+    return list(_hfile_parts(open_hfile(read, file.size_bytes, file.path), task.wanted, task.columns))
 
 
 def concat_records(tables: Sequence[pa.Table]) -> pa.Table:

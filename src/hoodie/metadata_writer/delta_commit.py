@@ -2,7 +2,7 @@
 
 1. Names of the files are in the inflight instant before the first file is there: whoever finds a delta commit that is
    not completed knows what to delete.
-2. Few records are encoded here, by the caller's thread. `RecordTask`s run where the engine says: each leaves a spill
+2. Few records are encoded by threads of this process. `RecordTask`s run where the engine says: each leaves a spill
    file, then each file group is written by one task from its parts of them.
 3. The completed instant is the last step. It means nothing to readers before the instant of the table completes.
 """
@@ -57,7 +57,8 @@ COMPACT = "COMPACT"
 _SPREAD_FROM = 50_000
 """Records of one delta commit from which groups are encoded by tasks of the engine."""
 
-_DRIVER = LocalEngine(1)
+_DRIVER = LocalEngine(16)
+"""Few records are little work: threads send their files at the same time."""
 
 GroupEntries = Mapping[tuple[str, str], tuple[Entries, ...]]
 """Entries by partition and file id."""
@@ -241,7 +242,7 @@ def _log_stat(slot: Slot, one: Written) -> WriteStat:
 
 
 def _spread(tasks: Sequence[GroupFile], engine: Engine) -> Engine:
-    """The engine that should do the tasks: this thread for small ones."""
+    """The engine that should do the tasks: threads of this process for small ones."""
     held = sum(part.num_rows for task in tasks for part in task.entries if not isinstance(part, Spilled))
     is_small = held < _SPREAD_FROM and not any(isinstance(part, Spilled) for task in tasks for part in task.entries)
     return _DRIVER if is_small else engine

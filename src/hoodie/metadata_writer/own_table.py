@@ -8,13 +8,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from hoodie.engine import side_by_side
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, metadata_table_properties, profile_of
-from hoodie.state.handle import TableHandle
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import NestedStorage
-from hoodie.timeline import load_table_config, store_table_config
+from hoodie.timeline import Timeline, load_table_config, load_timeline, store_table_config
 
 
 def nested_storage(handle: TableHandle) -> NestedStorage:
@@ -36,6 +38,18 @@ def open_own(handle: TableHandle) -> TableHandle:
         except (Invalid, Unsupported) as error:
             raise Corrupt(f"it is not there: {error.cause}", remedy=REBUILD) from error
     return TableHandle(storage, _in_zone(config, handle), profile, handle.env)
+
+
+def load_own(handle: TableHandle) -> tuple[TableHandle, Timeline]:
+    """The handle of the metadata table and its timeline as it is now: two calls at the same time, as it has the layout
+    of the table around it.
+
+    Raises:
+        Corrupt: as `open_own`.
+    """
+    listing = partial(load_timeline, nested_storage(handle), handle.profile, handle.config.timezone)
+    own, timeline = side_by_side(partial(open_own, handle), listing)
+    return own, timeline if own.profile == handle.profile else timeline_of(own)
 
 
 def create_own(handle: TableHandle) -> TableHandle:

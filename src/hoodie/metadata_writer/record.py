@@ -13,11 +13,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import Engine
+from hoodie.engine import Engine, side_by_side
 from hoodie.errors import Corrupt
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
@@ -33,7 +34,7 @@ from hoodie.metadata_writer.kept_definitions import definitions_after
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.lost_definitions import with_readable_definitions
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.own_table import load_own, open_own
 from hoodie.metadata_writer.partition_state import (
     kept_partitions,
     remember,
@@ -146,15 +147,17 @@ def ensure_metadata(  # noqa: PLR0917
     had = kept_partitions(handle)
     if not options.keeps(handle.config):
         return (withdraw(handle, (FILES,)) if had else handle), None
-    context = _context(handle, timeline, engine, options, schema)
+    definitions, opened = side_by_side(
+        partial(load_index_definitions, handle.storage, handle.config), partial(_opened, handle, had)
+    )
+    context = SourceContext(handle, timeline, engine, options, definitions, schema)
     if before is not None:
         remember_columns(context, before)
     unwanted = set(unwanted_partitions(context))
     wanted, asked = _wanted(context, unwanted)
     if had:
         try:
-            own = _open_complete(handle)
-            own_timeline = timeline_of(own)
+            own, own_timeline = _ensure_complete(handle, opened)
             ensure_finished(timeline, own_timeline)
             own_timeline = finish_compactions(own, timeline, settle(own, own_timeline), engine)
         except Corrupt as damage:
@@ -237,8 +240,7 @@ def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
     Raises:
         Corrupt: it is damaged.
     """
-    own = open_own(handle)
-    own_timeline = timeline_of(own)
+    own, own_timeline = load_own(handle)
     ensure_finished(table, own_timeline)
     own_timeline = settle(own, own_timeline)
     definitions = _definitions(handle, kept_partitions(handle))
@@ -315,15 +317,30 @@ def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
     return set_aside(fresh)
 
 
-def _open_complete(handle: TableHandle) -> TableHandle:
-    """The handle of a metadata table that readers can use.
+_Opened = tuple[TableHandle, Timeline] | Corrupt | None
+
+
+def _opened(handle: TableHandle, had: Collection[str]) -> _Opened:
+    """The metadata table and its timeline, or what is wrong with it; None where the table has none to look at."""
+    if not had or not handle.config.is_metadata_table_ready:
+        return None
+    try:
+        return load_own(handle)
+    except Corrupt as damage:
+        return damage
+
+
+def _ensure_complete(handle: TableHandle, opened: _Opened) -> tuple[TableHandle, Timeline]:
+    """The metadata table that readers can use.
 
     Raises:
         Corrupt: it is damaged, or whoever made it died before it had the list of files.
     """
-    if not handle.config.is_metadata_table_ready:
-        raise Corrupt("it has no list of files: making it was not finished", remedy=REBUILD)
-    return open_own(handle)
+    if isinstance(opened, Corrupt):
+        raise opened
+    if opened is None:
+        raise Corrupt(f"{handle.config.name} has no list of files: making it was not finished", remedy=REBUILD)
+    return opened
 
 
 def _unkept(context: SourceContext, partitions: tuple[str, ...]) -> set[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import Engine, LocalEngine, Source
+from hoodie.engine import Engine, LocalEngine, Source, usable_cores
 from hoodie.errors import Invalid
 from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
@@ -47,7 +47,8 @@ from hoodie.write import (
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
-_LOCAL = LocalEngine()
+_LOCAL = LocalEngine(max(8, usable_cores()))
+"""What a small commit runs on. Its tasks wait for the storage more than they compute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,15 @@ class CountingStorage:
         """Calls begun so far."""
         return len(self.calls)
 
+    @contextmanager
+    def told(self, on_call: Callable[[Call], None]) -> Iterator[None]:
+        """Inside the block `on_call` is told of each call."""
+        before, self._on_call = self._on_call, on_call
+        try:
+            yield
+        finally:
+            self._on_call = before
+
     def absolute(self, path: str) -> str:
         return self.inner.absolute(path)
 
