@@ -56,9 +56,8 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
     """The outcome of one operation on the table that exists at `storage`; services that are due follow it.
 
     Raises:
-        Conflict: another writer is at work. Invalid: bad rows or options; nothing was written.
+        Conflict: another writer is at work. Invalid: no table, bad rows or options; nothing was written.
     """
-    load_table_config(storage, env)  # without a table there is nothing to hold
     with locking(storage, request.operation, env) as lock:
         committed = write_locked(lock, request)
     run_after_commit(storage, request.config, request.engine, env)

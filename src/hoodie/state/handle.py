@@ -14,7 +14,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.locks import held_lock
 from hoodie.spec import FormatProfile, TableConfig, profile_of
 from hoodie.storage import Storage, open_storage
-from hoodie.timeline import Timeline, load_table_config, load_timeline, recover_table_config
+from hoodie.timeline import Timeline, load_held_config, load_table_config, load_timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
     """
     with held_lock(storage, what) as held:
         fenced = held.fenced(storage)
-        recover_table_config(fenced)
-        yield load_handle(fenced, env)
+        config = load_held_config(fenced, env)
+        yield TableHandle(fenced, config, profile_of(config), env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:

@@ -4,7 +4,13 @@ from hoodie.timeline.archived_instant import ArchivedInstant
 from hoodie.timeline.archived_writes import load_archived_writes
 from hoodie.timeline.as_of import instant_text, parse_as_of
 from hoodie.timeline.clock import new_instant_time
-from hoodie.timeline.config_store import is_table, load_table_config, recover_table_config, store_table_config
+from hoodie.timeline.config_store import (
+    is_table,
+    load_held_config,
+    load_table_config,
+    recover_table_config,
+    store_table_config,
+)
 from hoodie.timeline.history import (
     ArchivedFiles,
     History,
@@ -70,6 +76,7 @@ __all__ = [
     "load_archived_metadata",
     "load_archived_writes",
     "load_commit_metadata",
+    "load_held_config",
     "load_history",
     "load_instant",
     "load_replace_request",

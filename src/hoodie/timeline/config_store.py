@@ -12,6 +12,10 @@ States and what each reader makes of them: `docs/format/properties.md`.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
+from hoodie.engine import side_by_side
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
 from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
@@ -104,6 +108,30 @@ def recover_table_config(storage: Storage) -> None:
         parse_table_config(backup, PROPERTIES_BACKUP_FILE)
         storage.put(PROPERTIES_FILE, backup)
     storage.delete(PROPERTIES_BACKUP_FILE)
+
+
+def load_held_config(storage: Storage, env: Env) -> TableConfig:
+    """The table's config, once what an update that died left is removed. Two calls at the same time where none died.
+
+    The caller holds the table. Raises as `load_table_config`.
+    """
+    backup, main = side_by_side(
+        partial(_loaded, storage, PROPERTIES_BACKUP_FILE), partial(_loaded, storage, PROPERTIES_FILE)
+    )
+    if backup is None and main is not None:
+        with suppress(Corrupt):
+            config = parse_table_config(main, PROPERTIES_FILE)
+            profile_of(config)
+            return config
+    recover_table_config(storage)
+    return load_table_config(storage, env)
+
+
+def _loaded(storage: Storage, path: str) -> bytes | None:
+    try:
+        return _load(storage, path)
+    except Missing:
+        return None
 
 
 def _load(storage: Storage, path: str) -> bytes:

@@ -1,4 +1,6 @@
-"""How often an operation calls the storage: exactly as docs/storage-calls.md says. The numbers may only fall."""
+"""How often an operation calls the storage, and how many of the calls wait for one another: exactly as
+docs/storage-calls.md says. The numbers may only fall.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake
+from hoodie.testing.round_trips import counted_depth
 
 PAGE = Path(__file__).parents[3] / "docs" / "storage-calls.md"
 ROWS = 10_000
@@ -67,6 +70,11 @@ class World:
         act(self.table)
         return self.counting.count - before
 
+    def one_after_the_other(self, act: Callable[[Table], object]) -> int:
+        with counted_depth(self.counting) as depth:
+            act(self.table)
+        return depth.now
+
 
 @cache
 def world(kind: str, partitions: int) -> World:
@@ -87,9 +95,11 @@ KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
 
 def said() -> dict[str, list[int]]:
-    """The table of the page: counts by operation, copy-on-write first."""
-    found = re.findall(r"^\| ([a-z].*?) \| (\d+) \| (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {name: [int(first), int(second)] for name, first, second in found}
+    """The table of the page by operation: calls, copy-on-write first, then those one after the other, where it has
+    them.
+    """
+    found = re.findall(r"^\| ([a-z].*?) ((?:\| (?:\d+|-) )+)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return {name: [int(one) for one in re.findall(r"\d+", counts)] for name, counts in found}
 
 
 @pytest.mark.parametrize("at", [0, 1], ids=KINDS)
@@ -97,6 +107,13 @@ def said() -> dict[str, list[int]]:
 def test_an_operation_calls_the_storage_as_often_as_the_page_says(name: str, at: int) -> None:
     partitions, act = OPERATIONS[name]
     assert world(KINDS[at], partitions).counted(act) == said()[name][at]
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=KINDS)
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name.startswith("upsert")])
+def test_no_more_round_trips_of_a_write_follow_one_another_than_the_page_says(name: str, at: int) -> None:
+    partitions, act = OPERATIONS[name]
+    assert world(KINDS[at], partitions).one_after_the_other(act) == said()[name][2 + at]
 
 
 def test_the_page_has_every_operation_and_no_other() -> None:
