@@ -67,8 +67,8 @@ class MetadataStore:
     valid: frozenset[InstantTime]
     engine: Engine
     _compactions: Mapping[GroupId, InstantTime]
+    _listed: Mapping[str, PartitionFiles]
     _groups: dict[str, tuple[Group, ...]] = field(default_factory=dict)
-    _listed: dict[str, PartitionFiles] = field(default_factory=dict)
     _written: Written = field(default_factory=dict)
 
     def groups(self, partition: str) -> tuple[Group, ...]:
@@ -87,10 +87,6 @@ class MetadataStore:
         if partition not in self._groups:
             self._groups[partition] = self._load_groups(partition)
         return self._groups[partition]
-
-    def listed(self) -> Mapping[str, PartitionFiles]:
-        """What lies in those of its partitions that were listed so far, uncommitted files too; paths are its own."""
-        return self._listed
 
     def is_ahead(self, partition: str) -> bool:
         """Whether a partition was compacted after the table's timeline was loaded: what it says then may be true of a
@@ -126,8 +122,8 @@ class MetadataStore:
 
     def _load_groups(self, partition: str) -> tuple[Group, ...]:
         with naming_metadata_table():
-            files = list_files(self.own, [partition], engine=self.engine)
-        self._listed[partition] = files[0]
+            known = self._listed.get(partition)
+            files = list_files(self.own, [partition], engine=self.engine) if known is None else (known,)
         newest = {
             part.file_id: _from_table_root(part)
             for part in view_of(self.timeline, files, {}, self._compactions).slices_at()
@@ -175,11 +171,14 @@ class MetadataStore:
 
 @dataclass(frozen=True, slots=True)
 class MetadataState:
-    """One look at a metadata table: its folder as a storage, its timeline, and what is said about indexes."""
+    """One look at a metadata table: its folder as a storage, its timeline, and what is said about indexes. `listed`:
+    what lies in those partitions that were listed, too, uncommitted files among it.
+    """
 
     own: Storage
     timeline: Timeline
     definitions: Mapping[str, IndexDefinition]
+    listed: Mapping[str, PartitionFiles] = field(default_factory=dict)
 
 
 def load_metadata_state(storage: Storage, config: TableConfig) -> MetadataState:
@@ -230,6 +229,7 @@ def open_metadata_store(
         valid=valid_instants(timeline, known.timeline),
         engine=engine or LocalEngine(READING_THREADS),
         _compactions=compactions,
+        _listed=known.listed,
     )
 
 

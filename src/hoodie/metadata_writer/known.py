@@ -7,21 +7,22 @@ Whoever has not looked gives none, and the record loads what it needs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from hoodie.metadata import IndexDefinition, MetadataState
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
-from hoodie.view import View
+from hoodie.view import PartitionFiles, View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownMetadata:
     """`own` is the metadata table and `timeline` its own, without anything unfinished; `definitions` those of the
     table's indexes, `columns` the table's data columns before the write (None: nobody has asked). `view` has the files
-    of `partitions` (None: of all) before the write, where they were listed.
+    of `partitions` (None: of all) before the write, where they were listed; `listed` what lies in partitions of the
+    metadata table, uncommitted files too.
     """
 
     own: TableHandle
@@ -30,11 +31,12 @@ class KnownMetadata:
     columns: pa.Schema | None
     view: View | None = None
     partitions: frozenset[str] | None = frozenset()
+    listed: Mapping[str, PartitionFiles] = field(default_factory=dict)
 
     @property
     def state(self) -> MetadataState:
         """What opening the metadata table for reading needs."""
-        return MetadataState(self.own.storage, self.timeline, self.definitions)
+        return MetadataState(self.own.storage, self.timeline, self.definitions, self.listed)
 
     def with_view(self, view: View, partitions: Collection[str] | None) -> KnownMetadata:
         """The same, with the files of some partitions (None: of all)."""

@@ -18,7 +18,7 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import Engine, side_by_side
+from hoodie.engine import Engine, LocalEngine, side_by_side
 from hoodie.errors import Corrupt
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
@@ -51,8 +51,11 @@ from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import Timeline
+from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
+
+_LISTING = LocalEngine(16)
 
 
 def record_update(  # noqa: PLR0917
@@ -219,6 +222,10 @@ def _record(  # noqa: PLR0917
     if unkept:
         context = with_handle(context, withdraw(handle, unkept))
         partitions = kept_partitions(context.handle)
+    # What is written is listed anyway; who reads it before does not list it again.
+    listed = {one.partition: one for one in list_files(own.storage, partitions, engine=_LISTING)}
+    if context.known is not None:
+        context = replace(context, known=replace(context.known, listed=listed))
     context = _with_definitions(context, update)
     records: list[Records] = []
     grown: set[str] = set()
@@ -230,7 +237,7 @@ def _record(  # noqa: PLR0917
             new = source.new_file_ids(context, update)
             add_groups(own, name, new, update.instant)
             grown |= {name} if new else set()
-    listed = {name: files for name, files in context.listed().items() if name not in grown}
+    listed = {name: files for name, files in listed.items() if name not in grown}
     write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions, listed)
 
 

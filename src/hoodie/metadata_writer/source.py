@@ -24,7 +24,7 @@ from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
-from hoodie.view import PartitionFiles, View
+from hoodie.view import View
 
 NO_KEYS = pa.array([], pa.string())
 
@@ -100,11 +100,6 @@ class SourceContext:
             table = open_metadata_table(handle.storage, handle.config, self.timeline, self.engine, state)
             self._tables[""] = table
         return self._tables[""]
-
-    def listed(self) -> Mapping[str, PartitionFiles]:
-        """What lies in those partitions of the metadata table that were listed to answer."""
-        table = self._tables.get("")
-        return {} if table is None else table.store.listed()
 
 
 class RecordSource(Protocol):
