@@ -23,7 +23,6 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.locks import Held, held_within
 from hoodie.metadata import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -66,7 +65,7 @@ from hoodie.spec import (
     keys,
 )
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan
-from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import (
     Timeline,
     complete,
@@ -76,6 +75,7 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction import TakenAtBothEnds
 
 log = logging.getLogger(__name__)
 
@@ -114,16 +114,17 @@ def build_index(
             again.
     """
     clock = handle.env.monotonic()
-    with held_table(handle.storage, "index", handle.env) as held:
-        plan = _schedule(held, definition, engine or LocalEngine(), config or Config())
     wait_ms = 1000 * (config or Config()).integer(_WAIT_SECONDS)
+    lock = TakenAtBothEnds(handle.storage, handle.env, "index", wait_ms)
+    with lock.to_begin() as held:
+        plan = _schedule(held, definition, engine or LocalEngine(), config or Config())
     try:
         staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
-        with held_within(handle.storage, handle.env, "index", wait_ms) as lock:
-            done, staged = _finish(_under(lock, plan), staged)
+        with lock.to_commit(plan.context.handle) as (held, now):
+            done, staged = _finish(_under(held, plan), held, now, staged)
     except Invalid:
-        with suppress(Conflict), held_within(handle.storage, handle.env, "index", wait_ms) as lock:
-            _give_up(_under(lock, plan))
+        with suppress(Conflict), lock.to_commit(plan.context.handle) as (held, _):
+            _give_up(held, plan.names)
         raise
     own = [one for one in staged if one.name == definition.name]
     return IndexBuildResult(
@@ -220,10 +221,10 @@ def _begin(own: TableHandle, context: SourceContext, names: Sequence[str]) -> _B
     return _Begun(made, instants)
 
 
-def _under(lock: Held, plan: _Plan) -> _Plan:
+def _under(held: TableHandle, plan: _Plan) -> _Plan:
     """The plan as it is gone on with under a lock of the table."""
-    handle = plan.context.handle
-    return replace(plan, context=replace(plan.context, handle=replace(handle, storage=lock.fenced(handle.storage))))
+    handle = replace(plan.context.handle, storage=held.storage)
+    return replace(plan, context=replace(plan.context, handle=handle))
 
 
 def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
@@ -237,10 +238,10 @@ def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
     return _Staged(name, stats)
 
 
-def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_Staged, ...]]:
-    """The completed indexing, and what it made visible. The table is held."""
-    handle = load_handle(plan.context.handle.storage, plan.context.handle.env)
-    now = timeline_of(handle)
+def _finish(
+    plan: _Plan, handle: TableHandle, now: Timeline, staged: tuple[_Staged, ...]
+) -> tuple[Instant, tuple[_Staged, ...]]:
+    """The completed indexing, and what it made visible. The table is held; `handle` and `now` are as it is."""
     own = open_own(handle)
     own_timeline = settle(own, timeline_of(own))
     known = {one.logical for one in plan.context.timeline.completed()}
@@ -272,13 +273,12 @@ def _finish(plan: _Plan, staged: tuple[_Staged, ...]) -> tuple[Instant, tuple[_S
     return done, staged
 
 
-def _give_up(plan: _Plan) -> None:
+def _give_up(handle: TableHandle, names: Sequence[str]) -> None:
     """Removes what a build left that can never succeed. The caller holds the table lock."""
-    handle = load_handle(plan.context.handle.storage, plan.context.handle.env)
-    give_up_builds(handle, plan.names)
-    handle = withdraw(handle, plan.names)
+    give_up_builds(handle, names)
+    handle = withdraw(handle, names)
     known = load_index_definitions(handle.storage, handle.config)
-    store_index_definitions(handle, {name: one for name, one in known.items() if name not in plan.names})
+    store_index_definitions(handle, {name: one for name, one in known.items() if name not in names})
 
 
 def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Instant) -> None:

@@ -90,7 +90,7 @@ class TakenAtBothEnds:
         return held_table(self.storage, self.what, self.env)
 
     @contextmanager
-    def to_commit(self, handle: TableHandle) -> Iterator[tuple[TableHandle, Timeline | None]]:
+    def to_commit(self, handle: TableHandle) -> Iterator[tuple[TableHandle, Timeline]]:
         """See `Locking`. The properties are read again, too: others may have made a metadata table meanwhile."""
         with held_within(handle.storage, self.env, self.what, self.wait_ms) as held:
             storage = held.fenced(handle.storage)
