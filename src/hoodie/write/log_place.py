@@ -12,10 +12,10 @@ Pure. Grammar: `docs/format/file-names.md`; which slice a file then belongs to: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from hoodie.spec import InstantTime, LogNaming, WriteStat, path_in
+from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, InstantTime, LogFileName, LogNaming, WriteStat, path_in
 from hoodie.view import FileSlice, GroupId, View
 
 Compactions = Mapping[GroupId, InstantTime]
@@ -76,20 +76,39 @@ def log_place(
     `compaction` is the pending compaction of the file group, if there is one. In a table that logs changes the stat
     describes the slice in every version: change queries read from there what the log file was written on.
     """
-    base_instant = None if one.base is None else one.base.name.instant
-    by_completion = naming.finds_slice_by_completion
-    joined = one.base_instant if by_completion else compaction or one.base_instant
-    before = [log.name for log in one.logs if by_completion or log.name.instant == joined]
-    named, version = naming.instant_and_version(joined, instant, [name.version for name in before])
-    if by_completion and not logs_changes:
-        return LogPlace(one.file_id, named, version, instant, base_instant=base_instant)
-    base = one.base if by_completion or compaction is None else None
-    return LogPlace(
-        file_id=one.file_id,
-        instant=named,
-        version=version,
-        prev_commit=joined,
-        base_file="" if base is None else base.name.text,
-        log_files=tuple(name.text for name in sorted(before, key=lambda name: name.order, reverse=True)),
-        base_instant=base_instant,
-    )
+    return _PLACES[naming](one, instant, compaction, logs_changes)
+
+
+def _next_of_slice(
+    one: FileSlice, instant: InstantTime, compaction: InstantTime | None, logs_changes: bool
+) -> LogPlace:
+    del logs_changes
+    joined = compaction or one.base_instant
+    before = [log.name for log in one.logs if log.name.instant == joined]
+    named, version = NAMED_BY_SLICE.instant_and_version(joined, instant, [name.version for name in before])
+    place = LogPlace(one.file_id, named, version, joined, log_files=_newest_first(before), base_instant=_base_of(one))
+    return place if one.base is None or compaction else replace(place, base_file=one.base.name.text)
+
+
+def _first_of_write(
+    one: FileSlice, instant: InstantTime, compaction: InstantTime | None, logs_changes: bool
+) -> LogPlace:
+    del compaction
+    named, version = NAMED_BY_WRITE.instant_and_version(one.base_instant, instant, ())
+    place = LogPlace(one.file_id, named, version, instant, base_instant=_base_of(one))
+    if not logs_changes:
+        return place
+    base_file = "" if one.base is None else one.base.name.text
+    log_files = _newest_first(log.name for log in one.logs)
+    return replace(place, prev_commit=one.base_instant, base_file=base_file, log_files=log_files)
+
+
+_PLACES = {NAMED_BY_SLICE: _next_of_slice, NAMED_BY_WRITE: _first_of_write}
+
+
+def _base_of(one: FileSlice) -> InstantTime | None:
+    return None if one.base is None else one.base.name.instant
+
+
+def _newest_first(names: Iterable[LogFileName]) -> tuple[str, ...]:
+    return tuple(name.text for name in sorted(names, key=lambda name: name.order, reverse=True))

@@ -55,6 +55,19 @@ def test_by_writer_each_write_begins_anew_and_says_nothing_of_the_slice() -> Non
         assert log_place(NAMED_BY_WRITE, one, "5", compaction) == LogPlace("f", "5", 1, "5", base_instant="1")
 
 
+def test_by_writer_a_table_that_logs_changes_says_what_the_file_was_written_on() -> None:
+    one = FileSlice("p", "f", "1", base("1"), (log("2", 1), log("3", 1)))
+    assert log_place(NAMED_BY_WRITE, one, "5", None, logs_changes=True) == LogPlace(
+        "f",
+        "5",
+        1,
+        "1",
+        base_file="f_0-0-0_1.parquet",
+        log_files=(".f_3.log.1_0-0-0", ".f_2.log.1_0-0-0"),
+        base_instant="1",
+    )
+
+
 def test_a_log_that_starts_a_group_is_its_own_base() -> None:
     assert new_group_place("f", "5") == LogPlace("f", "5", 1, "5")
 
