@@ -22,8 +22,8 @@ can only mean one of them (`primaryKey`, `recordkey.field`). The column *here* s
 
 * **yes**: it does what it says; values listed as *not yet* are refused.
 * **no effect**: it changes nothing that is stored, promised or returned, for the reason given; accepted, one log line.
-* **not yet**: it would change what is stored or promised. A value that asks for it is refused, an "off" value or the
-  default is accepted.
+* **not yet**: it would change what is stored or promised. A value that asks for it is refused by what the key is about
+  (writes, reads, streams; the others do nothing with it), an "off" value or the default is accepted.
 * **detail**: it details another setting that is *not yet*, and says nothing while that one is off; accepted, one log
   line. Turning the other one on is what is refused.
 
