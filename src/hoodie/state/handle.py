@@ -53,9 +53,13 @@ def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
         Conflict: another writer holds it. Else as `open_handle`.
     """
     with held_lock(storage, what) as held:
-        fenced = held.fenced(storage)
-        config = load_held_config(fenced, env)
-        yield TableHandle(fenced, config, profile_of(config), env)
+        yield load_held_handle(held.fenced(storage), env)
+
+
+def load_held_handle(storage: Storage, env: Env) -> TableHandle:
+    """The table in `storage`, whose lock the caller holds; what a dead update of its properties left is gone then."""
+    config = load_held_config(storage, env)
+    return TableHandle(storage, config, profile_of(config), env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:

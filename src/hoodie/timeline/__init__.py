@@ -8,7 +8,6 @@ from hoodie.timeline.config_store import (
     is_table,
     load_held_config,
     load_table_config,
-    recover_table_config,
     store_table_config,
 )
 from hoodie.timeline.history import (
@@ -87,7 +86,6 @@ __all__ = [
     "merge_archives",
     "new_instant_time",
     "parse_as_of",
-    "recover_table_config",
     "settle_merge",
     "store_table_config",
     "to_inflight",

@@ -20,9 +20,9 @@ from typing import Final, Protocol
 from hoodie.env import Env
 from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
-from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, held_table, load_held_handle, timeline_of
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, recover_table_config
+from hoodie.timeline import Timeline
 
 
 class LockPolicy(Enum):
@@ -93,9 +93,7 @@ class TakenAtBothEnds:
     def to_commit(self, handle: TableHandle) -> Iterator[tuple[TableHandle, Timeline]]:
         """See `Locking`. The properties are read again, too: others may have made a metadata table meanwhile."""
         with held_within(handle.storage, self.env, self.what, self.wait_ms) as held:
-            storage = held.fenced(handle.storage)
-            recover_table_config(storage)
-            locked = load_handle(storage, self.env)
+            locked = load_held_handle(held.fenced(handle.storage), self.env)
             yield locked, timeline_of(locked)
 
 
