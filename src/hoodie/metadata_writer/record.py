@@ -46,7 +46,7 @@ from hoodie.metadata_writer.record_index_source import RecordIndexSource
 from hoodie.metadata_writer.source import Records, SourceContext
 from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_partitions, wanted_partitions
 from hoodie.metadata_writer.table_columns import remember_columns
-from hoodie.metadata_writer.undo import last_compaction, settle, take_back
+from hoodie.metadata_writer.undo import last_compaction, roll_back, settle
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -109,7 +109,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
             target.requested,
         )
         return set_aside(handle)
-    take_back(own, found, rollback)
+    roll_back(own, found, rollback)
     return handle
 
 
@@ -215,7 +215,7 @@ def _record(  # noqa: PLR0917
     own = known.own
     before = known.timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
-        take_back(own, before, None)
+        roll_back(own, before, None)
         known = replace(known, timeline=timeline_of(own))
     context = SourceContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)

@@ -4,10 +4,10 @@
    found by the instant in their name (version 8 and later) or in their blocks.
 2. A log file that holds nothing else is deleted. One that others appended to stays and gets a command block behind it.
 3. Files go first, then the completed instant, inflight, requested: who dies in between leaves a delta commit that is
-   not completed, and the next writer takes it back.
+   not completed, and the next writer rolls it back.
 4. A rollback of the table is recorded in the metadata table too, for Hudi: at the same instant, or in version 6 with
    the suffix 006.
-5. What a compaction has merged cannot be taken back.
+5. What a compaction has merged cannot be rolled back.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def settle(own: TableHandle, timeline: Timeline) -> Timeline:
     """The timeline of the metadata table without delta commits and rollbacks that nobody finished."""
     unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]
     for one in sorted(unfinished, reverse=True):
-        log.info("taking back the unfinished %s %s of the metadata table", one.action, one.requested)
+        log.info("rolling back the unfinished %s %s of the metadata table", one.action, one.requested)
         if one.action == DELTA_COMMIT:
             remove_files(own, one, None)
         delete_instant_files(own.storage, own.profile, one)
     return timeline_of(own) if unfinished else timeline
 
 
-def take_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
+def roll_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
     """Rolls back the delta commit `target` of the metadata table. `rollback`: record that it was rolled back.
 
     What is left of an earlier attempt to do this is gone, too.

@@ -3,7 +3,7 @@
 1. A marker exists before its data file, so the markers name every file a dead write may have left.
 2. Direct ones are written here: an empty file per marker. Read are those of a timeline server, too (`MARKERS<n>` text
    files); a folder may hold both, and the answer is their union.
-3. Tasks make markers, on whatever machine they run; the driver of the write, or who takes it back, reads and drops
+3. Tasks make markers, on whatever machine they run; the driver of the write, or who rolls it back, reads and drops
    them. A crash in between leaves a folder, which goes with the rollback of its instant or the next writer.
 """
 

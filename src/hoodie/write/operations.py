@@ -2,7 +2,7 @@
 
 1. Order of events: evaluate the input once, tag, plan, open the instant, write files, finalise, complete. For bad rows
    found in the first step nothing has been written at all.
-2. A bulk insert writes while it reads, so its instant is opened first; the caller takes it back when the input turns
+2. A bulk insert writes while it reads, so its instant is opened first; its transaction aborts it when the input turns
    out bad.
 3. Every operation is `plan` over values and `run` through an engine; this module only puts them in order.
 4. A merge-on-read table takes changes of stored rows in log files and new rows in base files; everything before that is

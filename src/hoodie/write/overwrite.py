@@ -86,7 +86,7 @@ def finish_overwrite(transaction: Transaction, new: TableHandle, planned_on: Tim
             raise CommitUnknown(
                 f"The overwrite {switch.instant} stopped half-way: {str(error) or 'it was interrupted'}",
                 remedy="All new rows are stored. Remove the cause and write again: that finishes this overwrite first, "
-                "or takes it back if the old table still stands",
+                "or rolls it back if the old table still stands",
                 instant=switch.instant,
             ) from error
 

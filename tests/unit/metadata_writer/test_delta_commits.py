@@ -16,7 +16,7 @@ from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, ope
 from hoodie.metadata_writer.delta_commit import gather, split
 from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, write_log
 from hoodie.metadata_writer.layout import group_file_ids, places
-from hoodie.metadata_writer.undo import settle, take_back
+from hoodie.metadata_writer.undo import roll_back, settle
 from hoodie.spec import DELTA_COMMIT, NAMED_BY_WRITE, BlockKind, HeaderKey, Instant, State
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
@@ -116,7 +116,7 @@ def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -
     entries = entries_of(MetadataRecords("files", rows), own.profile.avro_generation)
     write_log(None, GroupFile(own.storage, "appended", "files", at, own.profile.avro_generation, (entries,)))  # type: ignore[arg-type]
     own.storage.put(logs[-1], own.storage.read(logs[-1]) + own.storage.read("appended"))
-    take_back(own, replace(inflight), None)
+    roll_back(own, replace(inflight), None)
     found = [file for file in own.storage.list("files") if file.path.endswith("_1-0-1")]
     assert len(found) == 1
     (command,) = read_blocks(own.storage, found[0].path, found[0].size_bytes)
