@@ -5,8 +5,9 @@
    its remedy, and the next commit tries again. Options may ask that it is raised, too, once the others are done.
 3. The writer has given the table lock back, so that another writer is not kept waiting by services; each takes it for
    itself, and leaves its work to the other writer's commit when that was faster.
-4. The state of the table is loaded once, and again after a service that did something. What finds there that it has
-   nothing to do reads nothing more.
+4. The state of the table is the one that the commit saw last, or is loaded once, and again after a service that did
+   something. What finds there that it has nothing to do reads nothing more. Who commits after that look does the
+   services that are due then.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ log = logging.getLogger(__name__)
 SERVICES = "hoodie.table.services.enabled"
 
 
-def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env) -> None:
-    """Runs the services that are due now, the caller not holding the table lock.
+def run_after_commit(
+    storage: Storage, config: Config, engine: Engine, env: Env, state: TableState | None = None
+) -> None:
+    """Runs the services that are due now, the caller not holding the table lock. `state`: the table as the commit saw
+    it last, right after it completed; loaded when it is not given.
 
     Raises:
         HudiError: a service failed, and options ask to hear of it. The commit stands: to write again is no remedy.
@@ -37,7 +41,8 @@ def run_after_commit(storage: Storage, config: Config, engine: Engine, env: Env)
     if not config.flag(SERVICES):
         return
     try:
-        state = load_state(storage, env)
+        # The commit's storage belongs to its lock, which is given back.
+        state = load_state(storage, env) if state is None else state.of(storage)
     except HudiError as error:
         log.warning("the commit stands, but the services after it cannot begin: %s; the next commit tries again", error)
         return

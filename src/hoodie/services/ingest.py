@@ -27,6 +27,7 @@ from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_schema import load_newest_schema
+from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import Committed, Locking, Transaction
 from hoodie.write import (
@@ -94,9 +95,14 @@ def with_note(options: WriteOptions, request: Request) -> WriteOptions:
 
 def write_locked(locking: Locking, request: Request) -> Committed:
     """The outcome of one operation on the table of `locking`. Raises as `write_table`."""
+    return write_and_look(locking, request)[0]
+
+
+def write_and_look(locking: Locking, request: Request) -> tuple[Committed, TableState | None]:
+    """The same, and the table as the last look at it showed it, after the write. Raises as `write_table`."""
     with locking.to_begin() as handle:
         write = _ready_write(handle, request, locking)
-    return run_request(write, request)
+    return run_request(write, request), write.transaction.after
 
 
 def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Write:

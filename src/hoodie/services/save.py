@@ -21,7 +21,7 @@ from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.records import storable, without_meta
 from hoodie.services.after_commit import run_after_commit
-from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_locked
+from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_and_look, write_locked
 from hoodie.spec import keys, path_in, profile_of
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
@@ -59,8 +59,8 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
         Conflict: another writer is at work. Invalid: no table, bad rows or options; nothing was written.
     """
     with locking(storage, request.operation, env) as lock:
-        committed = write_locked(lock, request)
-    run_after_commit(storage, request.config, request.engine, env)
+        committed, state = write_and_look(lock, request)
+    run_after_commit(storage, request.config, request.engine, env, state)
     return committed
 
 

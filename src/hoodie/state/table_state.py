@@ -5,7 +5,8 @@ An operation loads it once and passes it on; who decides something under the loc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from hoodie.env import Env
 from hoodie.spec import Instant, State
@@ -26,6 +27,10 @@ class TableState:
     plans: PendingPlans
     without_request: tuple[Instant, ...]
 
+    def of(self, storage: Storage) -> TableState:
+        """The same state, of the same table in another storage: without the fences of a lock that is given back."""
+        return replace(self, handle=replace(self.handle, storage=storage))
+
 
 def load_state(storage: Storage, env: Env) -> TableState:
     """The state of the table in `storage` as it is now: two calls. Raises as `load_handle`."""
@@ -34,7 +39,12 @@ def load_state(storage: Storage, env: Env) -> TableState:
 
 def state_of(handle: TableHandle) -> TableState:
     """The state of an opened table as it is now: one listing."""
-    found = list_instants(handle.storage, handle.profile, handle.config.timezone)
+    return state_from(handle, list_instants(handle.storage, handle.profile, handle.config.timezone))
+
+
+def state_from(handle: TableHandle, found: Iterable[Instant]) -> TableState:
+    """The state of an opened table whose timeline has these state files."""
+    found = tuple(found)
     timeline = Timeline(handle.profile, furthest(found))
     requested = {one.logical for one in found if one.state is State.REQUESTED}
     without_request = tuple(one for one in timeline.completed() if one.logical not in requested)

@@ -39,7 +39,7 @@ from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merg
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
 from hoodie.timeline.markers import DirectMarkers, Markers, markers_of
 from hoodie.timeline.timeline import Timeline, furthest
-from hoodie.timeline.transitions import complete, create_requested, delete_instant_files, to_inflight
+from hoodie.timeline.transitions import complete, complete_and_look, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
     "ArchivedFiles",
@@ -58,6 +58,7 @@ __all__ = [
     "append_history",
     "compact_history",
     "complete",
+    "complete_and_look",
     "create_requested",
     "delete_instant_files",
     "furthest",

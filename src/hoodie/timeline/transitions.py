@@ -84,6 +84,13 @@ def complete(  # noqa: PLR0917
         Conflict: it is completed already.
         CommitUnknown: the storage's answer was lost, or somebody began to undo it at the same moment.
     """
+    return complete_and_look(storage, profile, instant, payload, env, timezone)[0]
+
+
+def complete_and_look(  # noqa: PLR0917
+    storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes, env: Env, timezone: TimeZone
+) -> tuple[Instant, tuple[Instant, ...]]:
+    """The same, and all state files of the timeline as the last look at it showed them. Raises as `complete`."""
     known = list_instants(storage, profile, timezone)
     _ensure_alive(storage, profile, instant, known)
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
@@ -92,8 +99,8 @@ def complete(  # noqa: PLR0917
     # The commit point. From here on no error may say that nothing happened, unless it is so.
     storage.create(instant_path(profile, done), payload)
     if done.action in COMPLETED_WRITE_ACTIONS:
-        _ensure_kept(storage, profile, instant, done, timezone)
-    return done
+        known = _ensure_kept(storage, profile, instant, done, timezone)
+    return done, (*known, done)
 
 
 def delete_instant_files(storage: Storage, profile: FormatProfile, instant: Instant) -> None:
@@ -122,14 +129,16 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
         raise _fenced(instant, cause)
 
 
-def _ensure_kept(storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone) -> None:
-    """Checks that nobody undoes or has undone the pending `instant` that has become `done`."""
+def _ensure_kept(
+    storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone
+) -> tuple[Instant, ...]:
+    """The state files, after a check that nobody undoes or has undone the pending `instant` that has become `done`."""
     try:
         known = list_instants(storage, profile, timezone)
         cause = _undone_by(storage, profile, instant, known)
         is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
         if is_inflight and not cause:
-            return
+            return known
         if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
             # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
             # files before.

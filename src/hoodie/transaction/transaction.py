@@ -27,8 +27,9 @@ from hoodie.config import Config
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError
 from hoodie.spec import Instant, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
-from hoodie.timeline import Timeline, complete, create_requested, to_inflight
+from hoodie.timeline import Timeline, complete_and_look, create_requested, to_inflight
 from hoodie.transaction.abort import abort, drop_markers, remove_fenced, remove_losers, remove_strays
 from hoodie.transaction.conflicts import ConflictRule, NobodyElse
 from hoodie.transaction.heartbeat import Heartbeat, holding_heartbeat
@@ -53,7 +54,8 @@ class Transaction:
 
     `with transaction:` says that its work may fail: then it is aborted. Under failed-write policy LAZY (`config`) its
     heartbeat beats inside the block. A plan that is carried out (`inflight` is given) leaves its end to its executor,
-    and is used without the block. One thread works with a transaction; its tasks may run anywhere.
+    and is used without the block. One thread works with a transaction; its tasks may run anywhere. `after` is the table
+    as the last look at it showed it, once `commit` has completed the write.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Transaction:
     ) -> None:
         self.handle = handle
         self.instant = instant
+        self.after: TableState | None = None
         self._locking = locking
         self._config = config
         self._inflight = inflight
@@ -125,7 +128,10 @@ class Transaction:
                     one.prepare(pending)
                 if self._heartbeat is not None:
                     self._heartbeat.ensure_alive()
-                done = complete(handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone)
+                done, seen = complete_and_look(
+                    handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone
+                )
+                self.after = state_from(handle, seen)
             except Fenced:
                 remove_fenced(handle, inflight, outcome.files, participants)
                 raise
