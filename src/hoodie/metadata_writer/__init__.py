@@ -7,6 +7,7 @@ from hoodie.metadata_writer.drop_index import drop_index
 from hoodie.metadata_writer.file_facts import FileFacts
 from hoodie.metadata_writer.index_needs import index_needs
 from hoodie.metadata_writer.known import KnownMetadata
+from hoodie.metadata_writer.look import look_at_metadata
 from hoodie.metadata_writer.new_indexes import (
     bloom_filters_index,
     column_stats_index,
@@ -54,6 +55,7 @@ __all__ = [
     "expression_index",
     "index_needs",
     "index_troubles",
+    "look_at_metadata",
     "open_own",
     "partition_stats_index",
     "rebuild_partitions",

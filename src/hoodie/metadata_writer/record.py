@@ -13,15 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import Engine, LocalEngine, side_by_side
+from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
-from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.store import ensure_finished
 from hoodie.metadata_writer.asked_indexes import asked_indexes, dropped_by_name
@@ -32,6 +30,7 @@ from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
 from hoodie.metadata_writer.kept_definitions import definitions_after
 from hoodie.metadata_writer.known import KnownMetadata
+from hoodie.metadata_writer.look import MetadataLook, look_at_metadata
 from hoodie.metadata_writer.lost_definitions import with_readable_definitions
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import load_own, open_own
@@ -133,6 +132,7 @@ def ensure_metadata(  # noqa: PLR0917
     engine: Engine,
     schema: pa.Schema | None = None,
     before: pa.Schema | None = None,
+    look: MetadataLook | None = None,
 ) -> tuple[TableHandle, KnownMetadata | None]:
     """The handle of a table that has the metadata table the options ask for, and what is known of that; None where the
     table has none, or it has changed right now.
@@ -140,27 +140,25 @@ def ensure_metadata(  # noqa: PLR0917
     Unless they say no (`hoodie.metadata.enable=false`, which drops it) it is made where there is none. Its partitions
     are added and dropped as they say. One that cannot be opened is made anew, with a warning. `timeline` is the
     table's, after failed writes were rolled back; `schema` its data columns after the write and `before` those before,
-    where they are known.
+    where they are known. `look`: the metadata table, if nothing has changed since somebody looked under the table lock.
 
     Raises:
         Invalid, Unsupported: the table cannot have an index the options ask for. Nothing was changed, unless the rows
             were counted for it.
     """
-    options = MetadataOptions.of(config)
     had = kept_partitions(handle)
-    if not options.keeps(handle.config):
+    if look is None or look.handle is not handle:
+        look = look_at_metadata(handle, config)
+    if look is None:
         return (withdraw(handle, (FILES,)) if had else handle), None
-    definitions, opened = side_by_side(
-        partial(load_index_definitions, handle.storage, handle.config), partial(_opened, handle, had)
-    )
-    context = SourceContext(handle, timeline, engine, options, definitions, schema)
+    context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), look.definitions, schema)
     if before is not None:
         remember_columns(context, before)
     unwanted = set(unwanted_partitions(context))
     wanted, asked = _wanted(context, unwanted)
     if had:
         try:
-            own, own_timeline = _ensure_complete(handle, opened)
+            own, own_timeline = look.ensure_complete()
             ensure_finished(timeline, own_timeline)
             own_timeline = finish_compactions(own, timeline, settle(own, own_timeline), engine)
         except Corrupt as damage:
@@ -322,32 +320,6 @@ def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
         "the metadata table of %s is damaged and dropped; the next write makes it again: %s", handle.config.name, damage
     )
     return set_aside(fresh)
-
-
-_Opened = tuple[TableHandle, Timeline] | Corrupt | None
-
-
-def _opened(handle: TableHandle, had: Collection[str]) -> _Opened:
-    """The metadata table and its timeline, or what is wrong with it; None where the table has none to look at."""
-    if not had or not handle.config.is_metadata_table_ready:
-        return None
-    try:
-        return load_own(handle)
-    except Corrupt as damage:
-        return damage
-
-
-def _ensure_complete(handle: TableHandle, opened: _Opened) -> tuple[TableHandle, Timeline]:
-    """The metadata table that readers can use.
-
-    Raises:
-        Corrupt: it is damaged, or whoever made it died before it had the list of files.
-    """
-    if isinstance(opened, Corrupt):
-        raise opened
-    if opened is None:
-        raise Corrupt(f"{handle.config.name} has no list of files: making it was not finished", remedy=REBUILD)
-    return opened
 
 
 def _unkept(context: SourceContext, partitions: tuple[str, ...]) -> set[str]:

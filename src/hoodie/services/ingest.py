@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import Engine, LocalEngine, Source, usable_cores
+from hoodie.engine import Engine, LocalEngine, Source, side_by_side, usable_cores
 from hoodie.errors import Invalid
 from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
-from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata
+from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata, look_at_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.services.resizing.resize import drop_dead_resizes
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.rollback.leftovers import list_leftovers
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
@@ -111,7 +113,9 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
-    timeline = timeline_of(handle)
+    timeline, leftovers, look = side_by_side(
+        partial(timeline_of, handle), partial(list_leftovers, handle.storage), partial(look_at_metadata, handle, config)
+    )
     if request.note is not None:
         request.note.ensure_new(handle, timeline)
     schema = None if request.source is None else request.source.schema
@@ -129,11 +133,12 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     current = load_newest_schema(handle.storage, handle.config, timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)
-    rolled_back = drop_dead_resizes(handle, _LOCAL, roll_back_failed_writes(handle, _LOCAL, timeline, config), config)
+    rolled_back = roll_back_failed_writes(handle, _LOCAL, timeline, config, leftovers)
+    rolled_back = drop_dead_resizes(handle, _LOCAL, rolled_back, config)
     if rolled_back is not timeline and handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
     timeline = rolled_back
-    handle, known = ensure_metadata(handle, config, timeline, request.engine, change.table_schema, current)
+    handle, known = ensure_metadata(handle, config, timeline, request.engine, change.table_schema, current, look)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     return Write(
         handle=handle,

@@ -14,6 +14,7 @@ from hoodie.services.rollback.leftovers import remove_leftovers
 from hoodie.services.rollback.rollback import finish_interrupted, roll_back
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.storage import Listing
 from hoodie.timeline import Timeline
 from hoodie.transaction.heartbeat import POLICY, heartbeat_rule, is_expired
 
@@ -21,13 +22,17 @@ _DEFAULTS = Config()
 
 
 def roll_back_failed_writes(
-    handle: TableHandle, engine: Engine, timeline: Timeline | None = None, config: Config = _DEFAULTS
+    handle: TableHandle,
+    engine: Engine,
+    timeline: Timeline | None = None,
+    config: Config = _DEFAULTS,
+    leftovers: Listing | None = None,
 ) -> Timeline:
     """The timeline on which a new action may begin: with policy EAGER (the default) all failed writes were rolled back,
     newest first; rollbacks and savepoints that died were finished or removed.
 
     Pending compactions and clusterings are plans, not failures, and stay. The caller holds the table's writer
-    exclusion, and may pass the timeline it has loaded under it.
+    exclusion, and may pass the timeline and the leftovers it has loaded under it.
 
     Raises:
         Unavailable: a restore is pending.
@@ -41,7 +46,7 @@ def roll_back_failed_writes(
     if policy == "EAGER":
         for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
             timeline = roll_back(handle, engine, timeline, instant, config)
-    remove_leftovers(handle.storage, timeline)
+    remove_leftovers(handle.storage, timeline, leftovers)
     return timeline
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from hoodie.errors import HudiError
 from hoodie.spec import keys
-from hoodie.storage import Storage
+from hoodie.storage import Listing, Storage
 from hoodie.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -15,11 +15,17 @@ log = logging.getLogger(__name__)
 _SUFFIXES: Final = (".spool", keys.OVERWRITE_SUFFIX)
 
 
-def remove_leftovers(storage: Storage, timeline: Timeline) -> None:
+def list_leftovers(storage: Storage) -> Listing:
+    """The folder for temporary files."""
+    return storage.list_dir(keys.TEMP_DIR)
+
+
+def remove_leftovers(storage: Storage, timeline: Timeline, found: Listing | None = None) -> None:
     """Removes what dead writers left in the folder for temporary files: all but the markers of pending writes, and of
-    those that may have begun since `timeline` was loaded. One listing.
+    those that may have begun since `timeline` was loaded. `found`: the folder, where the caller has listed it under the
+    table lock already.
     """
-    found = storage.list_dir(keys.TEMP_DIR)
+    found = list_leftovers(storage) if found is None else found
     pending = {one.requested for one in timeline.pending()}
     newest = timeline.last_time() or ""
     try:
