@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import decimal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +16,8 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
+from hoodie.index import IndexedTable, IndexTraits, KeyedRows, PlainIndex
+from hoodie.index.simple_index import SimpleIndexedWrite
 from hoodie.locks import held_lock
 from hoodie.spark import FrameSource
 
@@ -396,3 +400,31 @@ def test_a_session_that_encrypts_parquet_writes_nothing_plain(spark: SparkSessio
     finally:
         hadoop.unset("parquet.encryption.footer.key")
     assert not Path(base).exists()
+
+
+class ReadsFiles(PlainIndex):
+    """A write index of a caller's own, which only this process knows: workers are not told of it."""
+
+    traits = IndexTraits("READS_FILES", is_global=True)
+
+    def __init__(self, config: object, table: object) -> None:
+        del config, table
+
+    def begin(self, table: IndexedTable, rows: KeyedRows) -> SimpleIndexedWrite:
+        del rows
+        return SimpleIndexedWrite(self.traits, table)
+
+
+@pytest.mark.parametrize("most", ["0", "268435456"], ids=["spread", "local"])
+def test_a_write_index_of_ones_own_is_an_option_like_any_other(
+    spark: SparkSession, rides: DataFrame, base: str, most: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("an_index_of_ones_own")
+    module.ReadsFiles = ReadsFiles  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    options = OPTIONS | {"hoodie.index.class": f"{module.__name__}:ReadsFiles", "hoodie.engine.local.max.bytes": most}
+    for _ in range(2):
+        rides.write.format("hudi").options(**options).mode("append").save(base)
+    assert _ids(spark, base) == ["a", "b", "c"]
+    with pytest.raises(Invalid, match=r"hoodie\.index\.class=no\.Such cannot be imported"):
+        rides.write.format("hudi").options(**OPTIONS | {"hoodie.index.class": "no.Such"}).mode("append").save(base)

@@ -55,6 +55,7 @@ INDEXES: Final[Mapping[str, Mapping[str, str]]] = {
     "bloom": {"hoodie.index.type": "BLOOM"},
     "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
+    "in memory": {"hoodie.index.type": "INMEMORY"},
     "buckets": BUCKETS,
     "rings": {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
     "record": {

@@ -130,7 +130,7 @@ def place_upserts(
     there and inserted into its new one (when it wins); without it the row is updated where it is.
     """
     files: list[PlannedFile] = []
-    settled: list[Positions] = []
+    with_a_place: list[Positions] = []
     for hit in hits:
         away = np.zeros(len(hit.positions), dtype=bool)
         if move_partitions:
@@ -147,8 +147,8 @@ def place_upserts(
                 drop_positions=hit.positions[moved],
             )
         )
-        settled.extend((hit.positions[here], hit.positions[lost]))
-    homeless = without(free, np.concatenate(settled)) if settled else free
+        with_a_place.extend((hit.positions[here], hit.positions[lost]))
+    homeless = without(free, np.concatenate(with_a_place)) if with_a_place else free
     return Placement(tuple(file for file in files if file.changes), partitions.split(homeless))
 
 

@@ -24,7 +24,7 @@ from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import chosen_keys
 from hoodie.write.job import Write
 from hoodie.write.plan import UNKNOWN_ROW, PartitionMap, SliceHits
-from hoodie.write.settled_hits import settle_hits
+from hoodie.write.resolved_hits import resolve_hits
 from hoodie.write.skeletons import stitched_rows
 
 
@@ -68,7 +68,7 @@ def tag_rows(write: Write, rows: UntaggedRows, index: IndexedWrite, engine: Engi
         )
         for candidate, base in searched
     ]
-    found, gone = settle_hits(write, looked_in, engine.run(find_in_file, tasks, "index"), rows.partitions, engine)
+    found, gone = resolve_hits(write, looked_in, engine.run(find_in_file, tasks, "index"), rows.partitions, engine)
     hits = [
         SliceHits(piece, seen.rows, seen.positions, _wins(write, rows, piece, seen), places)
         for piece, seen, places in zip(looked_in, found, gone, strict=True)

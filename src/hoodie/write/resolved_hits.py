@@ -48,7 +48,7 @@ class Merging:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleTask:
+class ResolveTask:
     """Some rows of the base file of a slice with log files; `rows` ascend. `stitched`: see `LookupTask`."""
 
     storage: Storage
@@ -66,7 +66,7 @@ class MergedState:
     values: pa.Table
 
 
-def settle_hits(
+def resolve_hits(
     write: Write, slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, engine: Engine
 ) -> tuple[list[FileHits], list[Positions]]:
     """The hits that count, aligned with `slices`, and for each slice the places among them that are gone there."""
@@ -80,7 +80,7 @@ def settle_hits(
         return list(found), nowhere
     merging = _merging(write, schema, found)
     tasks = [
-        SettleTask(
+        ResolveTask(
             write.handle.storage, slices[n], found[n].rows[suspects[n]], merging, stitched_rows(write, slices[n])
         )
         for n in asked
@@ -90,14 +90,14 @@ def settle_hits(
     for n, state in states.items():
         dead[n][suspects[n]] = ~state.alive
     kept = _kept(slices, found, partitions, dead)
-    settled = [
-        _settled(hits, kept[n], suspects[n], states[n]) if n in states else _chosen(hits, kept[n])
+    resolved = [
+        _resolved(hits, kept[n], suspects[n], states[n]) if n in states else _chosen(hits, kept[n])
         for n, hits in enumerate(found)
     ]
-    return settled, [np.flatnonzero(dead[n][kept[n]]) for n in range(len(found))]
+    return resolved, [np.flatnonzero(dead[n][kept[n]]) for n in range(len(found))]
 
 
-def find_merged(_: TaskId, task: SettleTask) -> MergedState:
+def find_merged(_: TaskId, task: ResolveTask) -> MergedState:
     """What the slice's log makes of the task's base rows.
 
     Raises:
@@ -171,7 +171,7 @@ def _kept(
     return kept
 
 
-def _settled(hits: FileHits, kept: Mask, suspect: Mask, state: MergedState) -> FileHits:
+def _resolved(hits: FileHits, kept: Mask, suspect: Mask, state: MergedState) -> FileHits:
     if hits.stored is None:
         return _chosen(hits, kept)
     places = np.arange(len(hits.rows), dtype=np.int64)
