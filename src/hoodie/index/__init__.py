@@ -27,6 +27,7 @@ from hoodie.index.write_index import (
     PlainIndexedWrite,
     WriteIndex,
     WrittenGroup,
+    group_by_partition,
 )
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "ensure_one_count",
     "find_in_file",
     "first_ring",
+    "group_by_partition",
     "load_ring",
     "located",
     "mark_committed",

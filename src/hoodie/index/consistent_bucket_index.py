@@ -72,7 +72,7 @@ class ConsistentBucketIndex(PlainIndex):
 
     def _load(self, table: IndexedTable, partition: str) -> HashRing | None:
         completed = frozenset(instant.requested for instant in table.timeline.completed())
-        live = {piece.file_id for piece in table.slices if piece.partition == partition}
+        live = {piece.file_id for piece in table.slices_of.get(partition, ())}
         return load_ring(table.handle.storage, partition, completed, live, self.parts)
 
 

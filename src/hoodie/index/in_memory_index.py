@@ -76,7 +76,7 @@ class InMemoryIndexedWrite(PlainIndexedWrite):
     def tag(self, asked: KeyedRows) -> list[Candidate]:
         found: list[Candidate] = []
         for partition in asked.partitions:
-            inside = [piece for piece in self.table.slices if piece.partition == partition]
+            inside = self.table.slices_of.get(partition, ())
             ensure_base_files(self.traits, self.table, inside)
             if partition not in self.locations:
                 self.locations[partition] = _read_locations(self.table, partition)
@@ -110,7 +110,7 @@ def _writes(timeline: Timeline) -> frozenset[InstantTime]:
 
 def _read_locations(table: IndexedTable, partition: str) -> pa.Table:
     """Locations of all keys in base files of a partition."""
-    pieces = [piece for piece in table.slices if piece.partition == partition]
+    pieces = table.slices_of.get(partition, ())
     storage, generator = table.handle.storage, table.generator
     tasks = [KeysTask(storage, piece.base.path, generator) for piece in pieces if piece.base is not None]
     read = table.spread.run(read_keys, tasks, "index")

@@ -61,7 +61,7 @@ class RecordIndexedWrite(PlainIndexedWrite):
         found: list[Candidate] = []
         for partition in asked.partitions:
             keys = HeldKeys(*asked.keys(partition).load())
-            inside = [piece for piece in table.slices if piece.partition == partition]
+            inside = table.slices_of.get(partition, ())
             found += located(keys, metadata.locate(keys.keys, (partition,)), inside, vouched=True)
         return found
 

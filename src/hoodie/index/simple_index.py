@@ -50,10 +50,9 @@ def every_base_file(traits: IndexTraits, table: IndexedTable, asked: KeyedRows) 
         whole = asked.keys()
         found = [Candidate(piece, whole) for piece in table.slices]
     else:
-        by_partition = {name: asked.keys(name) for name in asked.partitions}
-        found = [
-            Candidate(piece, by_partition[piece.partition]) for piece in table.slices if piece.partition in by_partition
-        ]
+        slices = {name: table.slices_of[name] for name in asked.partitions if name in table.slices_of}
+        keys = {name: asked.keys(name) for name in slices}
+        found = [Candidate(piece, keys[name]) for name, pieces in slices.items() for piece in pieces]
     ensure_base_files(traits, table, [candidate.slice for candidate in found])
     return found
 

@@ -14,7 +14,8 @@ How files are made of the answers is the business of `hoodie.write`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -53,22 +54,35 @@ class IndexedTable:
     """A table as one write found it.
 
     `view` has the file groups the write knows of: all, if the index is global, else those of the partitions of its
-    rows. `slices` are the live ones of them. `replaced`: partitions whose file groups the write takes the place of.
-    `is_new`: the table takes the place of one of another kind, whose files are still there. `generator` makes the keys
-    of rows where files have no key column. `local` runs tasks in this process, `spread` where the work of the write is
-    done.
+    rows. `slices_of` has the live ones of each partition that has any. `replaced`: partitions whose file groups the
+    write takes the place of. `is_new`: the table takes the place of one of another kind, whose files are still there.
+    `generator` makes the keys of rows where files have no key column. `local` runs tasks in this process, `spread`
+    where the work of the write is done.
     """
 
     handle: TableHandle
     timeline: Timeline
     instant: InstantTime
     view: View
-    slices: Sequence[FileSlice]
+    slices_of: Mapping[str, Sequence[FileSlice]]
     local: Engine
     spread: Engine
     replaced: frozenset[str] = frozenset()
     is_new: bool = False
     generator: KeyGenerator | None = None
+
+    @property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The live slices of all partitions."""
+        return tuple(itertools.chain.from_iterable(self.slices_of.values()))
+
+
+def group_by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    """The slices of each partition, in their order."""
+    found: dict[str, list[FileSlice]] = {}
+    for piece in slices:
+        found.setdefault(piece.partition, []).append(piece)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,12 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.fileview import FolderView
-from hoodie.index import IndexedTable, IndexedWrite, KeySet, Positions
+from hoodie.index import IndexedTable, IndexedWrite, KeySet, Positions, group_by_partition
 from hoodie.state.handle import timeline_of
 from hoodie.table import as_source
 from hoodie.testing.lake import ROWS, Lake, Row, row, table_of
 from hoodie.write import WriteOptions, parse_write_options
-from hoodie.write.incoming_keys import IncomingKeys, chosen_keys, partition_map
+from hoodie.write.incoming_keys import IncomingKeys, chosen_keys, every_key, partition_map
 from hoodie.write.keyed_input import KeyedForm, Spool, prepare_input
 
 LATER = "29990101000000000"
@@ -46,9 +46,10 @@ def begun(lake: Lake, rows: Sequence[Row]) -> Begun:
     options = parse_write_options("upsert", resolve(lake.options), handle.config, handle.profile)
     view = FolderView(handle.storage, timeline).load()
     spool = Spool(lake.storage, ".hoodie/.temp/contract.spool", 1_000_000)
-    keyed = KeyedForm(options.keys, ROWS, LATER)
-    incoming = IncomingKeys(prepare_input(as_source(table_of(rows)), keyed, spool))
-    table = IndexedTable(handle, timeline, LATER, view, view.slices_at(), LocalEngine(), LocalEngine())
+    form = KeyedForm(options.keys, ROWS, LATER)
+    incoming = every_key(prepare_input(as_source(table_of(rows)), form, spool))
+    slices = group_by_partition(view.slices_at())
+    table = IndexedTable(handle, timeline, LATER, view, slices, LocalEngine(), LocalEngine())
     return Begun(options, table, incoming, options.index.begin(table, incoming))
 
 

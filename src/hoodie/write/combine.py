@@ -43,7 +43,7 @@ def plan_combine(
     if ARRIVAL in incoming.schema.names:
         wanted.append(ARRIVAL)
     rows = incoming.project(list(dict.fromkeys(wanted)))
-    scopes: Iterable[Incoming] = (rows,) if whole_input else (rows.of(name) for name in rows.partitions)
+    scopes: Iterable[Incoming] = (rows,) if whole_input else rows.by_partition().values()
     return tuple(CombineTask(scope, ordering, marker) for scope in scopes)
 
 
@@ -78,7 +78,7 @@ def same_keys(incoming: Incoming, of: Positions, among: Positions, *, whole_inpu
     """Those of `among` whose key is that of a row in `of` (of the same partition path, or of the whole input)."""
     if not len(of) or not len(among):
         return EMPTY
-    scopes = (incoming,) if whole_input else tuple(incoming.of(name) for name in incoming.partitions)
+    scopes = (incoming,) if whole_input else tuple(incoming.by_partition().values())
     found = [_same_keys(scope, of, among) for scope in scopes]
     return np.sort(np.concatenate(found))
 
@@ -97,8 +97,7 @@ def _same_keys(scope: Incoming, of: Positions, among: Positions) -> Positions:
 def sorted_by_key(incoming: Incoming, kept: Positions) -> Positions:
     """`kept` (ascending) reordered: partition paths as they come, rows of one by record key."""
     pieces = []
-    for name in incoming.partitions:
-        rows = incoming.of(name)
+    for rows in incoming.by_partition().values():
         keys, positions = keys_of(rows, kept[np.isin(kept, rows.positions())]).load()
         pieces.append(positions[pc.sort_indices(keys).to_numpy()])
     return np.concatenate(pieces) if pieces else EMPTY

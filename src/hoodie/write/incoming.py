@@ -120,6 +120,13 @@ class Incoming:
         """Only the rows of `partition`; positions stay what they were."""
         return Incoming(tuple(part for part in self.parts if part.partition == partition), self.schema)
 
+    def by_partition(self) -> dict[str, Incoming]:
+        """The rows of each partition, in the order of their positions; `of` for all of them at once."""
+        parts: dict[str, list[Part]] = {}
+        for part in self.parts:
+            parts.setdefault(part.partition, []).append(part)
+        return {name: Incoming(tuple(group), self.schema) for name, group in parts.items()}
+
     def holding(self, wanted: Positions) -> Incoming:
         """Only the parts with some of the positions `wanted`; positions stay what they were."""
         offsets = np.array([part.offset for part in self.parts], dtype=np.int64)

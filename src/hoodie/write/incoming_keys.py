@@ -41,10 +41,13 @@ def keys_of(rows: Incoming, kept: Positions | None) -> KeySet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IncomingKeys:
-    """The keys of rows of `incoming`, as `KeyedRows`: of those at `by_partition`, which ascend, or of all."""
+    """The keys of rows of `incoming`, as `KeyedRows`: of those at `chosen`, which ascend, or of all. Both are cut by
+    partition path.
+    """
 
     incoming: Incoming
-    by_partition: Mapping[str, Positions] | None = None
+    rows_of: Mapping[str, Incoming]
+    chosen: Mapping[str, Positions] | None = None
 
     @property
     def in_memory(self) -> bool:
@@ -52,25 +55,30 @@ class IncomingKeys:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        return self.incoming.partitions if self.by_partition is None else tuple(self.by_partition)
+        return tuple(self.rows_of if self.chosen is None else self.chosen)
 
     def __len__(self) -> int:
-        return self.incoming.rows if self.by_partition is None else sum(len(at) for at in self.by_partition.values())
+        return self.incoming.rows if self.chosen is None else sum(len(at) for at in self.chosen.values())
 
     def positions(self, partition: str) -> Positions:
-        if self.by_partition is None:
-            return self.incoming.of(partition).positions()
-        return self.by_partition[partition]
+        return self.rows_of[partition].positions() if self.chosen is None else self.chosen[partition]
 
     def keys(self, partition: str | None = None, at: Positions | None = None) -> KeySet:
-        rows = self.incoming if partition is None else self.incoming.of(partition)
+        rows = self.incoming if partition is None else self.rows_of[partition]
         if at is not None:
             return keys_of(rows.holding(at), at)
-        if self.by_partition is None:
+        if self.chosen is None:
             return keys_of(rows, None)
-        if partition is None:
-            return keys_of(rows, np.concatenate([EMPTY, *self.by_partition.values()]))
-        return keys_of(rows, self.by_partition[partition])
+        return keys_of(rows, _joined(self.chosen) if partition is None else self.chosen[partition])
+
+
+def every_key(incoming: Incoming) -> IncomingKeys:
+    """The keys of all rows."""
+    return IncomingKeys(incoming, incoming.by_partition())
+
+
+def _joined(chosen: Mapping[str, Positions]) -> Positions:
+    return np.concatenate([EMPTY, *chosen.values()])
 
 
 def partition_map(incoming: Incoming) -> PartitionMap:
@@ -83,4 +91,4 @@ def partition_map(incoming: Incoming) -> PartitionMap:
 
 def chosen_keys(incoming: Incoming, partitions: PartitionMap, chosen: Positions) -> IncomingKeys:
     """The keys of the rows at the positions `chosen`, which ascend."""
-    return IncomingKeys(incoming, partitions.split(chosen))
+    return IncomingKeys(incoming, incoming.by_partition(), partitions.split(chosen))

@@ -9,18 +9,18 @@ from typing import Final
 import pyarrow as pa
 
 from hoodie.engine import Engine
-from hoodie.index import IndexedTable, IndexedWrite, KeyedRows, WrittenGroup
+from hoodie.index import IndexedTable, IndexedWrite, KeyedRows, WrittenGroup, group_by_partition
 from hoodie.view import FileSlice, View
 from hoodie.write.file_task import FileTask
 from hoodie.write.incoming import Incoming
-from hoodie.write.incoming_keys import IncomingKeys
+from hoodie.write.incoming_keys import every_key
 from hoodie.write.job import Write
 from hoodie.write.log_task import LogTask
 from hoodie.write.plan import PlannedFile
 
 log = logging.getLogger(__name__)
 
-NO_ROWS: Final = IncomingKeys(Incoming((), pa.schema([])))
+NO_ROWS: Final = every_key(Incoming((), pa.schema([])))
 """Of a write that only takes file groups away."""
 
 
@@ -41,7 +41,7 @@ def begin_indexed(  # noqa: PLR0917
         timeline=write.timeline,
         instant=write.instant,
         view=view,
-        slices=slices,
+        slices_of=group_by_partition(slices),
         local=write.engines.local,
         spread=engine,
         replaced=frozenset(replaced),

@@ -36,7 +36,7 @@ from hoodie.transaction import Committed, Outcome
 from hoodie.view import FileSlice, View
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.incoming import Incoming
-from hoodie.write.incoming_keys import IncomingKeys
+from hoodie.write.incoming_keys import every_key
 from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
 from hoodie.write.job import Write
 from hoodie.write.keyed_input import KeyedForm, Spool, load_partition_paths, local_job, prepare_input
@@ -134,7 +134,7 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
     compactions = pending_compactions(view)
     gone = () if options.replaces == "nothing" else incoming.partitions
-    index = begin_indexed(write, IncomingKeys(incoming), view, slices, gone, engine)
+    index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)
     files = plan_placed_files(write, incoming, slices, compactions, engine, index)
     replaced = _replaced(write, incoming.partitions, slices)
     action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT

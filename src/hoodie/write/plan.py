@@ -113,7 +113,10 @@ class PartitionMap:
     def split(self, positions: Positions) -> dict[str, Positions]:
         """Positions by partition path; partitions without any are left out. Order within a partition is kept."""
         owners = self.owners(positions)
-        return {self.names[int(n)]: positions[owners == n] for n in np.unique(owners)}
+        order = np.argsort(owners, kind="stable")
+        found, starts = np.unique(owners[order], return_index=True)
+        pieces = np.split(positions[order], starts[1:])
+        return {self.names[number]: piece for number, piece in zip(found.tolist(), pieces, strict=False)}
 
 
 def without(positions: Positions, others: Positions) -> Positions:
