@@ -41,9 +41,12 @@ def _json(health: TableHealth) -> dict[str, Any]:
 
 
 def _sheet(health: TableHealth) -> Sheet:
-    rows = [(one.severity, one.kind, one.subject, one.message, one.remedy) for one in health.concerns]
+    rows = [
+        (concern.severity, concern.kind, concern.subject, concern.message, concern.remedy)
+        for concern in health.concerns
+    ]
     title = f"{health.name}: {state_text(health)}, {count_text(len(rows), 'concern')}"
-    return Sheet(title, _COLUMNS, rows, [TONES[one.severity] for one in health.concerns])
+    return Sheet(title, _COLUMNS, rows, [TONES[concern.severity] for concern in health.concerns])
 
 
 _HEALTH: Form[TableHealth] = Form(_json, sheet=_sheet)

@@ -51,21 +51,21 @@ def _draw_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
 def _draw_debts(axes: Axes, health: TableHealth) -> None:
     shown = list(reversed(health.debts[:SHOWN_GROUPS]))
-    names = [_plain(f"{one.partition}/{one.file_id[:8]} ({one.log_files} logs)") for one in shown]
-    axes.barh(names, [one.base_bytes / _MIB for one in shown], color="#c4c6d0", label="base file")
-    starts = [one.base_bytes / _MIB for one in shown]
-    axes.barh(names, [one.log_bytes / _MIB for one in shown], left=starts, color="#b26a00", label="log files")
+    names = [_plain(f"{debt.partition}/{debt.file_id[:8]} ({debt.log_files} logs)") for debt in shown]
+    axes.barh(names, [debt.base_bytes / _MIB for debt in shown], color="#c4c6d0", label="base file")
+    starts = [debt.base_bytes / _MIB for debt in shown]
+    axes.barh(names, [debt.log_bytes / _MIB for debt in shown], left=starts, color="#b26a00", label="log files")
     axes.set_xlabel("MiB")
     axes.legend()
 
 
 def _draw_timeline(axes: Axes, health: TableHealth, timezone: TimeZone) -> None:
     for pending, colour in ((False, "#3f5f90"), (True, "#b3261e")):
-        chosen = [one for one in health.instants if one.is_completed is not pending]
-        times: list[Any] = [parse_instant_time(one.requested, timezone) for one in chosen]
+        chosen = [instant for instant in health.instants if instant.is_completed is not pending]
+        times: list[Any] = [parse_instant_time(instant.requested, timezone) for instant in chosen]
         label = "pending" if pending else "completed"
         if chosen:
-            axes.scatter(times, [one.action for one in chosen], s=18, alpha=0.6, color=colour, label=label)
+            axes.scatter(times, [instant.action for instant in chosen], s=18, alpha=0.6, color=colour, label=label)
     axes.tick_params(axis="x", rotation=30)
     if health.instants:
         axes.legend()

@@ -61,23 +61,23 @@ def _concerns(concerns: Sequence[Concern]) -> str:
     if not concerns:
         return "<p>Nothing.</p>"
     rows = "".join(
-        f"<tr><td style='color:{_COLOURS[one.severity]}'>{one.severity}</td><td>{escape(one.kind)}</td>"
-        f"<td>{escape(one.subject)}</td><td>{escape(one.message)}</td><td><code>{escape(one.remedy)}</code></td></tr>"
-        for one in concerns
+        f"<tr><td style='color:{_COLOURS[concern.severity]}'>{concern.severity}</td><td>{escape(concern.kind)}</td>"
+        f"<td>{escape(concern.subject)}</td><td>{escape(concern.message)}</td><td><code>{escape(concern.remedy)}</code></td></tr>"
+        for concern in concerns
     )
     return f"<table><tr><th></th><th>kind</th><th>where</th><th>what</th><th>remedy</th></tr>{rows}</table>"
 
 
 def _partitions(health: TableHealth) -> str:
-    shown = sorted(health.partitions, key=lambda one: -(one.base_bytes + one.log_bytes))[:SHOWN_PARTITIONS]
+    shown = sorted(health.partitions, key=lambda sizes: -(sizes.base_bytes + sizes.log_bytes))[:SHOWN_PARTITIONS]
     names = ("file groups", "base files", "size", "small files", "log files", "size", "old files", "size")
     head = "".join(f"<th class='number'>{name}</th>" for name in names)
     rows = "".join(
-        f"<tr><td>{escape(one.partition) or '(not partitioned)'}</td>"
-        + _numbers(one.file_groups, one.base_files, size_text(one.base_bytes), one.small_files, one.log_files)
-        + _numbers(size_text(one.log_bytes), one.old_files, size_text(one.old_bytes))
+        f"<tr><td>{escape(sizes.partition) or '(not partitioned)'}</td>"
+        + _numbers(sizes.file_groups, sizes.base_files, size_text(sizes.base_bytes), sizes.small_files, sizes.log_files)
+        + _numbers(size_text(sizes.log_bytes), sizes.old_files, size_text(sizes.old_bytes))
         + "</tr>"
-        for one in shown
+        for sizes in shown
     )
     left = len(health.partitions) - len(shown)
     more = f"<p>{left:,} more partitions are smaller.</p>" if left else ""

@@ -29,8 +29,8 @@ def _instant_json(instant: Instant) -> dict[str, str | None]:
 
 def _sheet(title: str, instants: Iterable[Instant]) -> Sheet:
     shown = tuple(instants)
-    rows = [(one.requested, one.completed or "", one.action, one.state.name) for one in shown]
-    tones: list[Tone] = ["" if one.is_completed else "warning" for one in shown]
+    rows = [(instant.requested, instant.completed or "", instant.action, instant.state.name) for instant in shown]
+    tones: list[Tone] = ["" if instant.is_completed else "warning" for instant in shown]
     return Sheet(title, _COLUMNS, rows, tones)
 
 

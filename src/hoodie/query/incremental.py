@@ -69,9 +69,9 @@ class Window:
 def select(timeline: Timeline, begin: InstantTime, end: InstantTime | None, clock: CommitClock) -> Window:
     """The completed writes of the active timeline in (begin, end] on a clock."""
     writes = timeline.completed_writes()
-    times = {one: clock.of(one) for one in writes}
+    times = {write: clock.of(write) for write in writes}
     instants = tuple(write for write in writes if begin < times[write] and (end is None or times[write] <= end))
-    active = [times[one] for one in writes if not timeline.is_before_start(one.requested)]
+    active = [times[write] for write in writes if not timeline.is_before_start(write.requested)]
     reaches_back = bool(active) and begin < min(active)
     return Window(begin, end, instants, reaches_back)
 

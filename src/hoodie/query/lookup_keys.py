@@ -60,8 +60,8 @@ def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.Data
         return asked.texts.drop_null().unique()
     fields = config.record_key_fields
     values = [
-        _typed(one, types.get(name), name)
-        for name, one in zip(fields or ("_hoodie_record_key",), asked.columns, strict=True)
+        _typed(column, types.get(name), name)
+        for name, column in zip(fields or ("_hoodie_record_key",), asked.columns, strict=True)
     ]
     forms = [AVRO_TEXT]
     if any(pa.types.is_timestamp(column.type) for column in values):

@@ -349,6 +349,6 @@ def encode_table_config(config: TableConfig, saved_at: datetime) -> bytes:
     """The bytes of `hoodie.properties`, with a right checksum."""
     is_right = keys.CHECKSUM in config.raw and verify_checksum(config)
     checksum = str(table_checksum(config.raw.get(keys.NAME, ""), config.raw.get(keys.DATABASE, "")))
-    stamp = saved_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    comment = f"Updated at {stamp}" if is_right else f"Properties saved on {stamp}"
+    moment = saved_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    comment = f"Updated at {moment}" if is_right else f"Properties saved on {moment}"
     return encode_properties_text({**config.raw, keys.CHECKSUM: checksum}, (comment, java_date(saved_at)))
