@@ -15,7 +15,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from hoodie.engine import side_by_side
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
 from hoodie.spec import TableConfig, encode_table_config, parse_table_config, profile_of
@@ -115,6 +114,8 @@ def load_held_config(storage: Storage, env: Env) -> TableConfig:
 
     The caller holds the table. Raises as `load_table_config`.
     """
+    from hoodie.engine import side_by_side  # noqa: PLC0415 - loads pyarrow, without which properties are read
+
     backup, main = side_by_side(
         partial(_loaded, storage, PROPERTIES_BACKUP_FILE), partial(_loaded, storage, PROPERTIES_FILE)
     )
