@@ -22,7 +22,7 @@ from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata, look_at_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
-from hoodie.services.resizing.resize import drop_dead_resizes
+from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
@@ -134,7 +134,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     change = evolve_schema(options, handle.config, current, schema, config)
     handle = _without_unwanted_metadata(handle, config)
     rolled_back = roll_back_failed_writes(handle, _LOCAL, timeline, config, leftovers)
-    rolled_back = drop_dead_resizes(handle, _LOCAL, rolled_back, config)
+    rolled_back = drop_abandoned_plans(handle, _LOCAL, rolled_back, config)
     if rolled_back is not timeline and handle.config.has_metadata_table:
         handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
     timeline = rolled_back

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hoodie.errors import Invalid
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
@@ -58,24 +57,6 @@ class PendingPlans:
         if action == CLUSTERING:
             return tuple(one for one in self.timeline.pending() if self._is_clustering(one))
         return tuple(one for one in self.timeline.pending() if one.action == action)
-
-    def find(self, action: str, requested: InstantTime | None) -> Instant | None:
-        """The pending plan that was asked for; the oldest one where none was, None where there is none.
-
-        Raises:
-            Invalid: there is no such plan.
-        """
-        found = self.instants(action)
-        if requested is None:
-            return found[0] if found else None
-        for one in found:
-            if one.requested == requested:
-                return one
-        raise Invalid(
-            f"There is no pending {action} {requested}",
-            remedy=f"Pending are: {', '.join(one.requested for one in found) or 'none'}",
-            instant=requested,
-        )
 
     def is_plan(self, instant: Instant) -> bool:
         """Whether a pending instant is a plan, and no write. Reads the request of a replacecommit."""

@@ -243,7 +243,7 @@ def test_a_merger_nobody_registered_is_an_error_and_the_plan_stays():
 
 
 def test_log_rows_that_do_not_fit_in_memory_go_to_disk(profile, monkeypatch):
-    monkeypatch.setattr("hoodie.services.compaction.options._MIN_MEMORY", 1)
+    monkeypatch.setattr("hoodie.services.rewrite.options._MIN_MEMORY", 1)
     table, env = new_table(profile)
     table.commit(at(1), {A: [row(f"k{n}", 1) for n in range(300)]})
     for second in range(2, 6):

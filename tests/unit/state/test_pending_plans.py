@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import Corrupt, Invalid
+from hoodie.services.compaction.compact import COMPACTIONS
 from hoodie.spec import (
     CLUSTERING,
     COMPACTION,
@@ -33,6 +34,7 @@ from hoodie.state.table_state import state_of
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.hand_logs import at
 from hoodie.testing.hand_table import HandTable
+from hoodie.timeline import Timeline
 
 SOURCE = Path(__file__).parents[3] / "src" / "hoodie"
 READERS = {"parse_compaction_plan", "parse_requested_replace", "load_replace_request", "is_clustering"}
@@ -106,13 +108,13 @@ def test_writes_that_are_no_plans_are_incomplete(table: HandTable) -> None:
 
 def test_a_plan_is_found_by_its_time_or_because_it_is_the_oldest(table: HandTable) -> None:
     plans = plans_of(table)
-    oldest, named = plans.find(COMPACTION, None), plans.find(COMPACTION, at(7))
+    oldest, named = COMPACTIONS.find(plans, None), COMPACTIONS.find(plans, at(7))
     assert oldest is not None
     assert named is not None
     assert (oldest.requested, named.requested) == (at(2), at(7))
-    assert PendingPlans(table.storage, plans.timeline.__class__(table.profile, ())).find(COMPACTION, None) is None
+    assert COMPACTIONS.find(PendingPlans(table.storage, Timeline(table.profile, ())), None) is None
     with pytest.raises(Invalid, match="no pending compaction"):
-        plans.find(COMPACTION, at(3))
+        COMPACTIONS.find(plans, at(3))
 
 
 def test_nothing_is_read_before_it_is_asked_for_and_nothing_twice(table: HandTable) -> None:

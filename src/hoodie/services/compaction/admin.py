@@ -23,11 +23,11 @@ from hoodie.errors import HudiError, Invalid
 from hoodie.fileview import FolderView
 from hoodie.logs import read_blocks
 from hoodie.metadata_writer import undo_update
-from hoodie.services.compaction.compact import ensure_compactable
-from hoodie.services.compaction.executor import undo_inflight
+from hoodie.services.compaction.compact import COMPACTIONS, ensure_compactable
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import ListedFiles, listed_files
 from hoodie.services.compaction.strategy import TOTAL_LOG_BYTES, metrics_of
+from hoodie.services.rewrite.executor import roll_back_run
 from hoodie.spec import (
     COMPACTION,
     BlockKind,
@@ -98,7 +98,7 @@ def unschedule_compaction(
         now = _pending(plans, instant)
         _ensure_no_later_logs(handle, instant, doomed)
         if now.state is State.INFLIGHT:
-            undo_inflight(handle, engine, plans, now)
+            roll_back_run(handle, engine, plans, now)
         if handle.config.has_metadata_table:
             undo_update(handle, now, None, engine)
         kept = tuple(one for one in plan.operations if one.group_id not in doomed)
@@ -162,7 +162,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[RepairResult
 
 
 def _pending(plans: PendingPlans, instant: InstantTime) -> Instant:
-    found = plans.find(COMPACTION, instant)
+    found = COMPACTIONS.find(plans, instant)
     assert found is not None  # an instant was named
     return found
 

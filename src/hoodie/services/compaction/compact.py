@@ -4,13 +4,13 @@
    take long and is done by one executor, beside writers: what they append comes after the compaction.
 2. A compaction changes no row: a snapshot gives the same rows before, during and after it, commit times included.
 3. It completes as a `commit` of operation COMPACT. Until then its base files are nobody's.
-4. What dies is done again: see `executor`.
+4. What dies is done again: see `hoodie.services.rewrite.executor`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
@@ -18,15 +18,17 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import FolderView, open_file_view
-from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
-from hoodie.services.compaction.result import CompactionResult
-from hoodie.services.compaction.slices import extra_metadata, listed_files, load_slices, slice_target
+from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.slices import listed_files, load_slices
 from hoodie.services.compaction.strategy import StrategyFacts, chosen_partitions
 from hoodie.services.compaction.task import CompactTask, compact_slice
 from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.rewrite.executor import run_plan, store_plan
+from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
+from hoodie.services.rewrite.target import rewrite_target, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Argument, Service
 from hoodie.slices.bootstrap import load_slice_sources
@@ -36,13 +38,12 @@ from hoodie.spec import (
     CompactionPlan,
     Instant,
     InstantTime,
-    WriteStat,
     encode_compaction_plan,
 )
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
-from hoodie.timeline import Timeline, create_requested, load_commit_metadata, new_instant_time
+from hoodie.timeline import Timeline, load_commit_metadata, new_instant_time
 from hoodie.transaction import LockPolicy
 from hoodie.view import View
 
@@ -93,7 +94,7 @@ def schedule_compaction(
         log.info("there is nothing to compact")
         return None
     payload = encode_compaction_plan(plan, handle.profile.avro_generation)
-    return create_requested(handle.storage, handle.profile, requested, COMPACTION, payload)
+    return store_plan(handle, COMPACTIONS, requested, payload)
 
 
 def run_compaction(
@@ -110,7 +111,9 @@ def run_compaction(
         Unavailable: a restore is pending.
     """
     ensure_compactable(handle)
-    return run_pending(handle, config, engine, PlanKind(COMPACTION, COMPACT, _compacted), instant, held=held)
+    asked = COMPACTIONS.find(PendingPlans(handle.storage, timeline_of(handle)), instant)
+    done = None if asked is None else run_plan(handle, config, engine, COMPACTIONS, asked, held=held)
+    return None if done is None else result_of(done)
 
 
 def preview_compaction(
@@ -163,16 +166,23 @@ def _hindering(handle: TableHandle, plans: PendingPlans) -> tuple[Instant, ...]:
     return () if handle.profile.log_naming.finds_slice_by_completion else plans.incomplete_writes()
 
 
-def _compacted(
-    options: CompactOptions, engine: Engine, pending: PendingPlan
-) -> tuple[Sequence[WriteStat], Mapping[str, str]]:
-    view, facts, slices = load_slices(pending)
-    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
-    target = slice_target(pending, view, facts, options, chosen.parallelism)
+def _compacted(run: PlanRun) -> Rewritten:
+    view, facts, slices = load_slices(run)
+    chosen = run.options.engine_for(sum(part.size_bytes for part in slices), run.engine)
+    target = rewrite_target(run, view, facts, chosen.parallelism)
     # The largest first: the last task to end should be a short one.
     tasks = [CompactTask(target, part) for part in sorted(slices, key=lambda part: part.size_bytes, reverse=True)]
     stats = chosen.run(compact_slice, tasks, "compact")
-    return stats, extra_metadata(pending.handle, pending.timeline, facts)
+    return Rewritten(tuple(stats), schema_metadata(run, facts))
+
+
+COMPACTIONS: Final = PlanKind(
+    name="compaction",
+    action=COMPACTION,
+    operation=COMPACT,
+    pending=lambda plans: plans.instants(COMPACTION),
+    rewrite=_compacted,
+)
 
 
 def _planned(

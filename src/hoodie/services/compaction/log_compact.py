@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -23,12 +23,14 @@ from hoodie.fileview import open_file_view
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.records import without_meta
 from hoodie.services.compaction.compact import ensure_compactable
-from hoodie.services.compaction.executor import PendingPlan, PlanKind, chosen_engine, run_pending
 from hoodie.services.compaction.log_compact_task import CountTask, LogCompactTask, LogForm, compact_log, count_blocks
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import eligible_slices, plan_log_compaction
-from hoodie.services.compaction.result import CompactionResult
-from hoodie.services.compaction.slices import extra_metadata, load_slices, slice_target
+from hoodie.services.compaction.result import CompactionResult, result_of
+from hoodie.services.compaction.slices import load_slices
+from hoodie.services.rewrite.executor import run_plan, store_plan
+from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
+from hoodie.services.rewrite.target import rewrite_target, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Service
 from hoodie.slices import plan_merge
@@ -36,12 +38,11 @@ from hoodie.spec import (
     LOG_COMPACTION,
     Instant,
     InstantTime,
-    WriteStat,
     encode_compaction_plan,
 )
 from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.timeline import create_requested, new_instant_time
+from hoodie.timeline import new_instant_time
 from hoodie.transaction import LockPolicy
 from hoodie.view import FileSlice, GroupId, View
 from hoodie.write.log_place import LogPlace, log_place
@@ -83,7 +84,7 @@ def schedule_log_compaction(
     if plan is None:
         return None
     payload = encode_compaction_plan(plan, handle.profile.avro_generation)
-    return create_requested(handle.storage, handle.profile, requested, LOG_COMPACTION, payload)
+    return store_plan(handle, LOG_COMPACTIONS, requested, payload)
 
 
 def run_log_compaction(
@@ -93,7 +94,9 @@ def run_log_compaction(
     pending. Else as `run_compaction`.
     """
     ensure_compactable(handle)
-    return run_pending(handle, config, engine, PlanKind(LOG_COMPACTION, LOG_COMPACT, _compacted), instant, held=held)
+    asked = LOG_COMPACTIONS.find(PendingPlans(handle.storage, timeline_of(handle)), instant)
+    done = None if asked is None else run_plan(handle, config, engine, LOG_COMPACTIONS, asked, held=held)
+    return None if done is None else result_of(done)
 
 
 def _worth_it(
@@ -106,38 +109,45 @@ def _worth_it(
     if facts.schema is None:
         return []
     own = without_meta(facts.schema)
-    blocks = plan_merge(own, (), handle.config, view.timeline, options.merge).blocks
+    blocks = plan_merge(own, (), handle.config, view.timeline, options.rewrite.merge).blocks
     tasks = [CountTask(handle.storage, part.logs, blocks) for part in slices]
-    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
+    chosen = options.rewrite.engine_for(sum(part.size_bytes for part in slices), engine)
     counts = chosen.run(count_blocks, tasks, "count log blocks")
     least = max(2, options.min_blocks)
     return [part for part, count in zip(slices, counts, strict=True) if count >= least]
 
 
-def _compacted(
-    options: CompactOptions, engine: Engine, pending: PendingPlan
-) -> tuple[Sequence[WriteStat], Mapping[str, str]]:
-    view, facts, slices = load_slices(pending)
-    profile = pending.handle.profile
-    chosen = chosen_engine(engine, sum(part.size_bytes for part in slices), options.local_job_bytes)
-    target = slice_target(pending, view, facts, options, chosen.parallelism)
+def _compacted(run: PlanRun) -> Rewritten:
+    view, facts, slices = load_slices(run)
+    profile = run.handle.profile
+    chosen = run.options.engine_for(sum(part.size_bytes for part in slices), run.engine)
+    target = rewrite_target(run, view, facts, chosen.parallelism)
     form = LogForm(profile.log_naming.marker, profile.capabilities.late_log_headers)
-    places = _places(pending, view)
+    plan = run.plans.compaction(run.instant)
+    places = _places(run, plan.group_ids, view)
     tasks = [
         LogCompactTask(target, part, places[one.group_id], form)
-        for one, part in zip(pending.plan.operations, slices, strict=True)
+        for one, part in zip(plan.operations, slices, strict=True)
     ]
     stats = chosen.run(compact_log, tasks, "compact logs")
-    return stats, extra_metadata(pending.handle, pending.timeline, facts)
+    return Rewritten(tuple(stats), schema_metadata(run, facts))
 
 
-def _places(pending: PendingPlan, view: View) -> dict[GroupId, LogPlace]:
+LOG_COMPACTIONS: Final = PlanKind(
+    name="log compaction",
+    action=LOG_COMPACTION,
+    operation=LOG_COMPACT,
+    pending=lambda plans: plans.instants(LOG_COMPACTION),
+    rewrite=_compacted,
+)
+
+
+def _places(run: PlanRun, groups: Sequence[GroupId], view: View) -> dict[GroupId, LogPlace]:
     """Where the new log file of each group stands. Where versions count up, all listed files of the slice count, also
     those of writes that did not complete.
     """
     listed = {one.group_id: one for one in view.slices_at()}
-    naming, instant = pending.handle.profile.log_naming, pending.instant.requested
-    groups = pending.plan.group_ids
+    naming, instant = run.handle.profile.log_naming, run.instant.requested
     return {group: log_place(naming, listed[group], instant, None) for group in groups}
 
 

@@ -34,7 +34,8 @@ from hoodie.logs import (
 from hoodie.merge import LogPart
 from hoodie.records import FILE_NAME_FIELD, to_avro
 from hoodie.records.ordering import Positions
-from hoodie.services.compaction.task import CompactTarget, with_log_facts
+from hoodie.services.compaction.task import with_log_facts
+from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import OpenSlice, SliceRead
 from hoodie.slices.slice_read import BlockChoice
 from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, path_in
@@ -61,7 +62,7 @@ class LogForm:
 class LogCompactTask:
     """The log of one slice to be folded, and where the new log file stands."""
 
-    target: CompactTarget
+    target: RewriteTarget
     part: SliceRead
     place: LogPlace
     form: LogForm

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from hoodie.config import Config
 from hoodie.errors import Invalid
-from hoodie.records import BaseFileOptions
-from hoodie.slices import MergeOptions, parse_merge_options
+from hoodie.services.rewrite.options import RewriteOptions, parse_rewrite_options
 from hoodie.spec import TableConfig
-from hoodie.write import base_file_options
 
 Trigger = Literal["NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"]
 
@@ -30,8 +27,6 @@ STRATEGIES: Final = (
 last one is ours."""
 
 _SUFFIX: Final = "CompactionStrategy"
-_MIN_MEMORY: Final = 64 << 20
-_MAX_MEMORY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +48,8 @@ class CompactOptions:
     """Options of compactions.
 
     Behaviour: when one is due (`trigger`, `max_delta_commits`, `max_delta_seconds`), which file groups it takes
-    (`strategies`, one after the other, within `limits`), how base files are written, from how many blocks on a log is
-    compacted (`min_blocks`). `max_file_bytes` stands for the base file that a group without one will get.
-
-    Performance: `merge` has what merging needs, `memory_bytes` of one task among it; `local_job_bytes` is how much is
-    compacted in the driver; `wait_ms` is how long to wait for a writer before completing.
+    (`strategies`, one after the other, within `limits`), from how many blocks on a log is compacted (`min_blocks`).
+    `max_file_bytes` stands for the base file that a group without one will get. `rewrite`: how a plan is carried out.
     """
 
     trigger: Trigger
@@ -67,14 +59,7 @@ class CompactOptions:
     limits: StrategyLimits
     min_blocks: int
     max_file_bytes: int
-    base_file: BaseFileOptions
-    merge: MergeOptions
-    local_job_bytes: int
-    wait_ms: int
-
-    def for_tasks(self, parallelism: int) -> MergeOptions:
-        """What merging needs in one of so many tasks at the same time."""
-        return replace(self.merge, memory_bytes=max(_MIN_MEMORY, self.merge.memory_bytes // parallelism))
+    rewrite: RewriteOptions
 
 
 def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
@@ -101,10 +86,7 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
         limits=limits,
         min_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
-        base_file=base_file_options(config, table),
-        merge=replace(parse_merge_options(config), memory_bytes=_memory_bytes(config)),
-        local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
-        wait_ms=config.integer("hoodie.write.lock.wait_time_ms"),
+        rewrite=parse_rewrite_options(config, table),
     )
 
 
@@ -137,11 +119,3 @@ def _ensure_limited(strategies: tuple[str, ...], limits: StrategyLimits) -> None
     for strategy, value, key in needed:
         if strategy in strategies and not value:
             raise Invalid(f"Compaction strategy {strategy} has no limit", remedy=f"Set {key}", key=key)
-
-
-def _memory_bytes(config: Config) -> int:
-    """Bytes that the log rows of all tasks of this machine may take: as configured, else a share of its memory."""
-    if config.is_set("hoodie.memory.compaction.max.size"):
-        return config.integer("hoodie.memory.compaction.max.size")
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(_MAX_MEMORY, int(physical * config.number("hoodie.memory.compaction.fraction")))

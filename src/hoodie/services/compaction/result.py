@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.notebook import Displayed
-from hoodie.spec import Instant, InstantTime
-from hoodie.transaction import Outcome
+from hoodie.services.rewrite.executor import CarriedOut
+from hoodie.spec import InstantTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,9 @@ class CompactionResult(Displayed):
     partitions: tuple[str, ...]
 
 
-def result_of(done: Instant, outcome: Outcome, duration_ms: int) -> CompactionResult:
+def result_of(carried_out: CarriedOut) -> CompactionResult:
     """The result of a plan that was carried out."""
+    done, outcome = carried_out.instant, carried_out.outcome
     stats = outcome.stats
     return CompactionResult(
         instant=done.requested,
@@ -43,7 +44,7 @@ def result_of(done: Instant, outcome: Outcome, duration_ms: int) -> CompactionRe
         updates=sum(stat.num_update_writes for stat in stats),
         inserts=sum(stat.num_inserts for stat in stats),
         deletes=sum(stat.num_deletes for stat in stats),
-        duration_ms=duration_ms,
+        duration_ms=carried_out.duration_ms,
         partitions=outcome.partitions,
     )
 

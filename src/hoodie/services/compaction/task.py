@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
-from hoodie.logs import read_blocks
 from hoodie.merge import Changes
 from hoodie.records import (
     FILE_NAME_FIELD,
@@ -30,59 +29,24 @@ from hoodie.records import (
     OPERATION_FIELD,
     SEQNO_FIELD,
     BaseFooter,
-    ColumnIds,
     read_footer,
     with_meta,
 )
-from hoodie.slices import MergedSlices, MergePlan, OpenSlice, SliceRead
+from hoodie.services.rewrite.target import RewriteTarget
+from hoodie.slices import OpenSlice, SliceRead
 from hoodie.spec import LogFileName, RuntimeStats, WriteStat
-from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
-from hoodie.write.new_base_file import FileTarget, NewBaseFile
+from hoodie.write.change_log import SUFFIX, ChangeLog, aborted_on_failure
+from hoodie.write.new_base_file import NewBaseFile
 
 _FEW_DELETES: Final = 8
 """A footer is inherited while the log deletes less than one of so many rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompactTarget(FileTarget):
-    """What all tasks of a compaction share. `schema` has the stored data columns; `attempt` is where the attempt
-    numbers of this run begin: two runs of one plan never give a file the same name. `changes`: how merged changes are
-    logged, where they are.
-    """
-
-    schema: pa.Schema
-    populate_meta_fields: bool
-    merge: MergePlan
-    ids: ColumnIds | None
-    batch_rows: int
-    attempt: int
-    changes: ChangeLogging | None = None
-
-    def token(self, task_id: TaskId) -> str:
-        """The write token of files of this task."""
-        return TaskId(task_id.partition, task_id.stage, self.attempt + task_id.attempt).token
-
-    def slices(self, part: SliceRead, footer: BaseFooter | None) -> MergedSlices:
-        """How the slice is read: all of its stored columns."""
-        schema = self.schema
-        if self.populate_meta_fields:
-            schema = with_meta(schema, operation=self._has_operation(part, footer))
-        return MergedSlices(self.storage, self.merge, schema, self.ids, self.batch_rows)
-
-    def _has_operation(self, part: SliceRead, footer: BaseFooter | None) -> bool:
-        """Whether rows carry the sixth meta column, which a table's schema does not tell."""
-        if footer is not None:
-            return OPERATION_FIELD in footer.schema.names
-        blocks = (block for log in part.logs for block in read_blocks(self.storage, log.path, log.size_bytes))
-        first = next((block for block in blocks if block.kind.is_data), None)
-        return first is not None and f'"{OPERATION_FIELD}"' in first.schema
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CompactTask:
     """One slice to be merged."""
 
-    target: CompactTarget
+    target: RewriteTarget
     part: SliceRead
 
 
@@ -140,7 +104,7 @@ def with_log_facts(stat: WriteStat, merge: OpenSlice) -> WriteStat:
     )
 
 
-def _file_schema(target: CompactTarget, merge: OpenSlice) -> pa.Schema:
+def _file_schema(target: RewriteTarget, merge: OpenSlice) -> pa.Schema:
     """Meta columns, then data columns as the table has them: required ones stay required."""
     operation = OPERATION_FIELD in merge.slices.schema.names
     return with_meta(target.schema, operation=operation)
@@ -153,7 +117,7 @@ def _keeps_most_keys(merge: OpenSlice, footer: BaseFooter | None) -> bool:
     return deleted * _FEW_DELETES < footer.rows
 
 
-def _change_log(target: CompactTarget, part: SliceRead, token: str) -> ChangeLog | None:
+def _change_log(target: RewriteTarget, part: SliceRead, token: str) -> ChangeLog | None:
     if target.changes is None:
         return None
     name = LogFileName(part.file_id, target.instant, 1, token, SUFFIX)

@@ -29,7 +29,7 @@ from hoodie.spec.replace_plan import CLUSTER
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import instant_path
-from hoodie.view import FileSlice, View
+from hoodie.view import FileSlice, GroupId, View
 
 OURS: Final = "hoodie.resize"
 """Extra metadata of our plans: they are never left pending on purpose."""
@@ -57,6 +57,11 @@ class ResizeGroup:
     sequence: int
     file_ids: tuple[str, ...]
     children: tuple[HashNode, ...]
+
+    @property
+    def group_ids(self) -> tuple[GroupId, ...]:
+        """(partition path, file id) of the file groups whose rows go to the child nodes."""
+        return tuple((self.partition, file_id) for file_id in self.file_ids)
 
 
 def plan_partitions(
@@ -136,7 +141,7 @@ def _parse_group(group: ClusteringGroup, path: str) -> ResizeGroup:
 
 
 def our_resizes(plans: PendingPlans) -> list[Instant]:
-    """Pending resizes that this package planned."""
+    """Pending resizes that this package planned, which it never leaves pending on purpose."""
     return [one for one in plans.instants(CLUSTERING) if OURS in (plans.clustering(one).extra_metadata or {})]
 
 

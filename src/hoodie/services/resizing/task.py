@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie.engine import TaskId
 from hoodie.index import HashRing
 from hoodie.records import FILE_NAME_FIELD, KEY_FIELD, with_meta
-from hoodie.services.compaction.task import CompactTarget
+from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
 from hoodie.spec import WriteStat
 from hoodie.write.new_base_file import NewBaseFile
@@ -25,7 +25,7 @@ from hoodie.write.new_base_file import NewBaseFile
 class ResizeTask:
     """Slices to read, and the ring their rows are sent by: it has no nodes but the children that get rows."""
 
-    target: CompactTarget
+    target: RewriteTarget
     parts: tuple[SliceRead, ...]
     ring: HashRing
 

@@ -39,12 +39,13 @@ def ensure_no_restore(timeline: Timeline) -> None:
             )
 
 
-def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: InstantTime) -> Instant:
+def ensure_can_roll_back(handle: TableHandle, plans: PendingPlans, instant: InstantTime) -> Instant:
     """The write `instant`, when undoing it harms nothing else.
 
     Raises:
         Invalid: see `roll_back_instant`.
     """
+    timeline = plans.timeline
     target = next((one for one in timeline.writes() if one.requested == instant), None)
     if target is None:
         raise Invalid(
@@ -53,7 +54,6 @@ def ensure_can_roll_back(handle: TableHandle, timeline: Timeline, instant: Insta
             instant=instant,
         )
     ensure_not_saved(timeline, (target,))
-    plans = PendingPlans(handle.storage, timeline)
     if not target.is_completed and plans.is_plan(target):
         return target
     later = [one for one in timeline.writes() if one.requested > instant and _rests_on(plans, one, target)]

@@ -18,6 +18,7 @@ from hoodie.spec import (
     parse_data_file_name,
 )
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 
 
@@ -25,7 +26,7 @@ def preview_rollback(handle: TableHandle, config: Config, engine: Engine, instan
     """What `roll_back_instant` would do. Raises as that."""
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
-    target = ensure_can_roll_back(handle, timeline, instant)
+    target = ensure_can_roll_back(handle, PendingPlans(handle.storage, timeline), instant)
     plan = load_rollback_plan(handle, timeline, target, engine, by_markers=config.flag(BY_MARKERS))
     return ServicePreview("rollback", tuple(rollback_steps(handle.storage, plan)), _notes(plan, target))
 

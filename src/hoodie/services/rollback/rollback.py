@@ -39,8 +39,6 @@ from hoodie.services.rollback.steps import (
 )
 from hoodie.services.service import Argument, Service
 from hoodie.spec import (
-    COMPACTION,
-    LOG_COMPACTION,
     ROLLBACK,
     SAVEPOINT,
     Instant,
@@ -55,6 +53,7 @@ from hoodie.spec import (
     parse_rollback_plan,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import (
     Timeline,
@@ -113,7 +112,7 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
 
     Raises:
         Invalid: no such write, it has a savepoint, or a later write or plan rests on it.
-        Conflict: it is a compaction that is being carried out. Unavailable: a restore is pending.
+        Conflict: it is a plan that is being carried out. Unavailable: a restore is pending.
     """
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
@@ -121,8 +120,9 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
     timeline = finish_interrupted(handle, engine, timeline, finished)
     if instant in finished and timeline.find(instant) is None:
         return finished[instant]
-    target = ensure_can_roll_back(handle, timeline, instant)
-    if target.action not in (COMPACTION, LOG_COMPACTION):
+    plans = PendingPlans(handle.storage, timeline)
+    target = ensure_can_roll_back(handle, plans, instant)
+    if target.is_completed or not plans.is_plan(target):
         return _roll_back(handle, engine, timeline, target, config)
     with executor_lock(handle, instant) as held:
         return _roll_back(held, engine, timeline, target, config)

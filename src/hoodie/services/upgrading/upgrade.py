@@ -29,10 +29,11 @@ from hoodie.metadata import FILES, RECORD_INDEX, load_index_definitions
 from hoodie.metadata_writer import drop_partitions, rebuild_partitions
 from hoodie.notebook import Displayed
 from hoodie.records import read_footer
-from hoodie.services.compaction.compact import preview_compaction, run_compaction, schedule_compaction
-from hoodie.services.compaction.log_compact import run_log_compaction
+from hoodie.services.compaction.compact import COMPACTIONS, preview_compaction, schedule_compaction
+from hoodie.services.compaction.log_compact import LOG_COMPACTIONS
 from hoodie.services.preview import PreviewStep, ServicePreview
-from hoodie.services.resizing.resize import drop_dead_resizes
+from hoodie.services.rewrite.abandoned import drop_abandoned_plans
+from hoodie.services.rewrite.executor import run_plan
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
@@ -49,7 +50,6 @@ from hoodie.services.upgrading.timeline import (
 )
 from hoodie.spec import (
     COMPACTION,
-    LOG_COMPACTION,
     NAMED_BY_SLICE,
     NAMED_BY_WRITE,
     FormatProfile,
@@ -106,7 +106,8 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     _ensure_possible(handle, config, target)
     if target.log_naming == handle.profile.log_naming:
         handle = _give_names_back(handle, engine)
-    drop_dead_resizes(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=resolve({})), resolve({}))
+    options = resolve({})
+    drop_abandoned_plans(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=options), options)
     steps = ["failed writes were rolled back"]
     handle = load_handle(handle.storage, handle.env)
     wanted = _kept_by(handle, target)
@@ -204,11 +205,11 @@ def _compact_all(handle: TableHandle, config: Config, engine: Engine) -> int:
     chosen = _compact_config(config)
     done: set[InstantTime] = set()
     while True:
-        for action, run in ((LOG_COMPACTION, run_log_compaction), (COMPACTION, run_compaction)):
-            while (pending := PendingPlans(handle.storage, timeline_of(handle)).find(action, None)) is not None:
+        for kind in (LOG_COMPACTIONS, COMPACTIONS):
+            while (pending := kind.find(PendingPlans(handle.storage, timeline_of(handle)), None)) is not None:
                 if pending.requested in done:
                     raise _not_listed(handle, pending)
-                run(handle, chosen, engine, pending.requested, held=True)
+                run_plan(handle, chosen, engine, kind, pending, held=True)
                 done.add(pending.requested)
         planned = schedule_compaction(handle, chosen, engine, when_due=False)
         if planned is None:
