@@ -14,10 +14,12 @@ from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
 from hoodie.locks import held_lock
 from hoodie.services.resizing import plan as resize_plan
-from hoodie.services.resizing.resize import preview_resize, resize_buckets
-from hoodie.state.handle import load_handle
+from hoodie.services.resizing.resize import preview_resize, resize_buckets, schedule_resize
+from hoodie.spec.avro_container import parse_container
+from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
+from hoodie.timeline import load_requested
 
 RINGS = {
     "hoodie.index.type": "BUCKET",
@@ -28,6 +30,7 @@ RINGS = {
 }
 SPLIT = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
 JOIN = {"hoodie.bucket.index.min.num.buckets": "1"}
+EXECUTOR = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
 KEYS = [f"k{n}" for n in range(60)]
 CHANGES = ("create", "put", "delete", "delete_dir", "open_output", "close", "release")
 """Storage calls that may leave something else behind than the call before."""
@@ -187,6 +190,39 @@ def test_buckets_are_as_before_when_a_resize_is_rolled_back_or_restored_over(ver
         lake.upsert(*rows(KEYS, "c", 3))
         assert len(lake.live()) == 4
         assert len(lake.rows()) == 120
+
+
+def test_plan_says_what_hudis_plans_say(version):
+    lake = made(version)
+    handle = load_handle(lake.storage, Awake())
+    with held_lock(handle.storage, "plan"):
+        planned = schedule_resize(handle, resolve({**lake.options, **SPLIT}), timeline_of(handle))
+    name, record = parse_container(load_requested(handle.storage, handle.profile, planned), "x")
+    plan = record["clusteringPlan"]
+    assert name == "HoodieRequestedReplaceMetadata"
+    assert (record["operationType"], record["extraMetadata"], record["version"]) == (
+        "CLUSTER",
+        {"hoodie.resize": "true"},
+        1,
+    )
+    assert plan["strategy"] == {"strategyClassName": EXECUTOR, "strategyParams": {}, "version": 1}
+    assert (plan["extraMetadata"], plan["version"], plan["preserveHoodieMetadata"]) == ({}, 1, True)
+    assert plan.get("missingSchedulePartitions", []) == []
+    for group in plan["inputGroups"]:
+        assert (group["numOutputFileGroups"], group["version"], len(group["slices"])) == (2, 1, 1)
+        (part,) = group["slices"]
+        live = next(one for one in lake.table.files() if one.file_id == part["fileId"])
+        assert part["dataFilePath"] == lake.storage.absolute(live.base.path)
+        assert part["deltaFilePaths"] == [lake.storage.absolute(log.path) for log in live.logs]
+        assert (part["partitionPath"], part["bootstrapFilePath"], part["version"]) == (live.partition, "", 1)
+        size = sum(log.size_bytes for log in live.logs)
+        assert list(group["metrics"].items()) == [
+            ("TOTAL_LOG_FILES", float(len(live.logs))),
+            ("TOTAL_LOG_FILES_SIZE", float(size)),
+        ]
+        assert set(group["extraMetadata"]) == {
+            f"clustering.group.{name}" for name in ("partition", "child.node", "sequence.no")
+        }
 
 
 def limits(fewest=1, most=8):

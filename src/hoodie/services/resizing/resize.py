@@ -47,11 +47,11 @@ from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
 from hoodie.services.rewrite.target import rewrite_target, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Service
-from hoodie.spec import CLUSTERING, InstantTime, encode_requested_replace
+from hoodie.spec import CLUSTERING, Instant, InstantTime, encode_requested_replace
 from hoodie.spec.replace_plan import CLUSTER
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.timeline import new_instant_time
+from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import NobodyElse
 from hoodie.view import View
 from hoodie.write.options import parse_write_options
@@ -82,19 +82,27 @@ def resize_buckets(handle: TableHandle, config: Config, engine: Engine) -> Resiz
         Invalid: the options do not speak of a consistent hashing index.
         Unsupported: rows do not carry their keys. Corrupt: a file or the plan is damaged.
     """
-    index = _index(handle, config)
+    _index(handle, config)
     timeline = roll_back_failed_writes(handle, _LOCAL, timeline_of(handle), config)
-    pending = RESIZES.find(PendingPlans(handle.storage, timeline), None)
-    if pending is None:
-        requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-        view = FolderView(handle.storage, timeline).load()
-        plans = plan_partitions(handle, config, index, view)
-        if not plans:
-            return None
-        payload = encode_requested_replace(resize_request(handle, plans), handle.profile.avro_generation)
-        pending = store_plan(handle, RESIZES, requested, payload)
-    done = run_plan(handle, config, engine, RESIZES, pending, held=True)
+    pending = RESIZES.find(PendingPlans(handle.storage, timeline), None) or schedule_resize(handle, config, timeline)
+    done = None if pending is None else run_plan(handle, config, engine, RESIZES, pending, held=True)
     return None if done is None else _result(done)
+
+
+def schedule_resize(handle: TableHandle, config: Config, timeline: Timeline) -> Instant | None:
+    """Plans a resize, and returns its requested instant; None when every bucket is of a good size. The caller holds the
+    table lock. Lists the table's files, and reads the rings of partitions.
+
+    Raises:
+        Invalid, Unsupported: as `resize_buckets`.
+    """
+    view = FolderView(handle.storage, timeline).load()
+    plans = plan_partitions(handle, config, _index(handle, config), view)
+    if not plans:
+        return None
+    requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
+    payload = encode_requested_replace(resize_request(handle, plans), handle.profile.avro_generation)
+    return store_plan(handle, RESIZES, requested, payload)
 
 
 def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:

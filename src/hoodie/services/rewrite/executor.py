@@ -140,7 +140,7 @@ def _without_dead_rollbacks(handle: TableHandle, engine: Engine, locking: Lockin
 
 def _pending_again(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> Instant | None:
     """The instant as a plan that nobody has begun; None when it is completed."""
-    now = plans.timeline.find(instant.requested, instant.action)
+    now = plans.timeline.find(instant.requested, instant.comparable_action)
     if now is None:
         raise Fenced(
             f"The {instant.action} {instant.requested} is not planned any more",
@@ -158,7 +158,7 @@ def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequ
     """After an error: leave a plan that nobody has begun. When that fails too, the next run does it."""
     try:
         plans = PendingPlans(handle.storage, timeline_of(handle))
-        now = plans.timeline.find(inflight.requested, inflight.action)
+        now = plans.timeline.find(inflight.requested, inflight.comparable_action)
         if now is not None and now.state is State.INFLIGHT:
             roll_back_run(handle, engine, plans, now)
         elif now is not None and now.is_completed:
