@@ -49,7 +49,7 @@ def load_own(handle: TableHandle) -> tuple[TableHandle, Timeline]:
     """
     listing = partial(load_timeline, nested_storage(handle), handle.profile, handle.config.timezone)
     own, timeline = side_by_side(partial(open_own, handle), listing)
-    return own, timeline if own.profile == handle.profile else timeline_of(own)
+    return own, timeline if own.profile.loads_like(handle.profile) else timeline_of(own)
 
 
 def create_own(handle: TableHandle) -> TableHandle:

@@ -79,6 +79,10 @@ class FormatProfile:
     indexes: IndexRules
     capabilities: Capabilities
 
+    def loads_like(self, other: FormatProfile) -> bool:
+        """Whether what was loaded with the other one is as this one loads it: version and folders are the same."""
+        return self == other
+
 
 V6 = FormatProfile(
     table_version=6,
