@@ -1,6 +1,6 @@
 """Which module shows values of a class, by the name of the class: finding it loads no class and no other module.
 
-`tests/unit/present/test_registry.py` holds that every name is a class of ours and that each has all its forms.
+`tests/unit/present/test_present_registry.py` holds that every name is a class of ours and that each has all its forms.
 """
 
 from __future__ import annotations
