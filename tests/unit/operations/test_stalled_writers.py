@@ -4,7 +4,8 @@ Leases pass while their holder sleeps, and nothing stops its next request. So he
 writer is stopped at a call, the second one runs (whole, or up to a call of its own), the first one goes on. What both
 were answered must then be true, and stay true after the next write.
 
-`HOODIE_STALLS=all` stops at every call; else at a sample, and at every call around the commit.
+`HOODIE_STALLS=all` stops at every call; else at a sample, and at every call around the commit. Log files of version 6,
+which a rollback leaves where they are, are tried at every call.
 """
 
 from __future__ import annotations
@@ -148,10 +149,11 @@ def test_writer_that_completes_while_another_takes_over_tells_the_truth(kind: tu
     """The first writer stands right before its completed instant; the second one stops at a call of its own, the first
     one goes on to its end, then the second.
     """
-    seen, n, is_over = set(), 1 - STEP, False
+    step = 1 if kind == (6, logged_lake) else STEP
+    seen, n, is_over = set(), 1 - step, False
     with ThreadPoolExecutor(2) as pool:
         while not is_over:
-            n += STEP
+            n += step
             lake = lake_of(kind)
             at_commit = Stop(lambda call: call.op == "create" and is_commit(call.path))
             at_n = Stop(lambda call, n=n: call.n == n)  # type: ignore[misc]

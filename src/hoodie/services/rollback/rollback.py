@@ -15,6 +15,7 @@ A writer that fails and lives aborts its own write (`leftovers`). What to undo i
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -240,13 +241,29 @@ def forget_traces(storage: Storage, *instants: InstantTime) -> None:
 def _tell_metadata(
     handle: TableHandle, engine: Engine, rollback: Instant, target: Instant, files: RolledBackFiles
 ) -> None:
-    """The metadata table forgets the write; log files that stay, or hold command blocks, are in it afterwards."""
+    """The metadata table forgets the write; log files that stay, or hold command blocks, are in it afterwards.
+
+    A fenced writer that is still awake takes its own log files away unless the metadata table lists them. So they are
+    looked at again once they are listed: those that went before are recorded as gone.
+    """
     if not handle.config.has_metadata_table:
         return
     handle = load_handle(handle.storage, handle.env)  # an earlier rollback may have had to drop the metadata table
     handle = undo_update(handle, target, rollback.requested, engine)
-    if files.logs:
-        record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=files.logs), engine)
+    logs = files.logs
+    while logs:
+        record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=logs), engine)
+        left = _still_there(handle.storage, logs)
+        if len(left) == len(logs):
+            return
+        logs = left
+
+
+def _still_there(storage: Storage, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The files of `sizes` that exist. Lists their folders."""
+    folders = {path.rpartition("/")[0] for path in sizes}
+    there = {file.path for folder in folders for file in storage.list_dir(folder).files}
+    return {path: size_bytes for path, size_bytes in sizes.items() if path in there}
 
 
 def _back_up(handle: TableHandle, target: Instant, folder: str) -> None:
