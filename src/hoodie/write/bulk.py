@@ -4,6 +4,8 @@
 2. Rows wait in memory until a partition has enough of them for an efficient write; past `HELD_BYTES` in one task the
    partitions with most waiting rows are written out, and past `OPEN_FILES` the file unused for longest is closed.
    Unsorted input over many partitions therefore makes more files, never more memory.
+   What still waits at the end is a file for each partition: many small ones are written several at a time, because a
+   small file costs little but waiting for the storage.
 3. File ids of a task share one UUID and count up, as Hudi's row writer names them.
 """
 
@@ -16,7 +18,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie.engine import BulkInsertSortMode, Source, TaskId
+from hoodie.engine import BulkInsertSortMode, LocalEngine, Source, TaskId
 from hoodie.records.deletion import without_deleted
 from hoodie.spec import new_file_id
 from hoodie.write.file_task import MetaColumnWriter, WriteTarget, written_base_file
@@ -28,6 +30,9 @@ from hoodie.write.written_file import WrittenFile
 HELD_BYTES = 128 * 1024 * 1024
 FLUSH_BYTES = 8 * 1024 * 1024
 OPEN_FILES = 64
+FEW_FILES = 16
+"""So many small files are written one after the other: threads would not pay."""
+SMALL_FILE_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,29 @@ class _OpenFile:
         self._writer.abort()
 
 
+@dataclass(frozen=True, slots=True)
+class _SmallFile:
+    """A base file that is written whole: its rows, and the number of the first one in its task."""
+
+    task: BulkTask
+    task_id: TaskId
+    partition: str
+    file_id: str
+    first: int
+    rows: pa.Table
+
+
+def _write_small_file(_: TaskId, small: _SmallFile) -> WrittenFile:
+    """The file, under the name of the bulk insert's task."""
+    file = _OpenFile(small.task, small.task_id, small.partition, small.file_id, small.first)
+    try:
+        file.write(small.rows)
+        return file.close()
+    except BaseException:
+        file.abort()
+        raise
+
+
 class _Writers:
     """Waiting rows and open files of one task, by partition path; least recently used first."""
 
@@ -111,14 +139,29 @@ class _Writers:
             yield from self._flush_largest()
 
     def close(self) -> Iterator[WrittenFile]:
-        for partition in list(self._waiting):
+        for partition in [opened for opened in self._open if opened in self._waiting]:
             yield from self._flush(partition)
         while self._open:
             yield self._open.popitem(last=False)[1].close()
+        small = [self._small_file(partition, rows) for partition, rows in self._waiting.items()]
+        self._waiting.clear()
+        threads = SMALL_FILE_THREADS if len(small) > FEW_FILES else 1
+        yield from LocalEngine(threads).run(_write_small_file, small, "small files of a bulk insert")
 
     def abort(self) -> None:
         for file in self._open.values():
             file.abort()
+
+    def _small_file(self, partition: str, rows: list[pa.Table]) -> _SmallFile:
+        """A new file of all rows that wait for a partition; they are fewer than fill a file."""
+        waiting = pa.concat_tables(rows)
+        small = _SmallFile(self._task, self._task_id, partition, self._new_file_id(), self._rows, waiting)
+        self._rows += waiting.num_rows
+        return small
+
+    def _new_file_id(self) -> str:
+        self._files += 1
+        return new_file_id(self._prefix, self._files - 1)
 
     def _flush_largest(self) -> Iterator[WrittenFile]:
         """Write out half of what waits, largest partitions first: one at a time would sort all of them for each."""
@@ -141,9 +184,7 @@ class _Writers:
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 yield self._open.popitem(last=False)[1].close()
-            file_id = new_file_id(self._prefix, self._files)
-            file = _OpenFile(self._task, self._task_id, partition, file_id, self._rows)
-            self._files += 1
+            file = _OpenFile(self._task, self._task_id, partition, self._new_file_id(), self._rows)
         self._rows += rows.num_rows
         if file.write(rows) >= self._task.max_file_bytes:
             yield file.close()

@@ -107,6 +107,39 @@ def test_many_partitions_that_wait_are_written_in_bulk(monkeypatch: pytest.Monke
     assert 0 < looks < done.files / 10
 
 
+def test_what_waits_at_the_end_is_one_file_for_each_partition_with_numbers_of_its_own() -> None:
+    """They are written by several threads."""
+    assert bulk.FEW_FILES < 100
+    lake = Lake()
+    done = lake.write("bulk_insert", shuffled(1_000, partitions=100))
+    assert done.files == 100
+    numbers = lake.rows(("_hoodie_commit_seqno",))
+    assert sorted(int(text.rpartition("_")[2]) for (text,) in numbers) == list(range(1_000))
+    lake.ensure_sound()
+
+
+def test_small_files_that_cannot_be_written_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake()
+    lake.write("bulk_insert", table_of([row("first", "n", 1, "p0")]))
+    write, begun = bulk._OpenFile.write, 0
+
+    def failing(file: bulk._OpenFile, rows: pa.Table) -> int:
+        nonlocal begun
+        begun += 1
+        if begun == 30:
+            raise Invalid("This file is not to be", remedy="None")
+        return write(file, rows)
+
+    monkeypatch.setattr(bulk._OpenFile, "write", failing)
+    with pytest.raises(Invalid, match="not to be"):
+        lake.write("bulk_insert", shuffled(1_000, partitions=100))
+    monkeypatch.undo()
+    assert lake.rows(("id",)) == [("first",)]
+    lake.write("bulk_insert", shuffled(1_000, partitions=100))
+    assert len(lake.rows(("id",))) == 1_001
+    lake.ensure_sound()
+
+
 def test_sequence_numbers_of_one_task_do_not_repeat_over_its_files() -> None:
     lake = Lake(9, {"hoodie.parquet.max.file.size": "20000"})
     lake.write("bulk_insert", shuffled(3_000))
