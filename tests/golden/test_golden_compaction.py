@@ -20,6 +20,8 @@ from hoodie.services.compaction.log_compact import run_log_compaction, schedule_
 from hoodie.state.handle import TableHandle, open_handle, timeline_of
 from hoodie.testing.golden import GoldenTable, difference, golden_tables
 
+pytestmark = pytest.mark.sampled(4)
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FULL = os.environ.get("HOODIE_GOLDEN_DIR")

@@ -40,6 +40,8 @@ from hoodie.spec import iter_records
 from hoodie.storage import LocalStorage, Storage
 from hoodie.testing.golden import GoldenTable, golden_tables
 
+pytestmark = pytest.mark.sampled(4)
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FULL = os.environ.get("HOODIE_GOLDEN_DIR")

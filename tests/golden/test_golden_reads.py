@@ -20,6 +20,8 @@ from hoodie.query import ReadOptions, load_read_plan, validate_table
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.golden import GoldenRead, GoldenTable, Rule, difference, golden_tables, load_rules
 
+pytestmark = pytest.mark.sampled(4)
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FULL = os.environ.get("HOODIE_GOLDEN_DIR")

@@ -12,6 +12,8 @@ from hoodie.errors import Invalid
 from hoodie.table import Table
 from hoodie.testing.golden import GoldenTable, golden_tables
 
+pytestmark = pytest.mark.sampled(4)
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FULL = os.environ.get("HOODIE_GOLDEN_DIR")

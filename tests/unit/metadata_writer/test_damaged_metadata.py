@@ -17,6 +17,8 @@ from hoodie.metadata_writer import (
 )
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.sampled(4)
+
 LOCAL = LocalEngine(2)
 ROOT = ".hoodie/metadata/"
 Damage = Callable[[bytes], bytes | None]

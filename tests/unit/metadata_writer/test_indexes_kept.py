@@ -28,6 +28,8 @@ from hoodie.state.handle import timeline_of
 from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.sampled(4)
+
 ENGINE = LocalEngine(1)
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 VARYING = ("instantTime", "timestamp")

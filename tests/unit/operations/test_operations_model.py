@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
+pytestmark = pytest.mark.sampled(4)
+
 EXAMPLES = int(os.environ.get("HOODIE_MODEL_EXAMPLES", "4"))
 KEYS = [f"k{n}" for n in range(6)]
 PARTITIONS = ["p", "q"]

@@ -35,6 +35,8 @@ from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.timeline import instant_path, load_instant
 from hoodie.write import Operation
 
+pytestmark = pytest.mark.sampled(4)
+
 BEFORE = {"a": "a", "b": "a", "c": "a"}
 SPOOL = {"hoodie.engine.local.max.bytes": 1}
 OPERATIONS: dict[str, tuple[Operation, list[dict[str, Any]], dict[str, str]]] = {

@@ -21,6 +21,8 @@ from hoodie.testing.hand_table import HandTable, at
 from hoodie.testing.lake import ROWS, Awake, Lake, row, table_of
 from hoodie.write.overwrite import Switch, encode_switch
 
+pytestmark = pytest.mark.sampled(4)
+
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS = "hoodie.datasource.write.partitionpath.field"
 KEY = "hoodie.datasource.write.recordkey.field"

@@ -11,6 +11,8 @@ import pytest
 from hoodie.errors import Invalid
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
+pytestmark = pytest.mark.sampled(4)
+
 FILL = "hoodie.write.set.null.for.missing.columns"
 RECONCILE = "hoodie.datasource.write.reconcile.schema"
 DROP_COLUMNS = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"

@@ -62,6 +62,8 @@ from hoodie.timeline import (
     load_instant,
 )
 
+pytestmark = pytest.mark.sampled(4)
+
 ENGINE = LocalEngine(2)
 ROOT = Path(__file__).parents[3]
 FULL = os.environ.get("HOODIE_GOLDEN_DIR")

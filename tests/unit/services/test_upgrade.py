@@ -25,6 +25,8 @@ from hoodie.testing.hand_table import at
 from hoodie.testing.lake import Lake, row, table_of
 from hoodie.timeline import has_history, instant_path, load_history, store_table_config
 
+pytestmark = pytest.mark.sampled(4)
+
 PAIRS = list(itertools.permutations((6, 8, 9), 2))
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 CONFIG = resolve({})
