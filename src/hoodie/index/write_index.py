@@ -5,7 +5,8 @@
 2. `WriteIndex.begin` gives the index at work on one write, an `IndexedWrite`. It is asked in this order, each at most
    once, by one thread, which holds the table lock: `tag`, `assign`, `before_write`, `after_commit`.
 3. `tag` may be wrong in one direction only: it names more slices than have the keys. Key columns are read where it does
-   not vouch for a candidate (`Candidate.vouched`). A slice that has a key and is not named makes the key stand twice.
+   not vouch for candidates (`Candidate.vouched`; in merge-on-read tables for all of a write, or for none). A slice that
+   has a key and is not named makes the key stand twice.
 4. Nothing in a table says for sure which index it is written with. Whatever an index stores is held against timeline
    and view when it is read again.
 

@@ -86,14 +86,17 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
 
     `rollback`: the instant of the table's rollback, for the record; None when a writer takes its own write back. What a
     compaction of the metadata table has merged cannot be taken back: then the metadata table is dropped with a warning,
-    and the next write makes it again.
+    and the next write makes it again. A writer that takes its own write back touches nothing else: it may have lost the
+    table lock, and what is unfinished is then at work.
     """
     del engine
     if not handle.config.is_metadata_table_ready:
         return handle
     try:
         own = open_own(handle)
-        timeline = settle(own, timeline_of(own))
+        timeline = timeline_of(own)
+        if rollback is not None:
+            timeline = settle(own, timeline)
     except Corrupt as damage:
         return _drop_damaged(handle, damage)
     found = timeline.find(target.requested, DELTA_COMMIT)

@@ -48,7 +48,7 @@ _COMPACTION: Form[CompactionResult] = Form(
 )
 _RESIZE: Form[ResizeResult] = Form(_timed_json, lambda done: f"resize {done.instant}")
 _ROLLBACK: Form[RollbackResult] = Form(title=lambda done: f"{done.action} {done.target} rolled back")
-_RESTORE: Form[RestoreResult] = Form(title=lambda done: f"RestoreResult to {done.to}")
+_RESTORE: Form[RestoreResult] = Form(title=lambda done: f"Restored to {done.to}")
 _UPGRADE: Form[UpgradeResult] = Form(sheet=_upgrade_sheet)
 _ORPHANS: Form[OrphansResult] = Form(sheet=_orphans_sheet)
 _METADATA: Form[MetadataResult] = Form(title=lambda done: "metadata table kept up")

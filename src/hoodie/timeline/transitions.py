@@ -37,6 +37,7 @@ from hoodie.spec import (
     parse_rollback_plan,
 )
 from hoodie.storage import Storage
+from hoodie.storage.fence import deleting_own
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
 from hoodie.timeline.timeline import furthest
@@ -141,8 +142,9 @@ def _ensure_kept(
             return known
         if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
             # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
-            # files before.
-            storage.delete(instant_path(profile, done))
+            # files before. Whoever has lost the lock may delete this: it is his own.
+            with deleting_own(storage):
+                storage.delete(instant_path(profile, done))
             raise _fenced(instant, cause or "its inflight file is gone")
     except Fenced:
         raise

@@ -45,7 +45,7 @@ def abort(handle: TableHandle, requested: InstantTime, participants: Sequence[Pa
     if instant is None or instant.is_completed or not is_table(handle.storage):
         return
     for one in participants:
-        one.withdraw(handle, instant)
+        handle = one.withdraw(handle, instant)
     _remove_files(handle, requested, _files_of(handle, requested))
     delete_instant_files(handle.storage, handle.profile, instant)
     markers_of(handle.storage, requested).drop()

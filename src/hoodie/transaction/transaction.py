@@ -133,7 +133,8 @@ class Transaction:
                 )
                 self.after = state_from(handle, seen)
             except Fenced:
-                remove_fenced(handle, inflight, outcome.files, participants)
+                with deleting_own(handle.storage):
+                    remove_fenced(handle, inflight, outcome.files, participants)
                 raise
             drop_markers(handle, inflight.requested)
         return done

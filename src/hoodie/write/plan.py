@@ -237,7 +237,7 @@ def plan_assigned_files(
                 update_positions=np.append(file.update_positions, rows),
             )
         else:
-            file = replace(file, insert_positions=rows)
+            file = replace(file, insert_positions=np.append(file.insert_positions, rows))
         changed[one.slice.group_id] = file
     return (*changed.values(), *fresh)
 

@@ -13,10 +13,20 @@ from hoodie.errors import Invalid
 from hoodie.testing.lake import Lake, row, table_of
 
 CLASS = "hoodie.index.class"
+LOGGED = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
 SOURCE = '''
 """An index that keeps the places of keys in a dict."""
 
-from hoodie.index import HeldKeys, IndexTraits, LOCATIONS, PlainIndex, PlainIndexedWrite, located
+from hoodie.index import (
+    LOCATIONS,
+    Assignment,
+    Candidate,
+    HeldKeys,
+    IndexTraits,
+    PlainIndex,
+    PlainIndexedWrite,
+    located,
+)
 import pyarrow as pa
 
 PLACES, SEEN = {}, []
@@ -61,6 +71,66 @@ class ForgetfulWrite(PlacesWrite):
 class Nothing:
     def __init__(self, config, table):
         pass
+
+
+class Rows(PlainIndexedWrite):
+    """Puts new rows into the first file group of their partition, each half for itself."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def tag(self, asked):
+        return [Candidate(piece, asked.keys(name)) for name in asked.partitions for piece in self.pieces(name)]
+
+    def assign(self, inserts):
+        found = []
+        for name, rows in inserts.items():
+            piece, half = next(iter(self.pieces(name)), None), len(rows) // 2
+            parts = [rows] if piece is None else [rows[:half], rows[half:]]
+            found += [Assignment(name, part, piece, None) for part in parts]
+        return found
+
+    def pieces(self, name):
+        return self.table.slices_of.get(name, ())
+
+
+class Halves(PlainIndex):
+    def __init__(self, config, table):
+        self.traits = IndexTraits("HALVES", assigns_groups=True)
+
+    def begin(self, table, rows):
+        return Rows(table)
+
+
+class Loses(Halves):
+    def begin(self, table, rows):
+        return LosesWrite(table)
+
+
+class LosesWrite(Rows):
+    def assign(self, inserts):
+        return super().assign(inserts)[:1]
+
+
+class Doubts(PlainIndex):
+    """Vouches for the first key of a partition only."""
+
+    def __init__(self, config, table):
+        self.traits = IndexTraits("DOUBTS", inserts_to_logs=True)
+
+    def begin(self, table, rows):
+        return DoubtsWrite(table)
+
+
+class DoubtsWrite(Rows):
+    def tag(self, asked):
+        found = []
+        for name in asked.partitions:
+            keys = HeldKeys(*asked.keys(name).load())
+            for piece in self.pieces(name):
+                first, rest = keys.positions[:1], keys.positions[1:]
+                found += [Candidate(piece, keys.at(first), first), Candidate(piece, keys.at(rest))]
+        return found
 
 
 class Picky(Places):
@@ -157,3 +227,38 @@ def test_what_is_no_index_is_refused_before_anything_is_written(places, name, ma
         lake.upsert(row("b"), **{CLASS: name})
     assert caught.value.facts["key"] == CLASS
     assert lake.files() == before
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_new_rows_may_be_assigned_to_a_group_in_parts(places, version):
+    lake = Lake(version, {CLASS: "places:Halves"})
+    lake.upsert(row("a"))
+    lake.upsert(*[row(f"n{n}") for n in range(4)])
+    assert [key for key, _ in lake.rows()] == ["a", "n0", "n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_index_that_forgets_new_rows_is_refused(places, version):
+    lake = Lake(version, {CLASS: "places:Loses"})
+    lake.upsert(row("a"))
+    with pytest.raises(Invalid, match="assigns 2 rows to file groups, but 4 are new"):
+        lake.upsert(*[row(f"n{n}") for n in range(4)])
+    assert [key for key, _ in lake.rows()] == ["a"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_index_that_puts_new_rows_where_it_does_not_find_them_is_refused(places, version):
+    lake = Lake(version, {**LOGGED, CLASS: "places:Halves"})
+    lake.upsert(row("a"))
+    with pytest.raises(Invalid, match="in which the index finds no keys"):
+        lake.upsert(row("n"))
+    assert [key for key, _ in lake.rows()] == ["a"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_index_that_vouches_for_some_slices_only_is_refused_where_rows_lie_in_logs(places, version):
+    lake = Lake(version, {**LOGGED, CLASS: "places:Doubts"})
+    lake.upsert(row("a"))
+    with pytest.raises(Invalid, match="vouches for 1 of 2 file slices"):
+        lake.upsert(row("a", "x", 2), row("b"))
+    assert lake.rows() == [("a", "a")]

@@ -23,12 +23,15 @@ from compact_world import (
     schedule,
 )
 
+from hoodie.config import resolve
 from hoodie.locks import held_lock
 from hoodie.logs import BlockKind, read_blocks
 from hoodie.services.compaction.log_compact import run_log_compaction, schedule_log_compaction
 from hoodie.services.rollback.rollback import roll_back_instant
 from hoodie.spec import LOG_COMPACTION, V6, V9, State
 from hoodie.testing.hand_logs import at
+from hoodie.testing.lake import logged_lake
+from hoodie.testing.lake import row as lake_row
 from hoodie.timeline import load_commit_metadata, to_inflight
 
 ON = {"log.compaction.enable": True, "log.compaction.blocks.threshold": 3}
@@ -184,3 +187,21 @@ def test_what_a_dead_executor_left_is_taken_away(profile):
     (left,) = [one for one in table.timeline().pending() if one.action == LOG_COMPACTION]
     assert left.state is State.REQUESTED
     assert run_log_compaction(handle, config(**ON), ENGINE) is not None
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_planned_group_that_was_replaced_meanwhile_is_left_out(version):
+    lake = logged_lake(version, **{"hoodie.log.compaction.blocks.threshold": "2"})
+    lake.upsert(lake_row("a"), lake_row("b"))
+    for n in range(4):
+        lake.upsert(lake_row("a", f"x{n}", n + 2))
+    handle, options = lake.handle(), resolve(lake.options)
+    with held_lock(handle.storage, "plan"):
+        assert schedule_log_compaction(handle, options, ENGINE, when_enabled=False) is not None
+    lake.write("insert_overwrite", [lake_row("c")])
+    done = run_log_compaction(handle, options, ENGINE)
+    assert done is not None
+    assert done.log_files == 0
+    assert not lake.table.timeline().pending()
+    assert lake.rows() == [("c", "a")]
+    assert lake.table.validate() == []

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.index import first_ring, load_ring
 from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
@@ -271,3 +271,20 @@ def test_stored_ring_says_what_became_of_it(version):
     ring = load_ring(lake.storage, "p")
     assert (ring.count, ring.first_count, ring.sequence) == (4, 2, 1)
     assert {node.tag for node in ring.nodes} == {"NORMAL"}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("error", [Unavailable, KeyboardInterrupt])
+def test_metadata_table_forgets_a_resize_that_failed_at_its_commit(version, error):
+    lake = made(version, **{"hoodie.metadata.enable": "true", "hoodie.clean.automatic": "false"})
+
+    def fail(call):
+        if call.op == "create" and call.path.endswith(".replacecommit") and "/metadata/" not in call.path:
+            raise error("no answer")
+
+    with pytest.raises(error):
+        resized(lake, CountingStorage(lake.storage, on_call=fail), **SPLIT)
+    lake.upsert(*rows(KEYS, "c", 3))
+    assert not lake.table.timeline().pending()
+    assert lake.table.validate() == []
+    assert len(lake.rows()) == 2 * len(KEYS)

@@ -96,6 +96,7 @@ def unschedule_compaction(
     with executor_lock(handle, instant) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         plans = PendingPlans(handle.storage, timeline_of(handle))
         now = _pending(plans, instant)
+        plan = plans.compaction(now)  # another call may have taken a group off it
         _ensure_no_later_logs(handle, instant, doomed)
         if now.state is State.INFLIGHT:
             roll_back_run(handle, engine, plans, now)

@@ -128,6 +128,7 @@ def _compacted(run: PlanRun) -> Rewritten:
     tasks = [
         LogCompactTask(target, part, places[one.group_id], form)
         for one, part in zip(plan.operations, slices, strict=True)
+        if one.group_id in places
     ]
     stats = chosen.run(compact_log, tasks, "compact logs")
     return Rewritten(tuple(stats), schema_metadata(run, facts))
@@ -143,12 +144,12 @@ LOG_COMPACTIONS: Final = PlanKind(
 
 
 def _places(run: PlanRun, groups: Sequence[GroupId], view: View) -> dict[GroupId, LogPlace]:
-    """Where the new log file of each group stands. Where versions count up, all listed files of the slice count, also
-    those of writes that did not complete.
+    """Where the new log file of each group stands; groups that were replaced meanwhile get none. Where versions count
+    up, all listed files of the slice count, also those of writes that did not complete.
     """
     listed = {one.group_id: one for one in view.slices_at()}
     naming, instant = run.handle.profile.log_naming, run.instant.requested
-    return {group: log_place(naming, listed[group], instant, None) for group in groups}
+    return {group: log_place(naming, listed[group], instant, None) for group in groups if group in listed}
 
 
 def compact_logs(
