@@ -16,13 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from hoodie.metadata.record_schema import record_schema
 
 from hoodie.hfile import HFileOptions
 from hoodie.metadata import group_of_keys, open_metadata_table
 from hoodie.metadata.partitions import RecordType
 from hoodie.records import from_avro
-from hoodie.spec import V9, keys
+from hoodie.spec import V9, keys, metadata_record_schema
 from hoodie.storage import LocalStorage, Storage
 from hoodie.testing.hand_metadata import HandMetadata
 from hoodie.testing.hand_table import HandTable
@@ -86,7 +85,7 @@ def make_record_index(storage: Storage) -> Storage:
     metadata = new_table(storage)
     rows = [{"key": "__all_partitions__", "type": 1, "filesystemMetadata": []}]
     metadata.base("files", "files-0000-0", "00000000000000000", rows)
-    location_type = from_avro(record_schema()).field("recordIndexMetadata").type
+    location_type = from_avro(metadata_record_schema()).field("recordIndexMetadata").type
     names = pa.array([key_of(number) for number in range(KEYS)], pa.string())
     numbers = group_of_keys(names, GROUPS)
     for group in range(GROUPS):

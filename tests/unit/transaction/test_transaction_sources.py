@@ -10,8 +10,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[3] / "src" / "hoodie"
 
-COMPLETING = {"complete"}
+COMPLETING = {"complete", "complete_and_look"}
 MAY_COMPLETE = {
+    "timeline/transitions.py": "where both are",
     "transaction/transaction.py": "completes writes",
     "write/overwrite.py": "completes a write in a table that has no properties yet; its transaction let it through",
     "metadata_writer": "completes instants of the metadata table, which are steps of a write, and indexing",
@@ -27,6 +28,7 @@ MAY_TAKE_AWAY = {
     "metadata_writer": "entries of the metadata table",
     "services/rollback": "what dead writers left",
     "services/compaction/admin.py": "a plan that is taken off the timeline by hand",
+    "services/rewrite/abandoned.py": "a plan that is taken off the timeline because its executor is dead",
 }
 
 LOCKING = {"held_within", "held_table", "held_lock"}
