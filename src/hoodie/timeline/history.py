@@ -131,8 +131,8 @@ class History(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LogHistory:
-    """Archives in log format (version 6): an entry for each state of an instant. They are read as a whole."""
+class _Folder:
+    """Where a history lies, and how it is written."""
 
     storage: Storage
     profile: FormatProfile
@@ -141,6 +141,11 @@ class LogHistory:
     @property
     def folder(self) -> str:
         return self.profile.history_dir
+
+
+@dataclass(frozen=True, slots=True)
+class LogHistory(_Folder):
+    """Archives in log format (version 6): an entry for each state of an instant. They are read as a whole."""
 
     def files(self) -> tuple[FileInfo, ...]:
         return list_archives(self.storage, self.folder)
@@ -179,18 +184,10 @@ class LogHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetHistory:
+class ParquetHistory(_Folder):
     """Parquet files with a manifest (versions 8 and later): a row for each instant, with its completed file and its
     plan. What statistics rule out is not read.
     """
-
-    storage: Storage
-    profile: FormatProfile
-    options: HistoryOptions
-
-    @property
-    def folder(self) -> str:
-        return self.profile.history_dir
 
     def files(self) -> tuple[FileInfo, ...]:
         return self.storage.list_dir(self.folder).files

@@ -73,6 +73,18 @@ class PlannedArchive:
 
 
 @dataclass(frozen=True, slots=True)
+class _Limits:
+    """What cleans and rollbacks go by. `last_write`: the last write that goes, "" for none; `min_instants` of an action
+    stay, and archiving begins above `max_instants`; what is `needed` (None: nothing) stays with all after it.
+    """
+
+    last_write: InstantTime
+    min_instants: int
+    max_instants: int
+    needed: InstantTime | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Bound:
     """Writes from `requested` on have to stay, and why."""
 
@@ -97,7 +109,8 @@ def plan_archive(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFact
             notes.append(f"writes from {bound.requested} on stay: {bound.reason}")
     else:
         notes.append(f"{len(writes)} completed commits, archiving begins above {most}")
-    others = _others(timeline, options, facts, chosen, (fewest, most))
+    limits = _Limits(chosen[-1].requested if chosen else "", fewest, most, _needed(options, facts))
+    others = _others(limits, timeline)
     return PlannedArchive(tuple(sorted([*chosen, *others])), tuple(notes))
 
 
@@ -193,45 +206,32 @@ def _needed_around(around: Timeline, options: ArchiveOptions) -> Iterator[_Bound
         yield _Bound(min(needed), "the table it describes has it on its timeline")
 
 
-def _others(
-    timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts, chosen: list[Instant], counts: tuple[int, int]
-) -> Iterator[Instant]:
-    """Cleans and rollbacks that go."""
-    by_action = ([one for one in timeline.completed() if one.action == action] for action in (CLEAN, ROLLBACK))
-    for found in by_action:
-        yield from _OTHERS[timeline.profile.history_form](found, options, facts, chosen, counts)
-
-
-def _before_writes(
-    found: Sequence[Instant],
-    options: ArchiveOptions,
-    facts: ArchiveFacts,
-    chosen: Sequence[Instant],
-    counts: tuple[int, int],
-) -> Iterator[Instant]:
-    """Those before the last write that goes."""
-    del options, facts, counts
-    last = chosen[-1].requested if chosen else ""
-    yield from (one for one in found if one.requested < last)
-
-
-def _by_count(
-    found: Sequence[Instant],
-    options: ArchiveOptions,
-    facts: ArchiveFacts,
-    chosen: Sequence[Instant],
-    counts: tuple[int, int],
-) -> Iterator[Instant]:
-    """The oldest, where there are too many, but none that the metadata table or the table around still needs."""
-    del chosen
-    fewest, most = counts
-    if len(found) <= most:
-        return
-    limits = [facts.compacted] if facts.compacted else []
+def _needed(options: ArchiveOptions, facts: ArchiveFacts) -> InstantTime | None:
+    """The first instant time that the metadata table, or the table that this one describes, still needs."""
+    needed = [facts.compacted] if facts.compacted else []
     if facts.around is not None:
-        limits += [one.requested for one in _needed_around(facts.around, options)]
-    upto = min(limits, default=None)
-    yield from (one for one in found[: len(found) - fewest] if upto is None or one.requested < upto)
+        needed += [bound.requested for bound in _needed_around(facts.around, options)]
+    return min(needed, default=None)
+
+
+def _others(limits: _Limits, timeline: Timeline) -> Iterator[Instant]:
+    """Cleans and rollbacks that go."""
+    for action in (CLEAN, ROLLBACK):
+        done = [instant for instant in timeline.completed() if instant.action == action]
+        yield from _OTHERS[timeline.profile.history_form](done, limits)
+
+
+def _before_writes(done: Sequence[Instant], limits: _Limits) -> Iterator[Instant]:
+    """Those before the last write that goes."""
+    yield from (instant for instant in done if instant.requested < limits.last_write)
+
+
+def _by_count(done: Sequence[Instant], limits: _Limits) -> Iterator[Instant]:
+    """The oldest, where there are too many, but none that the metadata table or the data timeline still needs."""
+    if len(done) <= limits.max_instants:
+        return
+    oldest = done[: len(done) - limits.min_instants]
+    yield from (instant for instant in oldest if limits.needed is None or instant.requested < limits.needed)
 
 
 _OTHERS = {"log_files": _by_count, "parquet_files": _before_writes}

@@ -28,7 +28,7 @@ from hoodie.services.compaction.trigger import compaction_due
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rewrite.executor import run_plan, store_plan
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
-from hoodie.services.rewrite.target import rewrite_target, schema_metadata
+from hoodie.services.rewrite.target import prepare_tasks, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Argument, Service
 from hoodie.slices.bootstrap import load_slice_sources
@@ -167,13 +167,12 @@ def _hindering(handle: TableHandle, plans: PendingPlans) -> tuple[Instant, ...]:
 
 
 def _compacted(run: PlanRun) -> Rewritten:
-    view, facts, slices = load_slices(run)
-    chosen = run.options.engine_for(sum(part.size_bytes for part in slices), run.engine)
-    target = rewrite_target(run, view, facts, chosen.parallelism)
+    found = load_slices(run)
+    engine, target = prepare_tasks(run, found)
     # The largest first: the last task to end should be a short one.
-    tasks = [CompactTask(target, part) for part in sorted(slices, key=lambda part: part.size_bytes, reverse=True)]
-    stats = chosen.run(compact_slice, tasks, "compact")
-    return Rewritten(tuple(stats), schema_metadata(run, facts))
+    tasks = [CompactTask(target, part) for part in sorted(found.slices, key=lambda part: part.size_bytes, reverse=True)]
+    stats = engine.run(compact_slice, tasks, "compact")
+    return Rewritten(tuple(stats), schema_metadata(run, found.facts))
 
 
 COMPACTIONS: Final = PlanKind(

@@ -30,7 +30,7 @@ from hoodie.services.compaction.result import CompactionResult, result_of
 from hoodie.services.compaction.slices import load_slices
 from hoodie.services.rewrite.executor import run_plan, store_plan
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
-from hoodie.services.rewrite.target import rewrite_target, schema_metadata
+from hoodie.services.rewrite.target import prepare_tasks, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import AfterCommit, Service
 from hoodie.slices import plan_merge
@@ -118,20 +118,19 @@ def _worth_it(
 
 
 def _compacted(run: PlanRun) -> Rewritten:
-    view, facts, slices = load_slices(run)
+    found = load_slices(run)
+    engine, target = prepare_tasks(run, found)
     profile = run.handle.profile
-    chosen = run.options.engine_for(sum(part.size_bytes for part in slices), run.engine)
-    target = rewrite_target(run, view, facts, chosen.parallelism)
     form = LogForm(profile.log_naming.marker, profile.capabilities.late_log_headers)
     plan = run.plans.compaction(run.instant)
-    places = _places(run, plan.group_ids, view)
+    places = _places(run, plan.group_ids, found.view)
     tasks = [
-        LogCompactTask(target, part, places[one.group_id], form)
-        for one, part in zip(plan.operations, slices, strict=True)
-        if one.group_id in places
+        LogCompactTask(target, part, places[operation.group_id], form)
+        for operation, part in zip(plan.operations, found.slices, strict=True)
+        if operation.group_id in places
     ]
-    stats = chosen.run(compact_log, tasks, "compact logs")
-    return Rewritten(tuple(stats), schema_metadata(run, facts))
+    stats = engine.run(compact_log, tasks, "compact logs")
+    return Rewritten(tuple(stats), schema_metadata(run, found.facts))
 
 
 LOG_COMPACTIONS: Final = PlanKind(

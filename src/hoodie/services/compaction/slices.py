@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from hoodie.errors import Corrupt
 from hoodie.fileview import FolderView
-from hoodie.query import ReadFacts, ReadOptions, load_read_facts
+from hoodie.query import ReadOptions, load_read_facts
 from hoodie.services.rewrite.plan_kind import PlanRun
+from hoodie.services.rewrite.plan_slices import PlanSlices
 from hoodie.slices import SliceRead
 from hoodie.slices.bootstrap import source_of
 from hoodie.slices.slice_read import logs_of
@@ -58,8 +59,8 @@ def listed_files(view: View) -> ListedFiles:
     )
 
 
-def load_slices(run: PlanRun) -> tuple[View, ReadFacts, list[SliceRead]]:
-    """The view of the plan's partitions, what reading them needs, and the slice of each operation.
+def load_slices(run: PlanRun) -> PlanSlices:
+    """The slice of each operation of a plan, in their order. Lists the partitions of the plan.
 
     Raises:
         Corrupt: a file of the plan is gone, or a log file is shorter than was committed.
@@ -76,5 +77,6 @@ def load_slices(run: PlanRun) -> tuple[View, ReadFacts, list[SliceRead]]:
         source = source_of(facts.sources, one.partition, base)
         slices.append(SliceRead(one.partition, base, files.logs_of(one), source=source))
     known = folders.committed_logs(logs_of(slices).values())
-    slices = [replace(one, logs=tuple(known[log.path] for log in one.logs)) for one in slices]
-    return view, facts, slices
+    return PlanSlices(
+        view, facts, tuple(replace(part, logs=tuple(known[log.path] for log in part.logs)) for part in slices)
+    )

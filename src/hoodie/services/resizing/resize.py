@@ -42,9 +42,9 @@ from hoodie.services.resizing.plan import (
 )
 from hoodie.services.resizing.task import ResizeTask, resize_slices
 from hoodie.services.rewrite.executor import CarriedOut, run_plan, store_plan
-from hoodie.services.rewrite.group_slices import load_group_slices
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun, Rewritten
-from hoodie.services.rewrite.target import rewrite_target, schema_metadata
+from hoodie.services.rewrite.plan_slices import load_group_slices
+from hoodie.services.rewrite.target import prepare_tasks, schema_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Service
 from hoodie.spec import CLUSTERING, Instant, InstantTime, encode_requested_replace
@@ -124,17 +124,17 @@ def _resized(run: PlanRun) -> Rewritten:
     groups = resize_groups(run.plans, run.instant)
     found = load_group_slices(run)
     rings = _new_rings(run, index.parts, found.view, groups)
-    chosen = run.options.engine_for(found.size_bytes, run.engine)
-    target = rewrite_target(run, found.view, found.facts, chosen.parallelism)
+    engine, target = prepare_tasks(run, found)
+    slices = {(part.partition, part.file_id): part for part in found.slices}
     tasks = [
         ResizeTask(
             target,
-            tuple(found.slices[one] for one in group.group_ids if one in found.slices),
+            tuple(slices[old] for old in group.group_ids if old in slices),
             _child_ring(group, index.parts),
         )
         for group in groups
     ]
-    stats = tuple(stat for some in chosen.run(resize_slices, tasks, "resize") for stat in some)
+    stats = tuple(stat for some in engine.run(resize_slices, tasks, "resize") for stat in some)
     for ring in rings:
         store_ring(run.handle.storage, ring)
     replaced = {

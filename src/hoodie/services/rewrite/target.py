@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.engine import TaskId
+from hoodie.engine import Engine, TaskId
 from hoodie.errors import Invalid
 from hoodie.logs import read_blocks
 from hoodie.query import ReadFacts
 from hoodie.records import OPERATION_FIELD, BaseFooter, ColumnIds, to_avro, with_meta, without_meta
 from hoodie.services.rewrite.plan_kind import PlanRun
+from hoodie.services.rewrite.plan_slices import PlanSlices
 from hoodie.slices import READ_BATCH_ROWS, MergedSlices, MergePlan, SliceRead, plan_merge
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import load_commit_metadata
-from hoodie.view import View
 from hoodie.write.change_log import ChangeLogging, change_logging_of
 from hoodie.write.new_base_file import FileTarget
 
@@ -60,20 +60,22 @@ class RewriteTarget(FileTarget):
         return first is not None and f'"{OPERATION_FIELD}"' in first.schema
 
 
-def rewrite_target(run: PlanRun, view: View, facts: ReadFacts, parallelism: int) -> RewriteTarget:
-    """What all tasks of a plan share.
+def prepare_tasks(run: PlanRun, found: PlanSlices) -> tuple[Engine, RewriteTarget]:
+    """The engine that runs the tasks of a plan, and what they share.
 
     Raises:
         Unsupported: the table merges by a rule nobody registered.
     """
-    handle, config = run.handle, run.handle.config
+    handle, config, facts = run.handle, run.handle.config, found.facts
+    engine = run.options.engine_for(found.size_bytes, run.engine)
     if facts.schema is None:
         raise Invalid(f"Nobody knows the schema of table {config.name}", remedy="Write to it once")
     dropped = config.partition_fields if config.drop_partition_columns else ()
     own = without_meta(facts.schema)
     stored = own if not dropped else _without(own, dropped)
-    merge = plan_merge(stored, stored.names, config, view.timeline, run.options.for_tasks(parallelism))
-    return RewriteTarget(
+    merge_options = run.options.for_tasks(engine.parallelism)
+    merge = plan_merge(stored, stored.names, config, found.view.timeline, merge_options)
+    target = RewriteTarget(
         storage=handle.storage,
         env=handle.env,
         instant=run.instant.requested,
@@ -87,6 +89,7 @@ def rewrite_target(run: PlanRun, view: View, facts: ReadFacts, parallelism: int)
         attempt=run.attempt,
         changes=_change_logging(handle),
     )
+    return engine, target
 
 
 def _change_logging(handle: TableHandle) -> ChangeLogging | None:

@@ -1,8 +1,7 @@
-"""The newest slices of the file groups of a plan, ready to be read: what plans read that replace whole groups."""
+"""What a plan reads: its file slices, ready to be read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.fileview import FolderView
@@ -10,26 +9,26 @@ from hoodie.query import ReadFacts, ReadOptions, load_read_facts
 from hoodie.services.rewrite.plan_kind import PlanRun
 from hoodie.slices import SliceRead
 from hoodie.slices.bootstrap import source_of
-from hoodie.view import GroupId, View
+from hoodie.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSlices:
-    """The view of the plan's partitions, what reading them needs, and the slice of each group that has one."""
+class PlanSlices:
+    """The view of the plan's partitions, what reading them needs, and the slices that are read."""
 
     view: View
     facts: ReadFacts
-    slices: Mapping[GroupId, SliceRead]
+    slices: tuple[SliceRead, ...]
 
     @property
     def size_bytes(self) -> int:
         """Size of all files that are read."""
-        return sum(part.size_bytes for part in self.slices.values())
+        return sum(part.size_bytes for part in self.slices)
 
 
-def load_group_slices(run: PlanRun) -> GroupSlices:
-    """The slices of all groups that a plan sets aside, as they are now: nobody else writes to these groups. Lists the
-    partitions of the plan.
+def load_group_slices(run: PlanRun) -> PlanSlices:
+    """The newest slices of all groups that a plan sets aside: nobody else writes to these groups. A group without one
+    has none here. Lists the partitions of the plan.
 
     Raises:
         Corrupt: a log file is shorter than was committed.
@@ -40,16 +39,13 @@ def load_group_slices(run: PlanRun) -> GroupSlices:
     facts = load_read_facts(handle.storage, handle.config, view, ReadOptions())
     found = [part for part in view.slices_at() if part.group_id in groups]
     logs = folders.committed_logs([log for part in found for log in part.logs])
-    return GroupSlices(
-        view,
-        facts,
-        {
-            part.group_id: SliceRead(
-                part.partition,
-                part.base,
-                tuple(logs[log.path] for log in part.logs),
-                source=source_of(facts.sources, part.partition, part.base),
-            )
-            for part in found
-        },
+    slices = (
+        SliceRead(
+            part.partition,
+            part.base,
+            tuple(logs[log.path] for log in part.logs),
+            source=source_of(facts.sources, part.partition, part.base),
+        )
+        for part in found
     )
+    return PlanSlices(view, facts, tuple(slices))
