@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hoodie.present.forms import Form, fields_json
-from hoodie.present.sheet import Column, Sheet, Tone
+from hoodie.present.sheet import Cells, Column, Sheet, Tone, sheet_of
 from hoodie.units import count_text
 
 if TYPE_CHECKING:
-    from hoodie.services.health import Severity, TableHealth
+    from hoodie.services.health import Concern, Severity, TableHealth
 
 TONES: Final[dict[Severity, Tone]] = {"error": "error", "warning": "warning", "note": ""}
-_COLUMNS: Final = (
-    Column(""),
-    Column("kind"),
-    Column("where", wraps=True),
-    Column("what", wraps=True),
-    Column("remedy", wraps=True),
-)
+_CELLS: Final[Cells[Concern]] = {
+    Column(""): lambda concern: concern.severity,
+    Column("kind"): lambda concern: concern.kind,
+    Column("where", wraps=True): lambda concern: concern.subject,
+    Column("what", wraps=True): lambda concern: concern.message,
+    Column("remedy", wraps=True): lambda concern: concern.remedy,
+}
 
 
 def state_text(health: TableHealth) -> str:
@@ -41,12 +41,8 @@ def _json(health: TableHealth) -> dict[str, Any]:
 
 
 def _sheet(health: TableHealth) -> Sheet:
-    rows = [
-        (concern.severity, concern.kind, concern.subject, concern.message, concern.remedy)
-        for concern in health.concerns
-    ]
-    title = f"{health.name}: {state_text(health)}, {count_text(len(rows), 'concern')}"
-    return Sheet(title, _COLUMNS, rows, [TONES[concern.severity] for concern in health.concerns])
+    title = f"{health.name}: {state_text(health)}, {count_text(len(health.concerns), 'concern')}"
+    return sheet_of(title, _CELLS, health.concerns, tone=lambda concern: TONES[concern.severity])
 
 
 _HEALTH: Form[TableHealth] = Form(_json, sheet=_sheet)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from hoodie.present.plain import plain_text
 from hoodie.units import size_text
+
+T = TypeVar("T")
 
 Tone = Literal["", "good", "warning", "error"]
 
@@ -41,6 +43,26 @@ class Sheet:
     def has_heading(self) -> bool:
         """Whether a column has a name."""
         return any(column.name for column in self.columns)
+
+
+Cells = Mapping[Column, Callable[[T], str]]
+"""The columns of a sheet about values of one class, each with the text of a value in it."""
+
+
+def sheet_of(
+    title: str,
+    cells: Cells[T],
+    values: Iterable[T],
+    *,
+    tone: Callable[[T], Tone] | None = None,
+    notes: tuple[str, ...] = (),
+    on_terminal: int | None = None,
+) -> Sheet:
+    """A sheet with one row for each value."""
+    shown = tuple(values)
+    rows = [[text(value) for text in cells.values()] for value in shown]
+    tones = [] if tone is None else [tone(value) for value in shown]
+    return Sheet(title, tuple(cells), rows, tones, notes, on_terminal)
 
 
 def facts(title: str, values: Mapping[str, Any]) -> Sheet:

@@ -8,14 +8,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hoodie.present.forms import Form
-from hoodie.present.sheet import Column, Sheet, Tone
+from hoodie.present.sheet import Cells, Column, Sheet, sheet_of
 from hoodie.units import count_text
 
 if TYPE_CHECKING:
     from hoodie.spec import Instant
     from hoodie.timeline import Timeline
 
-_COLUMNS: Final = (Column("requested"), Column("completed"), Column("action"), Column("state"))
+_CELLS: Final[Cells[Instant]] = {
+    Column("requested"): lambda instant: instant.requested,
+    Column("completed"): lambda instant: instant.completed or "",
+    Column("action"): lambda instant: instant.action,
+    Column("state"): lambda instant: instant.state.name,
+}
 
 
 def _instant_json(instant: Instant) -> dict[str, str | None]:
@@ -28,10 +33,7 @@ def _instant_json(instant: Instant) -> dict[str, str | None]:
 
 
 def _sheet(title: str, instants: Iterable[Instant]) -> Sheet:
-    shown = tuple(instants)
-    rows = [(instant.requested, instant.completed or "", instant.action, instant.state.name) for instant in shown]
-    tones: list[Tone] = ["" if instant.is_completed else "warning" for instant in shown]
-    return Sheet(title, _COLUMNS, rows, tones)
+    return sheet_of(title, _CELLS, instants, tone=lambda instant: "" if instant.is_completed else "warning")
 
 
 def _instants_sheet(instants: Sequence[Instant]) -> Sheet:
