@@ -25,11 +25,6 @@ def _clean_json(done: CleanResult) -> dict[str, Any]:
     return {**fields_json(done), "partitions": len(done.partitions)}
 
 
-def _timed_json(done: CompactionResult | ResizeResult | IndexBuildResult) -> dict[str, Any]:
-    """Scripts read `milliseconds` here."""
-    return {"milliseconds" if name == "duration_ms" else name: value for name, value in fields_json(done).items()}
-
-
 def _orphans_sheet(done: OrphansResult) -> Sheet:
     paths = [(path,) for path in done.files]
     return Sheet(f"{len(done.files):,} orphans removed", (Column("path", wraps=True),), paths)
@@ -44,15 +39,15 @@ _WRITE: Form[Committed] = Form(title=lambda done: f"{done.operation} committed")
 _CLEAN: Form[CleanResult] = Form(_clean_json, lambda done: f"clean {done.instant}")
 _ARCHIVE: Form[ArchiveResult] = Form(title=lambda done: f"{done.instants:,} instants archived")
 _COMPACTION: Form[CompactionResult] = Form(
-    _timed_json, lambda done: f"{done.operation.replace('_', ' ').lower()} {done.instant}"
+    title=lambda done: f"{done.operation.replace('_', ' ').lower()} {done.instant}"
 )
-_RESIZE: Form[ResizeResult] = Form(_timed_json, lambda done: f"resize {done.instant}")
+_RESIZE: Form[ResizeResult] = Form(title=lambda done: f"resize {done.instant}")
 _ROLLBACK: Form[RollbackResult] = Form(title=lambda done: f"{done.action} {done.target} rolled back")
 _RESTORE: Form[RestoreResult] = Form(title=lambda done: f"Restored to {done.to}")
 _UPGRADE: Form[UpgradeResult] = Form(sheet=_upgrade_sheet)
 _ORPHANS: Form[OrphansResult] = Form(sheet=_orphans_sheet)
 _METADATA: Form[MetadataResult] = Form(title=lambda done: "metadata table kept up")
-_INDEX: Form[IndexBuildResult] = Form(_timed_json, lambda done: f"index {done.name} is ready")
+_INDEX: Form[IndexBuildResult] = Form(title=lambda done: f"index {done.name} is ready")
 
 FORMS: Final = {
     "Committed": _WRITE,

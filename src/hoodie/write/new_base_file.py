@@ -56,7 +56,7 @@ class NewBaseFile:
         markers_of(target.storage, target.instant).create(self._path, kind)
 
     @property
-    def milliseconds(self) -> int:
+    def duration_ms(self) -> int:
         """How long it has taken until now."""
         return int((self._target.env.monotonic() - self._started) * 1000)
 
@@ -69,7 +69,7 @@ class NewBaseFile:
 
     def stat(self, written: BaseFileStats) -> WriteStat:
         """What was written. Without an old file all rows are inserts; with one nothing is said of how rows changed."""
-        old, took = self._old, self.milliseconds
+        old, took = self._old, self.duration_ms
         return WriteStat(
             file_id=self._file_id,
             path=self._path,

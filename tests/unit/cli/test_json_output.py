@@ -79,7 +79,7 @@ def _without_measures(value: Any, key: str = "") -> Any:
         return {name: _without_measures(part, name) for name, part in value.items()}
     if isinstance(value, list):
         return [_without_measures(part, key) for part in value]
-    measured = key == "milliseconds" or _MEASURED.search(key)
+    measured = _MEASURED.search(key)
     return type(value)() if measured and value is not None else value
 
 

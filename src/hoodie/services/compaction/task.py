@@ -70,7 +70,7 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
     counts = _Counts()
     logged = _change_log(target, part, target.token(task_id))
     with target.slices(part, footer).opened(part) as merge, aborted_on_failure(logged) as changes:
-        scan_ms = file.milliseconds
+        scan_ms = file.duration_ms
         schema = _file_schema(target, merge)
         with file.open(schema, footer if _keeps_most_keys(merge, footer) else None) as writer:
             for rows, of_base in _rows(merge, schema, file.name, counts, changes):
@@ -83,7 +83,7 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
         cdc_stats=cdc_stats,
-        runtime=RuntimeStats(total_scan_time_ms=scan_ms, total_upsert_time_ms=file.milliseconds),
+        runtime=RuntimeStats(total_scan_time_ms=scan_ms, total_upsert_time_ms=file.duration_ms),
     )
     return with_log_facts(stat, merge)
 
