@@ -26,10 +26,10 @@ from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
-from hoodie.state.handle import TableHandle, load_handle, timeline_of
-from hoodie.state.pending_plans import PendingPlans
+from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
-from hoodie.state.table_state import TableState
+from hoodie.state.table_state import TableState, load_state, state_of
+from hoodie.storage import Listing
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import Committed, Locking, Transaction
 from hoodie.write import (
@@ -113,37 +113,33 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
-    timeline, leftovers, look = side_by_side(
-        partial(timeline_of, handle), partial(list_leftovers, handle.storage), partial(look_at_metadata, handle, config)
+    state, leftovers, look = side_by_side(
+        partial(state_of, handle), partial(list_leftovers, handle.storage), partial(look_at_metadata, handle, config)
     )
     if request.note is not None:
-        request.note.ensure_new(handle, timeline)
+        request.note.ensure_new(handle, state.timeline)
     schema = None if request.source is None else request.source.schema
     options = parse_write_options(
         request.operation,
         config,
         handle.config,
         handle.profile,
-        _stored_key(handle, timeline, schema),
+        _stored_key(state, schema),
         whole_table=request.whole_table,
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
     )
     options = with_note(options, request)
-    current = load_newest_schema(handle.storage, handle.config, timeline)
+    current = load_newest_schema(handle.storage, handle.config, state.timeline)
     change = evolve_schema(options, handle.config, current, schema, config)
-    handle = _without_unwanted_metadata(handle, config)
-    rolled_back = roll_back_failed_writes(handle, _LOCAL, timeline, config, leftovers)
-    rolled_back = drop_abandoned_plans(handle, _LOCAL, rolled_back, config)
-    if rolled_back is not timeline and handle.config.has_metadata_table:
-        handle = load_handle(handle.storage, handle.env)  # a rollback may have had to drop it
-    timeline = rolled_back
-    handle, known = ensure_metadata(handle, config, timeline, request.engine, change.table_schema, current, look)
+    state = _cleared(replace(state, handle=_without_unwanted_metadata(handle, config)), config, leftovers)
+    timeline = state.timeline
+    handle, known = ensure_metadata(state.handle, config, timeline, request.engine, change.table_schema, current, look)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     return Write(
         handle=handle,
         timeline=timeline,
-        plans=PendingPlans(handle.storage, timeline),
+        plans=state.plans,
         options=options,
         engines=Engines(_LOCAL, request.engine),
         schema=change.write_schema,
@@ -152,6 +148,14 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         metadata=MetadataOptions.of(config),
         known=known,
     )
+
+
+def _cleared(state: TableState, config: Config, leftovers: Listing) -> TableState:
+    """The state after failed writes were rolled back, and plans that nobody will carry out taken off."""
+    timeline = roll_back_failed_writes(state.handle, _LOCAL, state.timeline, config, leftovers)
+    if timeline is not state.timeline:
+        state = load_state(state.handle.storage, state.handle.env)  # a rollback may have had to drop the metadata table
+    return drop_abandoned_plans(state, _LOCAL, config)
 
 
 def _without_unwanted_metadata(handle: TableHandle, config: Config) -> TableHandle:
@@ -189,10 +193,11 @@ def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
     return tuple(name for name in partitions_of(write, request.source) if name in set(existing))
 
 
-def _stored_key(handle: TableHandle, timeline: Timeline, schema: pa.Schema | None) -> str | None:
+def _stored_key(state: TableState, schema: pa.Schema | None) -> str | None:
     """A record key the table holds, where its spelling decides how new keys are spelled."""
+    handle = state.handle
     if not needs_stored_key(handle.config, handle.profile, schema):
         return None
-    slices = open_file_view(handle.storage, handle.config, timeline).load().slices_at()
-    footers = (read_footer(handle.storage, one.base.path) for one in slices if one.base is not None)
+    slices = open_file_view(handle.storage, handle.config, state.timeline, plans=state.plans).load().slices_at()
+    footers = (read_footer(handle.storage, part.base.path) for part in slices if part.base is not None)
     return next((footer.min_key for footer in footers if footer.min_key is not None), None)

@@ -13,23 +13,27 @@ from hoodie.metadata_writer import undo_update
 from hoodie.services.rewrite.kinds import KINDS
 from hoodie.services.rollback.rollback import roll_back
 from hoodie.spec import State
-from hoodie.state.handle import TableHandle, load_handle, timeline_of
-from hoodie.state.pending_plans import PendingPlans
-from hoodie.timeline import Timeline, instant_path
+from hoodie.state.handle import load_handle
+from hoodie.state.table_state import TableState, state_of
+from hoodie.timeline import instant_path
 
 
-def drop_abandoned_plans(handle: TableHandle, engine: Engine, timeline: Timeline, config: Config) -> Timeline:
-    """Takes abandoned plans off the timeline, and returns it. The caller holds the table lock. Reads the requests of
-    pending clusterings.
+def drop_abandoned_plans(state: TableState, engine: Engine, config: Config) -> TableState:
+    """The state after abandoned plans were taken off the timeline. The caller holds the table lock. Reads the requests
+    of pending clusterings.
 
-    One that had begun is rolled back, which leaves its plan; then the plan goes. The metadata table may know of it in
-    either case, and would count what it knows once the instant is gone.
+    One that had begun is rolled back, which leaves its plan; then the plan goes. The metadata table may know of it even
+    when it is only planned (an attempt that was given up), and would count what it knows once the instant is gone.
     """
-    plans = PendingPlans(handle.storage, timeline)
-    dead = [one for kind in KINDS for one in kind.abandoned(plans)]
+    dead = [instant for kind in KINDS for instant in kind.abandoned(state.plans)]
+    if not dead:
+        return state
+    handle, timeline = state.handle, state.timeline
     for instant in dead:
         if instant.state is State.INFLIGHT:
             timeline = roll_back(handle, engine, timeline, instant, config)
-        undo_update(load_handle(handle.storage, handle.env), instant, None, engine)
+            handle = load_handle(handle.storage, handle.env)  # it may have had to drop the metadata table
+        else:
+            handle = undo_update(handle, instant, None, engine)
         handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.REQUESTED)))
-    return timeline_of(handle) if dead else timeline
+    return state_of(handle)

@@ -62,6 +62,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.state.table_state import load_state
 from hoodie.timeline import instant_path, list_instants, store_table_config
 from hoodie.view import FileSlice
 
@@ -107,9 +108,9 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     if target.log_naming == handle.profile.log_naming:
         handle = _give_names_back(handle, engine)
     options = resolve({})
-    drop_abandoned_plans(handle, engine, roll_back_failed_writes(handle, LocalEngine(), config=options), options)
+    roll_back_failed_writes(handle, LocalEngine(), config=options)
+    handle = drop_abandoned_plans(load_state(handle.storage, handle.env), engine, options).handle
     steps = ["failed writes were rolled back"]
-    handle = load_handle(handle.storage, handle.env)
     wanted = _kept_by(handle, target)
     if handle.config.table_type == "MERGE_ON_READ":
         steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
