@@ -4,6 +4,7 @@
    the class is made with the options of the call and the table's config.
 2. This runs code. The name is taken from the options of a call (or of the machine), never from what a table says of
    itself: who can write to a table cannot choose what others import.
+3. Its answers are checked (`CheckedIndex`): nobody else would find out that rows are lost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.errors import HudiError, Invalid
+from hoodie.index.checked_index import CheckedIndex
 from hoodie.index.write_index import IndexTraits, WriteIndex
 from hoodie.spec import TableConfig
 
@@ -20,7 +22,7 @@ INDEX_CLASS: Final = "hoodie.index.class"
 
 
 def own_index(path: str, config: Config, table: TableConfig) -> WriteIndex:
-    """The index that the class at `path` makes.
+    """The index that the class at `path` makes, with its answers checked.
 
     Raises:
         Invalid: there is no such class, it cannot be made, or what it makes is no index.
@@ -52,4 +54,4 @@ def own_index(path: str, config: Config, table: TableConfig) -> WriteIndex:
             remedy="Give it what hoodie.index.WriteIndex has: traits, spool_order, begin; PlainIndex helps",
             key=INDEX_CLASS,
         )
-    return index
+    return CheckedIndex(index)

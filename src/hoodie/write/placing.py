@@ -13,7 +13,7 @@ import numpy as np
 
 from hoodie.engine import BulkInsertSortMode, Engine
 from hoodie.errors import Invalid
-from hoodie.index import Assignment, IndexedWrite, Positions
+from hoodie.index import IndexedWrite, Positions
 from hoodie.records.deletion import deletion_columns, is_deleted
 from hoodie.spec import (
     CommitMetadata,
@@ -29,7 +29,6 @@ from hoodie.write.log_place import Compactions
 from hoodie.write.options import DuplicatePolicy
 from hoodie.write.plan import (
     EMPTY,
-    Placement,
     PlannedFile,
     SliceHits,
     place_deletes,
@@ -79,32 +78,9 @@ def plan_placed_files(  # noqa: PLR0917
         placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
     assigned = index.assign(placement.inserts) if options.index.traits.assigns_groups else None
     if assigned is not None:
-        _ensure_assigned(write, placement, assigned)
         return plan_assigned_files(placement, assigned, to_logs=options.changes_logs)
     record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
     return plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
-
-
-def _ensure_assigned(write: Write, placement: Placement, assigned: Sequence[Assignment]) -> None:
-    """Checks what an index says of new rows: an index of the caller's own may be wrong, and rows would be gone.
-
-    Raises:
-        Invalid: other rows than the new ones are assigned, or some to log files in which the index finds no keys.
-    """
-    new, said = sum(map(len, placement.inserts.values())), sum(len(one.positions) for one in assigned)
-    if new != said:
-        raise Invalid(
-            f"The index assigns {said} rows to file groups, but {new} are new",
-            remedy="Mend the index: WriteIndex.assign names each new row once",
-        )
-    stored = next((one.slice for one in assigned if one.slice is not None), None)
-    if stored is not None and write.options.changes_logs and not write.options.index.traits.inserts_to_logs:
-        raise Invalid(
-            f"The index assigns new rows to file group {stored.file_id} of a merge-on-read table. They go to a log "
-            "file there, in which the index finds no keys",
-            remedy="Mend the index: either its trait inserts_to_logs is true, or new rows go to new file groups",
-            file_id=stored.file_id,
-        )
 
 
 def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:

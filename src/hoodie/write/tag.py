@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import Engine
-from hoodie.errors import Invalid
 from hoodie.index import Candidate, FileHits, IndexedWrite, LookupTask, Positions, find_in_file
 from hoodie.records import newer_wins
 from hoodie.records.deletion import is_deleted
@@ -39,23 +38,13 @@ class UntaggedRows:
 
 
 def tag_rows(write: Write, rows: UntaggedRows, index: IndexedWrite, engine: Engine) -> list[SliceHits]:
-    """Where the keys of rows are stored; hits in one slice each.
-
-    Raises:
-        Invalid: some of the table's keys are where the index does not look, or it vouches for some candidates only.
-    """
+    """Where the keys of rows are stored; hits in one slice each. Raises as `IndexedWrite.tag`."""
     if not len(rows.unique):
         return []
     options = write.options
     candidates = index.tag(chosen_keys(rows.incoming, rows.partitions, rows.unique))
     also = _stored_ordering(write)
-    vouched = sum(candidate.vouched is not None for candidate in candidates)
-    if options.changes_logs and 0 < vouched < len(candidates):
-        raise Invalid(
-            f"The index vouches for {vouched} of {len(candidates)} file slices: it finds no rows of log files",
-            remedy="Mend the index: in a merge-on-read table it vouches for all candidates of a write, or for none",
-        )
-    is_certain = options.changes_logs and vouched == len(candidates)
+    is_certain = options.changes_logs and all(candidate.vouched is not None for candidate in candidates)
     if is_certain and also is None:
         return [_unread_hits(candidate) for candidate in candidates]
     searched = [(candidate, candidate.slice.base) for candidate in candidates if candidate.slice.base is not None]

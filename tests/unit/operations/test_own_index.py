@@ -112,6 +112,19 @@ class LosesWrite(Rows):
         return super().assign(inserts)[:1]
 
 
+class Mixes(Halves):
+    """Names one new row twice and forgets another."""
+
+    def begin(self, table, rows):
+        return MixesWrite(table)
+
+
+class MixesWrite(Rows):
+    def assign(self, inserts):
+        found = super().assign(inserts)
+        return [found[0], *(Assignment(one.partition, found[0].positions, one.slice, None) for one in found[1:])]
+
+
 class Doubts(PlainIndex):
     """Vouches for the first key of a partition only."""
 
@@ -242,6 +255,15 @@ def test_an_index_that_forgets_new_rows_is_refused(places, version):
     lake = Lake(version, {CLASS: "places:Loses"})
     lake.upsert(row("a"))
     with pytest.raises(Invalid, match="assigns 2 rows to file groups, but 4 are new"):
+        lake.upsert(*[row(f"n{n}") for n in range(4)])
+    assert [key for key, _ in lake.rows()] == ["a"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_index_that_names_a_new_row_twice_is_refused(places, version):
+    lake = Lake(version, {CLASS: "places:Mixes"})
+    lake.upsert(row("a"))
+    with pytest.raises(Invalid, match="other rows to file groups than those that are new"):
         lake.upsert(*[row(f"n{n}") for n in range(4)])
     assert [key for key, _ in lake.rows()] == ["a"]
 
