@@ -15,9 +15,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hoodie
 from hoodie.engine import BATCH_ROWS, usable_cores
 from hoodie.errors import Unavailable
 from hoodie.spark.enable import enable
@@ -115,7 +115,7 @@ def _is_found_by_new_processes() -> bool:
     safely = () if _imports_from_here() else ("-P",)
     where = "import importlib.util as u; found = u.find_spec('hoodie'); print(found and found.origin)"
     run = subprocess.run([sys.executable, *safely, "-c", where], capture_output=True, text=True, check=False)
-    return run.stdout.strip() == hoodie.__file__
+    return run.stdout.strip() == str(Path(__file__).parents[1] / "__init__.py")
 
 
 def _is_submitted() -> bool:

@@ -19,7 +19,7 @@ from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.clean_plan import CLEAN_VERSION, savepoints_in, texts_by_name
 from hoodie.spec.instant import InstantTime
-from hoodie.spec.typed_values import folder_of, text_of, texts_of, typed, wrong
+from hoodie.spec.typed_values import folder_of, record_of, text_of, texts_of, typed
 
 _RECORD = "HoodieCleanMetadata"
 _REMEDY = "Restore the file from a copy, or delete the completed clean and let it be done again"
@@ -133,13 +133,12 @@ def _parse_partitions(record: Mapping[str, Any], name: str, path: str) -> dict[s
 
 
 def _parse_partition(done: object, path: str) -> CleanedPartition:
-    if not isinstance(done, dict):
-        raise wrong("partitionMetadata", done, path)
+    record = record_of(done, "partitionMetadata", path)
     return CleanedPartition(
-        folder_of(done, "partitionPath", path),
-        text_of(done, "policy", path),
-        texts_of(done, "deletePathPatterns", path),
-        texts_of(done, "successDeleteFiles", path),
-        texts_of(done, "failedDeleteFiles", path),
-        bool(typed(done, "isPartitionDeleted", bool, path)),
+        folder_of(record, "partitionPath", path),
+        text_of(record, "policy", path),
+        texts_of(record, "deletePathPatterns", path),
+        texts_of(record, "successDeleteFiles", path),
+        texts_of(record, "failedDeleteFiles", path),
+        bool(typed(record, "isPartitionDeleted", bool, path)),
     )

@@ -19,8 +19,10 @@ from typing import Any
 
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.file_names import path_in
+from hoodie.spec.plan_members import PlannedSlice, missing_values, parse_missing
 from hoodie.spec.sort_order import SortOrder, parse_sort_order
 from hoodie.spec.typed_values import (
+    dict_of,
     folder_of,
     inside_table,
     numbers_by_text,
@@ -35,19 +37,12 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringSlice:
+class ClusteringSlice(PlannedSlice):
     """One file slice that is read. Files are named as the planner spelled them; an empty `data_file` is none."""
 
-    partition: str
-    file_id: str
     data_file: str | None = ""
     log_files: tuple[str, ...] = ()
     bootstrap_file: str | None = ""
-
-    @property
-    def group_id(self) -> tuple[str, str]:
-        """(partition path, file id)."""
-        return self.partition, self.file_id
 
     @property
     def base_path(self) -> str | None:
@@ -108,17 +103,14 @@ class ClusteringPlan:
 
 def clustering_values(plan: ClusteringPlan, generation: AvroGeneration) -> dict[str, Any]:
     """The Avro record of a plan."""
-    values: dict[str, Any] = {
+    return {
         "inputGroups": [_group_values(group) for group in plan.groups],
         "strategy": None if plan.strategy is None else _strategy_values(plan.strategy),
-        "extraMetadata": _copied(plan.extra_metadata),
+        "extraMetadata": dict_of(plan.extra_metadata),
         "version": _VERSION,
         "preserveHoodieMetadata": plan.preserve_metadata,
+        **missing_values(plan.missing_partitions, generation),
     }
-    if generation == "1.x":
-        missing = plan.missing_partitions
-        values["missingSchedulePartitions"] = None if missing is None else list(missing)
-    return values
 
 
 def parse_clustering(record: Mapping[str, Any], path: str) -> ClusteringPlan:
@@ -127,23 +119,22 @@ def parse_clustering(record: Mapping[str, Any], path: str) -> ClusteringPlan:
     Raises:
         Corrupt: a member is of another type, or names no file or partition of the table.
     """
-    missing = record.get("missingSchedulePartitions")
     strategy = typed(record, "strategy", dict, path)
     return ClusteringPlan(
         groups=tuple(_parse_group(group, path) for group in records_of(record, "inputGroups", path)),
         strategy=None if strategy is None else _parse_strategy(strategy, path),
         extra_metadata=texts_by_text(record, "extraMetadata", path),
         preserve_metadata=typed(record, "preserveHoodieMetadata", bool, path),
-        missing_partitions=None if missing is None else texts_of(record, "missingSchedulePartitions", path),
+        missing_partitions=parse_missing(record, path),
     )
 
 
 def _group_values(group: ClusteringGroup) -> dict[str, Any]:
     return {
         "slices": [_slice_values(part) for part in group.slices],
-        "metrics": _copied(group.metrics),
+        "metrics": dict_of(group.metrics),
         "numOutputFileGroups": group.outputs,
-        "extraMetadata": _copied(group.extra_metadata),
+        "extraMetadata": dict_of(group.extra_metadata),
         "version": _VERSION,
     }
 
@@ -185,7 +176,7 @@ def _parse_slice(record: Mapping[str, Any], path: str) -> ClusteringSlice:
 def _strategy_values(strategy: ClusteringStrategy) -> dict[str, Any]:
     return {
         "strategyClassName": strategy.class_name,
-        "strategyParams": _copied(strategy.params),
+        "strategyParams": dict_of(strategy.params),
         "version": _VERSION,
     }
 
@@ -194,10 +185,6 @@ def _parse_strategy(record: Mapping[str, Any], path: str) -> ClusteringStrategy:
     return ClusteringStrategy(
         typed(record, "strategyClassName", str, path), texts_by_text(record, "strategyParams", path)
     )
-
-
-def _copied(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if values is None else dict(values)
 
 
 def _name(file: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hoodie.spec.commit_metadata import CommitMetadata
-from hoodie.spec.typed_values import inside_table, numbers_of, texts_of, typed, wrong
+from hoodie.spec.typed_values import dict_of, inside_table, numbers_of, texts_of, typed, wrong
 from hoodie.spec.write_stat import RuntimeStats, WriteStat
 
 TEXT_FIELDS = {
@@ -65,7 +65,7 @@ def stat_values(stat: WriteStat) -> dict[str, Any]:
     }
     if stat.path is None and not stat.partition_path:
         values["partitionPath"] = None  # a workload profile names no file and leaves the partition to the map's key
-    values["cdcStats"] = None if stat.cdc_stats is None else dict(stat.cdc_stats)
+    values["cdcStats"] = dict_of(stat.cdc_stats)
     values["logFiles"] = None if stat.log_files is None else list(stat.log_files)
     values["runtimeStats"] = stat.runtime and {
         name: getattr(stat.runtime, attribute) for name, attribute in RUNTIME_FIELDS.items()

@@ -22,7 +22,9 @@ from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.file_names import path_in
 from hoodie.spec.instant import InstantTime
+from hoodie.spec.plan_members import PlannedSlice, missing_values, parse_missing
 from hoodie.spec.typed_values import (
+    dict_of,
     folder_of,
     inside_table,
     numbers_by_text,
@@ -40,24 +42,17 @@ PLAN_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionOperation:
+class CompactionOperation(PlannedSlice):
     """One file group of a plan. `base_instant` is that of its slice; `base_file` is None where it has only log files.
 
     `bootstrap_file` is the source of a bootstrap skeleton, a full path outside the table.
     """
 
-    partition: str
-    file_id: str
     base_instant: InstantTime | None
     log_files: tuple[str, ...] = ()
     base_file: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     bootstrap_file: str | None = None
-
-    @property
-    def group_id(self) -> tuple[str, str]:
-        """(partition path, file id)."""
-        return self.partition, self.file_id
 
     @property
     def base_path(self) -> str | None:
@@ -105,16 +100,14 @@ def new_compaction_plan(operations: tuple[CompactionOperation, ...], generation:
 
 def encode_compaction_plan(plan: CompactionPlan, generation: AvroGeneration = "1.x") -> bytes:
     """The bytes of `compaction.requested`."""
-    values: dict[str, Any] = {
-        "operations": [_operation_values(one) for one in plan.operations],
-        "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
+    values = {
+        "operations": [_operation_values(operation) for operation in plan.operations],
+        "extraMetadata": dict_of(plan.extra_metadata),
         "version": plan.version,
         "strategy": None if plan.strategy is None else _strategy_values(plan.strategy),
         "preserveHoodieMetadata": plan.preserve_metadata,
+        **missing_values(plan.missing_partitions, generation),
     }
-    if generation == "1.x":
-        missing = plan.missing_partitions
-        values["missingSchedulePartitions"] = None if missing is None else list(missing)
     return encode_container(_RECORD, values, generation)
 
 
@@ -127,14 +120,13 @@ def parse_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     name, record = parse_container(data, path)
     if "operations" not in record:
         raise Corrupt(f"{path} holds a {name}, not a {_RECORD}", remedy="Restore the file from a copy", path=path)
-    missing = record.get("missingSchedulePartitions")
     return CompactionPlan(
         operations=tuple(_parse_operation(one, path) for one in records_of(record, "operations", path)),
         extra_metadata=texts_by_text(record, "extraMetadata", path),
         version=typed(record, "version", int, path),
         strategy=_parse_strategy(typed(record, "strategy", dict, path), path),
         preserve_metadata=typed(record, "preserveHoodieMetadata", bool, path),
-        missing_partitions=None if missing is None else texts_of(record, "missingSchedulePartitions", path),
+        missing_partitions=parse_missing(record, path),
     )
 
 
@@ -170,7 +162,7 @@ def _file_name(said: str, path: str) -> str:
 def _strategy_values(strategy: PlanStrategy) -> dict[str, Any]:
     return {
         "compactorClassName": strategy.class_name,
-        "strategyParams": None if strategy.params is None else dict(strategy.params),
+        "strategyParams": dict_of(strategy.params),
         "version": strategy.version,
     }
 

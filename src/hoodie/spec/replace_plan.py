@@ -15,7 +15,7 @@ from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.clustering_plan import ClusteringPlan, clustering_values, parse_clustering
-from hoodie.spec.typed_values import texts_by_text, typed
+from hoodie.spec.typed_values import dict_of, texts_by_text, typed
 
 _RECORD = "HoodieRequestedReplaceMetadata"
 
@@ -60,7 +60,7 @@ def encode_requested_replace(request: RequestedReplace, generation: AvroGenerati
         {
             "operationType": request.operation_type,
             "clusteringPlan": None if plan is None else clustering_values(plan, generation),
-            "extraMetadata": None if request.extra_metadata is None else dict(request.extra_metadata),
+            "extraMetadata": dict_of(request.extra_metadata),
             "version": request.version,
         },
         generation,

@@ -15,7 +15,7 @@ from typing import Any
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
 from hoodie.spec.instant import InstantTime
-from hoodie.spec.typed_values import folder_of, numbers_of, records_of, text_of, texts_of, typed, wrong
+from hoodie.spec.typed_values import dict_of, folder_of, numbers_of, record_of, records_of, text_of, texts_of, typed
 
 _PLAN = "HoodieRollbackPlan"
 _METADATA = "HoodieRollbackMetadata"
@@ -86,7 +86,7 @@ def encode_rollback_plan(plan: RollbackPlan) -> bytes:
                     "fileId": request.file_id,
                     "latestBaseInstant": request.latest_base_instant,
                     "filesToBeDeleted": list(request.files_to_delete),
-                    "logBlocksToBeDeleted": _plain(request.log_blocks_to_delete),
+                    "logBlocksToBeDeleted": dict_of(request.log_blocks_to_delete),
                 }
                 for request in plan.requests
             ],
@@ -137,8 +137,8 @@ def rollback_metadata_values(metadata: RollbackMetadata) -> dict[str, Any]:
                 "partitionPath": done.partition_path,
                 "successDeleteFiles": list(done.success_delete_files),
                 "failedDeleteFiles": list(done.failed_delete_files),
-                "rollbackLogFiles": _plain(done.rollback_log_files),
-                "logFilesFromFailedCommit": _plain(done.log_files_from_failed_commit),
+                "rollbackLogFiles": dict_of(done.rollback_log_files),
+                "logFilesFromFailedCommit": dict_of(done.log_files_from_failed_commit),
             }
             for partition, done in metadata.partitions.items()
         },
@@ -178,14 +178,13 @@ def _parse(data: bytes, path: str, name: str, must_have: str) -> dict[str, Any]:
 
 
 def _parse_partition(done: object, path: str) -> RollbackPartition:
-    if not isinstance(done, dict):
-        raise wrong("partitionMetadata", done, path)
+    record = record_of(done, "partitionMetadata", path)
     return RollbackPartition(
-        folder_of(done, "partitionPath", path),
-        texts_of(done, "successDeleteFiles", path),
-        texts_of(done, "failedDeleteFiles", path),
-        numbers_of(done, "rollbackLogFiles", path),
-        numbers_of(done, "logFilesFromFailedCommit", path),
+        folder_of(record, "partitionPath", path),
+        texts_of(record, "successDeleteFiles", path),
+        texts_of(record, "failedDeleteFiles", path),
+        numbers_of(record, "rollbackLogFiles", path),
+        numbers_of(record, "logFilesFromFailedCommit", path),
     )
 
 
@@ -197,7 +196,3 @@ def info_values(info: InstantInfo) -> dict[str, str]:
 def parse_info(record: Mapping[str, Any], path: str) -> InstantInfo:
     """The time and action in an Avro record of the file `path`. Raises as `parse_rollback_metadata`."""
     return InstantInfo(text_of(record, "commitTime", path), text_of(record, "action", path))
-
-
-def _plain(values: Mapping[str, int] | None) -> dict[str, int] | None:
-    return None if values is None else dict(values)

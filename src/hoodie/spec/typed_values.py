@@ -81,6 +81,18 @@ def records_of(values: Mapping[str, Any], name: str, path: str) -> list[dict[str
     return found
 
 
+def record_of(value: object, name: str, path: str) -> dict[str, Any]:
+    """A record, one of those under `name`. Raises as `typed`."""
+    if not isinstance(value, dict):
+        raise wrong(name, value, path)
+    return value
+
+
+def dict_of(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What Avro and JSON encoders take for a mapping that may be absent."""
+    return None if values is None else dict(values)
+
+
 def folder_of(values: Mapping[str, Any], name: str, path: str) -> str:
     """A partition path; the table's root, `""`, when absent. Raises as `typed`, and when it leaves the table."""
     found: str = typed(values, name, str, path) or ""

@@ -146,6 +146,12 @@ def test_no_file_imports_one_that_imports_it_in_turn() -> None:
     assert not circle({name: set(targets(tree)) - {name} for name, tree in trees.items()})
 
 
+def test_only_the_command_line_imports_the_front_of_all() -> None:
+    """`hoodie` loads every package by a string: who imports it closes a circle that the graph of imports has not."""
+    within = {name: path for name, path in FILES.items() if name.split(".")[1:2] not in (["cli"], ["testing"])}
+    assert not [name for name, path in within.items() if "hoodie" in targets(ast.parse(path.read_text("utf-8")))]
+
+
 def test_a_circle_is_found_and_an_import_for_types_is_none() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
     assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
