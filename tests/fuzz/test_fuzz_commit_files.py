@@ -42,7 +42,6 @@ from hoodie.spec import (
     encode_rollback_metadata,
     encode_rollback_plan,
     parse_base_file_name,
-    parse_bootstrap_partition,
     parse_commit,
     parse_compaction_plan,
     parse_container,
@@ -54,12 +53,13 @@ from hoodie.spec import (
     parse_requested_replace,
     parse_rollback_metadata,
     parse_rollback_plan,
-    parse_schema_history,
     parse_table_config,
     parse_write_token,
     profile_of,
 )
 from hoodie.spec.avro_container import MAGIC, MAX_INFLATED_BYTES, encode_long
+from hoodie.spec.bootstrap_index import parse_bootstrap_partition
+from hoodie.spec.schema_history import parse_schema_history
 from hoodie.spec.typed_values import is_plain_path
 from hoodie.testing.fuzzing import damaged_bytes, fuzz_seeds
 

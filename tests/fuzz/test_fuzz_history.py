@@ -32,16 +32,14 @@ from hoodie.spec import (
     V9,
     FormatProfile,
     State,
-    encode_schema_history,
-    named_fields,
     parse_archived_commit,
     parse_archived_entry,
-    parse_bootstrap_partition,
     parse_log_file,
     parse_manifest,
     parse_record_marks,
-    parse_schema_history,
 )
+from hoodie.spec.bootstrap_index import parse_bootstrap_partition
+from hoodie.spec.schema_history import encode_schema_history, named_fields, parse_schema_history
 from hoodie.storage import MemoryStorage
 from hoodie.testing.fuzzing import fuzz_chances, spliced_bytes
 from hoodie.timeline import load_archived_metadata, load_history

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Unsupported
 from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
-from hoodie.records.string_hash import java_hashes
+from hoodie.records import java_hashes
 from hoodie.spec import bucket_file_id
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from hoodie.errors import Conflict, Corrupt
 from hoodie.index.buckets import Numbers
 from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
-from hoodie.records.xxhash import xxhash32
+from hoodie.records import xxhash32
 from hoodie.spec import InstantTime
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage

@@ -30,7 +30,8 @@ import pyarrow.compute as pc
 from hoodie.merge.mergers import Merger, merged_by
 from hoodie.merge.rules import Fill
 from hoodie.merge.versions import BY_COLUMNS, BY_TIME, DELETE, LISTED, Versions
-from hoodie.records.ordering import Mask, Positions, greatest, newer_wins
+from hoodie.records import newer_wins
+from hoodie.records.ordering import Mask, Positions, greatest
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 from hoodie.merge.fold import goes_by_time, says
 from hoodie.merge.log_map import LogMap, LogPart
 from hoodie.merge.mergers import merged_by
-from hoodie.records.ordering import Mask, Positions, newer_wins
+from hoodie.records import newer_wins
+from hoodie.records.ordering import Mask, Positions
 
 BaseRows = Callable[[], Iterable[pa.RecordBatch]]
 """Gives the rows of the base, from the start at each call, in the schema of the log map."""

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie.errors import Corrupt, Invalid, Missing
-from hoodie.spec import TableConfig, keys
-from hoodie.spec.json_text import parse_json
+from hoodie.spec import TableConfig, keys, parse_json
 from hoodie.storage import Storage, checked_path
 
 DEFAULT_PATH = ".hoodie/.index_defs/index.json"

@@ -34,8 +34,16 @@ from hoodie.metadata.whole_groups import SeenGroup, ensure_whole
 from hoodie.metadata_writer.delta_commit import COMPACT, finish
 from hoodie.metadata_writer.slots import base_name, base_stat
 from hoodie.metadata_writer.undo import last_compaction
-from hoodie.spec import COMPACTION, DELTA_COMMIT, AvroGeneration, Instant, InstantTime, State, metadata_record_schema
-from hoodie.spec.avro_container import encode_container
+from hoodie.spec import (
+    COMPACTION,
+    DELTA_COMMIT,
+    AvroGeneration,
+    Instant,
+    InstantTime,
+    State,
+    encode_container,
+    metadata_record_schema,
+)
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage

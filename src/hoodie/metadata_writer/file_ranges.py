@@ -18,9 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.logs import BlockKind, LogBlock, read_block_rows, read_blocks
+from hoodie.logs import BlockKind, LogBlock, RangeStorage, read_block_rows, read_blocks
 from hoodie.logs.content_input import ContentStorage
-from hoodie.logs.read import RangeStorage
 from hoodie.metadata_writer.column_range import (
     Bound,
     ColumnRange,

@@ -13,7 +13,8 @@ from functools import partial
 from hoodie.engine import side_by_side
 from hoodie.errors import Corrupt, Invalid, Unsupported
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
-from hoodie.spec import TableConfig, keys, metadata_table_properties, profile_of
+from hoodie.spec import TableConfig, keys, profile_of
+from hoodie.spec.new_table import metadata_table_properties
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import NestedStorage
 from hoodie.timeline import Timeline, load_table_config, load_timeline, store_table_config

@@ -24,6 +24,7 @@ from hoodie.metadata_writer.delta_commit import spill_folder
 from hoodie.spec import (
     DELTA_COMMIT,
     ROLLBACK,
+    ROLLBACK_COMMAND,
     BlockKind,
     CommitMetadata,
     HeaderKey,
@@ -41,7 +42,6 @@ from hoodie.spec import (
     encode_rollback_plan,
 )
 from hoodie.spec.file_names import UNKNOWN_WRITE_TOKEN
-from hoodie.spec.log_block import ROLLBACK_COMMAND
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import (
     Timeline,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from hoodie.present.html import sheet_html
 from hoodie.present.registry import MODULES
 from hoodie.present.sheet import Sheet, facts, listing
 from hoodie.units import count_text
@@ -57,6 +56,8 @@ def as_json(value: Any) -> Any:
 
 def as_html(value: Any, title: str | None = None) -> str:
     """`value`, or all of a sequence, as an HTML table with a caption. `title` stands for what it says otherwise."""
+    from hoodie.present.html import sheet_html  # noqa: PLC0415 - for notebooks only: who prints JSON does without
+
     return sheet_html(_sheet(value, title))
 
 

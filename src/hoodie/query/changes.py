@@ -20,8 +20,8 @@ from typing import Final
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.query.incremental import Window
+from hoodie.slices import ChangeKind, ChangeRead, SliceRead
 from hoodie.slices.bootstrap import BootstrapSource, source_of
-from hoodie.slices.slice_read import ChangeKind, ChangeRead, SliceRead
 from hoodie.spec import NULL_COMMIT, CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
 from hoodie.view import BaseFile, GroupId, LogFile, View
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie.filters.row_filter import Conjunct, RowFilter, all_of
+from hoodie.filters import RowFilter
+from hoodie.filters.row_filter import Conjunct, all_of
 from hoodie.metadata import MetadataTable, Question
 from hoodie.query.read_options import ReadOptions
 from hoodie.query.read_plan import ReadPlan
 from hoodie.records.condition import ANYTHING, AllOf
-from hoodie.slices.slice_read import SliceRead
+from hoodie.slices import SliceRead
 from hoodie.spec import CUSTOM
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hoodie.metadata import COLUMN_STATS, FileOf, MetadataTable, Ranges
 from hoodie.records.stated_bounds import parts_that_may_match, stated_bounds
-from hoodie.slices.slice_read import SliceRead
+from hoodie.slices import SliceRead
 
 MAX_SLICES = 20_000
 

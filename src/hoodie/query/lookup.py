@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid, Unsupported
-from hoodie.filters.row_filter import Conjunct, RowFilter
-from hoodie.index.buckets import Buckets, SimpleBuckets, ensure_one_count
-from hoodie.index.hash_ring import load_ring
-from hoodie.index.hash_values import KeyParts
+from hoodie.filters import RowFilter
+from hoodie.filters.row_filter import Conjunct
+from hoodie.index import Buckets, KeyParts, SimpleBuckets, ensure_one_count, load_ring
 from hoodie.query.load_plan import load_read_plan
 from hoodie.query.lookup_keys import AskedKeys, asked_keys, key_texts
 from hoodie.query.read_options import ReadOptions
@@ -30,8 +29,8 @@ from hoodie.query.read_plan import ReadPlan
 from hoodie.records import KEY_FIELD, KeyRange, read_footer
 from hoodie.records.columns import type_at
 from hoodie.records.condition import ANYTHING, Comparison, Condition
+from hoodie.slices import FileRead, SliceRead
 from hoodie.slices.row_keys import row_keys
-from hoodie.slices.slice_read import FileRead, SliceRead
 from hoodie.spec import TableConfig
 from hoodie.state.table_schema import load_said_schema
 from hoodie.storage import Storage

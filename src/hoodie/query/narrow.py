@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie.filters.row_filter import RowFilter, joined
+from hoodie.filters import RowFilter
+from hoodie.filters.row_filter import joined
 from hoodie.query.read_plan import ReadPlan, matching_partitions
 from hoodie.query.result_schema import projected
 from hoodie.records import COMMIT_TIME_FIELD
-from hoodie.slices.slice_read import FileRead
+from hoodie.slices import FileRead
 
 
 def narrowed(plan: ReadPlan, columns: Collection[str], row_filter: RowFilter | None = None) -> ReadPlan:

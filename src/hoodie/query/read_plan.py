@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
-from hoodie.filters.row_filter import RowFilter, filter_of, joined, matching
+from hoodie.filters import RowFilter, filter_of
+from hoodie.filters.row_filter import joined, matching
 from hoodie.query.changes import change_reads
 from hoodie.query.incremental import Window, commit_times, ensure_fallback_allowed, touched_slices
 from hoodie.query.path_glob import PathGlob
@@ -30,10 +31,9 @@ from hoodie.query.read_options import Query, ReadOptions, ensure_consistent
 from hoodie.query.result_schema import projected, result_schema
 from hoodie.query.time_travel import ensure_known
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, partition_values, with_meta
-from hoodie.slices import CommitTimes, RowPlan, plan_merge
+from hoodie.slices import CommitTimes, FileRead, RowPlan, SliceRead, plan_merge
 from hoodie.slices.bootstrap import source_of
 from hoodie.slices.change_rows import CHANGE_SCHEMA
-from hoodie.slices.slice_read import FileRead, SliceRead
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.view import FileSlice, GroupId, View
 

@@ -19,9 +19,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine, LocalEngine
 from hoodie.query.read_plan import ReadPlan
-from hoodie.slices import RowPlan
-from hoodie.slices.read_rows import read_rows
-from hoodie.slices.slice_read import FileRead
+from hoodie.slices import FileRead, RowPlan, read_rows
 from hoodie.storage import Storage
 
 BATCHES_AHEAD = 4

@@ -32,7 +32,8 @@ import pyarrow as pa
 
 from hoodie.records.align import align
 from hoodie.records.schema import is_list, list_type, map_type
-from hoodie.spec import IdArray, IdField, IdKind, IdMap, IdRecord, InstantTime, SchemaHistory, SchemaVersion
+from hoodie.spec import InstantTime
+from hoodie.spec.schema_history import IdArray, IdField, IdKind, IdMap, IdRecord, SchemaHistory, SchemaVersion
 
 _NOT_STORED: Final = "\0not stored"
 """Behind a name, what makes it the name of no column."""

@@ -22,9 +22,10 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
 from hoodie.services.preview import ServicePreview
-from hoodie.state.handle import TableHandle, held_table, load_handle
+from hoodie.state.handle import TableHandle, load_handle
+from hoodie.state.held import held_table
 from hoodie.state.table_state import TableState
-from hoodie.transaction.locking import LockPolicy
+from hoodie.transaction import LockPolicy
 
 FAIL: Final = "hoodie.fail.writes.on.inline.table.service.exception"
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 from hoodie.errors import Corrupt
 from hoodie.filters.row_filter import Conjunct, matching
 from hoodie.hfile import HFile, open_hfile
-from hoodie.records import ColumnIds, align, iter_batches, read_footer
-from hoodie.records.avro_rows import RowBytes, decode_rows
+from hoodie.records import ColumnIds, RowBytes, align, decode_rows, iter_batches, read_footer
 from hoodie.slices.bootstrap import iter_stitched
 from hoodie.slices.slice_read import SliceRead
 from hoodie.storage import Storage

@@ -10,12 +10,6 @@ from hoodie.spec.archived_entry import (
 from hoodie.spec.archived_state import archived_schema, encode_archived_state
 from hoodie.spec.avro_container import encode_container, is_container, parse_container
 from hoodie.spec.avro_schemas import AvroGeneration, AvroSchema, schema, schema_names
-from hoodie.spec.bootstrap_index import (
-    BOOTSTRAP_PARTITIONS_FILE,
-    BootstrapPartition,
-    parse_bootstrap_partition,
-    partition_key,
-)
 from hoodie.spec.clean_metadata import (
     CleanedPartition,
     CleanMetadata,
@@ -123,7 +117,6 @@ from hoodie.spec.markers import (
 from hoodie.spec.merge_rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeMode
 from hoodie.spec.metadata_instants import MetadataInstants, PlainInstants, SuffixedInstants
 from hoodie.spec.metadata_record import metadata_record_schema
-from hoodie.spec.new_table import NewTable, metadata_table_properties, new_table_properties
 from hoodie.spec.partition_metafile import (
     PartitionMetafile,
     encode_partition_metafile,
@@ -141,14 +134,6 @@ from hoodie.spec.replace_plan import (
     encode_requested_replace,
     parse_requested_replace,
 )
-from hoodie.spec.restore_plan import (
-    RestoreMetadata,
-    RestorePlan,
-    encode_restore_metadata,
-    encode_restore_plan,
-    parse_restore_metadata,
-    parse_restore_plan,
-)
 from hoodie.spec.rollback_plan import (
     InstantInfo,
     RollbackMetadata,
@@ -159,21 +144,6 @@ from hoodie.spec.rollback_plan import (
     encode_rollback_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
-)
-from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata, parse_savepoint_metadata
-from hoodie.spec.schema_history import (
-    IdArray,
-    IdField,
-    IdKind,
-    IdMap,
-    IdRecord,
-    SchemaHistory,
-    SchemaVersion,
-    encode_schema_history,
-    encode_schema_version,
-    named_fields,
-    parse_schema_history,
-    parse_schema_version,
 )
 from hoodie.spec.sort_order import Curve, SortOrder, parse_sort_order
 from hoodie.spec.table_config import (
@@ -189,7 +159,6 @@ from hoodie.spec.table_config import (
 from hoodie.spec.write_stat import NULL_COMMIT, RuntimeStats, WriteStat
 
 __all__ = [
-    "BOOTSTRAP_PARTITIONS_FILE",
     "CLEAN",
     "CLUSTERING",
     "COMMIT",
@@ -234,7 +203,6 @@ __all__ = [
     "AvroSchema",
     "BaseFileName",
     "BlockKind",
-    "BootstrapPartition",
     "Capabilities",
     "CleanMetadata",
     "CleanPlan",
@@ -254,11 +222,6 @@ __all__ = [
     "HeaderKey",
     "HistoryFile",
     "HistoryForm",
-    "IdArray",
-    "IdField",
-    "IdKind",
-    "IdMap",
-    "IdRecord",
     "IndexRules",
     "IndexVersion",
     "Instant",
@@ -275,23 +238,17 @@ __all__ = [
     "MarkerKind",
     "MergeMode",
     "MetadataInstants",
-    "NewTable",
     "PartitionMetafile",
     "PartitionWork",
     "PlainInstants",
     "PlanStrategy",
     "RequestedReplace",
-    "RestoreMetadata",
-    "RestorePlan",
     "RetainedInstant",
     "RollbackMetadata",
     "RollbackPartition",
     "RollbackPlan",
     "RollbackRequest",
     "RuntimeStats",
-    "SavepointMetadata",
-    "SchemaHistory",
-    "SchemaVersion",
     "Slicing",
     "SortOrder",
     "State",
@@ -317,13 +274,8 @@ __all__ = [
     "encode_properties_text",
     "encode_records",
     "encode_requested_replace",
-    "encode_restore_metadata",
-    "encode_restore_plan",
     "encode_rollback_metadata",
     "encode_rollback_plan",
-    "encode_savepoint_metadata",
-    "encode_schema_history",
-    "encode_schema_version",
     "encode_table_config",
     "format_instant_millis",
     "format_instant_time",
@@ -335,17 +287,13 @@ __all__ = [
     "marker_dir",
     "marker_path",
     "metadata_record_schema",
-    "metadata_table_properties",
-    "named_fields",
     "new_compaction_plan",
     "new_file_id",
-    "new_table_properties",
     "next_instant_time",
     "parse_archived_clean",
     "parse_archived_commit",
     "parse_archived_entry",
     "parse_base_file_name",
-    "parse_bootstrap_partition",
     "parse_clean_metadata",
     "parse_clean_plan",
     "parse_commit",
@@ -364,17 +312,11 @@ __all__ = [
     "parse_properties_text",
     "parse_record_marks",
     "parse_requested_replace",
-    "parse_restore_metadata",
-    "parse_restore_plan",
     "parse_rollback_metadata",
     "parse_rollback_plan",
-    "parse_savepoint_metadata",
-    "parse_schema_history",
-    "parse_schema_version",
     "parse_sort_order",
     "parse_table_config",
     "parse_write_token",
-    "partition_key",
     "partition_metafile_name",
     "path_in",
     "profile_for",

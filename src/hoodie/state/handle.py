@@ -6,15 +6,13 @@ it, so that no decision is taken on an old picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
-from hoodie.locks import held_lock
 from hoodie.spec import FormatProfile, TableConfig, profile_of
 from hoodie.storage import Storage, open_storage
-from hoodie.timeline import Timeline, load_held_config, load_table_config, load_timeline
+from hoodie.timeline import Timeline, load_table_config, load_timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +38,6 @@ def open_handle(uri: str, options: Mapping[str, str], env: Env | None = None) ->
 def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
     config = load_table_config(storage, env)
-    return TableHandle(storage, config, profile_of(config), env)
-
-
-@contextmanager
-def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
-    """The table as it is once its lock is held, which it is inside the block. `what` is being done.
-
-    What a dead update of its properties left is gone then: who comes next to write heals it, whatever it does.
-
-    Raises:
-        Conflict: another writer holds it. Else as `open_handle`.
-    """
-    with held_lock(storage, what) as held:
-        yield load_held_handle(held.fenced(storage), env)
-
-
-def load_held_handle(storage: Storage, env: Env) -> TableHandle:
-    """The table in `storage`, whose lock the caller holds; what a dead update of its properties left is gone then."""
-    config = load_held_config(storage, env)
     return TableHandle(storage, config, profile_of(config), env)
 
 

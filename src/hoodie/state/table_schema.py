@@ -19,15 +19,9 @@ import pyarrow as pa
 
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.records import ColumnIds, from_avro, read_footer, without_meta
-from hoodie.spec import (
-    CommitMetadata,
-    InstantTime,
-    SchemaHistory,
-    TableConfig,
-    parse_schema_history,
-    parse_schema_version,
-)
+from hoodie.spec import CommitMetadata, InstantTime, TableConfig
 from hoodie.spec.keys import HOODIE_DIR, PROPERTIES_FILE
+from hoodie.spec.schema_history import SchemaHistory, parse_schema_history, parse_schema_version
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_commit_metadata

@@ -15,7 +15,8 @@ from hoodie.engine import Engine
 from hoodie.env import Env
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
-from hoodie.state.handle import TableHandle, held_table, load_handle
+from hoodie.state.handle import TableHandle, load_handle
+from hoodie.state.held import held_table
 from hoodie.storage import Storage
 from hoodie.table.keywords import call_options
 

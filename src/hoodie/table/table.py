@@ -22,6 +22,7 @@ from hoodie.given_options import resolve_given
 from hoodie.notebook import Displayed
 from hoodie.query import (
     BucketHint,
+    Finding,
     Progress,
     ReadOptions,
     ReadPlan,
@@ -32,7 +33,6 @@ from hoodie.query import (
 )
 from hoodie.query.lookup_keys import asked_keys
 from hoodie.query.settled import settled, settled_rows
-from hoodie.query.validate import Finding
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of

@@ -26,12 +26,12 @@ from hoodie.spec import (
     Instant,
     InstantTime,
     State,
+    TableConfig,
     encode_table_config,
     keys,
     metadata_record_schema,
     profile_of,
 )
-from hoodie.spec.table_config import TableConfig
 from hoodie.storage import NestedStorage, Storage
 from hoodie.timeline import load_table_config
 

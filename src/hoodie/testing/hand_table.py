@@ -27,7 +27,6 @@ from hoodie.spec import (
     FormatProfile,
     Instant,
     InstantTime,
-    NewTable,
     PartitionMetafile,
     State,
     TableConfig,
@@ -36,9 +35,9 @@ from hoodie.spec import (
     encode_partition_metafile,
     encode_table_config,
     keys,
-    new_table_properties,
     profile_of,
 )
+from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
 from hoodie.timeline import Timeline, load_timeline

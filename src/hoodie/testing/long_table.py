@@ -23,7 +23,6 @@ from hoodie.spec import (
     FormatProfile,
     Instant,
     InstantTime,
-    NewTable,
     PartitionMetafile,
     PartitionWork,
     State,
@@ -33,10 +32,10 @@ from hoodie.spec import (
     encode_table_config,
     format_instant_time,
     keys,
-    new_table_properties,
     profile_of,
     workload_profile,
 )
+from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.storage import Storage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

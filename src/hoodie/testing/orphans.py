@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hoodie.env import SystemEnv
 from hoodie.fileview import FolderView
-from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer import open_own
 from hoodie.spec import is_partition_metafile, keys
 from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage.posix import TEMP_PREFIX

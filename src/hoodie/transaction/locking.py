@@ -20,7 +20,8 @@ from typing import Final, Protocol
 from hoodie.env import Env
 from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
-from hoodie.state.handle import TableHandle, held_table, load_held_handle, timeline_of
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.held import held_table, load_held_handle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 

@@ -18,15 +18,7 @@ from hoodie.index import remembered_index
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
-from hoodie.spec import (
-    KEYGEN_CLASSES,
-    FormatProfile,
-    NewTable,
-    TableConfig,
-    new_table_properties,
-    profile_for,
-    profile_of,
-)
+from hoodie.spec import KEYGEN_CLASSES, FormatProfile, TableConfig, profile_for, profile_of
 from hoodie.spec.change_schema import parse_logging_mode
 from hoodie.spec.keys import (
     CDC_ENABLED,
@@ -36,6 +28,7 @@ from hoodie.spec.keys import (
     PARTITION_EXTRACTOR_CLASS,
     SLASH_DATES,
 )
+from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config

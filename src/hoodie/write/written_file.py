@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hoodie.metadata_writer.file_facts import FileFacts
+from hoodie.metadata_writer import FileFacts
 from hoodie.spec import WriteStat
 
 

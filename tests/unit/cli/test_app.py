@@ -105,19 +105,32 @@ def test_a_reader_that_goes_away_is_no_error_message() -> None:
         assert process.stderr.read() == b""
 
 
+MODULES_OF_A_TIMELINE = 90
+"""Of ours, that `hoodie timeline --json` may load. It is asked by scripts; the number may only fall."""
 HEAVY = {"fastavro", "numpy", "pandas", "pyarrow", "pyspark", "rich", "sqlglot"}
 
 
-def _loaded_by(*command: str) -> set[str]:
+def _modules_after(*command: str) -> set[str]:
     program = f"""
 import sys
 from hoodie.cli import main
 sys.argv[1:] = {list(command)}
 assert main() == 0
-print(*({HEAVY} & set(sys.modules)), file=sys.stderr)
+print(*sys.modules, file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(done.stderr.split())
+
+
+def _loaded_by(*command: str) -> set[str]:
+    return HEAVY & _modules_after(*command)
+
+
+def test_a_timeline_loads_few_modules_of_ours(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    hoodie.Table.create(table, schema=pa.schema([("id", pa.string())]), options={"hoodie.table.name": "t"})
+    ours = {name for name in _modules_after("timeline", table, "--json") if name.split(".")[0] == "hoodie"}
+    assert len(ours) <= MODULES_OF_A_TIMELINE
 
 
 def test_a_command_loads_only_what_it_needs(tmp_path: Path) -> None:

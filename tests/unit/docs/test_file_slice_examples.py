@@ -13,15 +13,8 @@ from format_pages import block, page, rows
 from hoodie.fileview import FolderView
 from hoodie.hfile import open_hfile
 from hoodie.services.upgrading.logs import load_renames, plan_renames, store_renames
-from hoodie.spec import (
-    BOOTSTRAP_PARTITIONS_FILE,
-    keys,
-    parse_base_file_name,
-    parse_bootstrap_partition,
-    parse_container,
-    parse_log_file_name,
-    partition_key,
-)
+from hoodie.spec import keys, parse_base_file_name, parse_container, parse_log_file_name
+from hoodie.spec.bootstrap_index import BOOTSTRAP_PARTITIONS_FILE, parse_bootstrap_partition, partition_key
 from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage import MemoryStorage
 from hoodie.view import BaseFile, FileSlice, LogFile, View

@@ -13,19 +13,9 @@ import pytest
 from format_pages import block, bytes_of, ensure_lines, page, rows
 
 from hoodie.records.schema_mapping import ColumnIds
-from hoodie.spec import (
-    V6,
-    V9,
-    BlockKind,
-    SchemaVersion,
-    encode_container,
-    encode_schema_history,
-    parse_base_file_name,
-    parse_log_file,
-    parse_manifest,
-    parse_schema_history,
-)
+from hoodie.spec import V6, V9, BlockKind, encode_container, parse_base_file_name, parse_log_file, parse_manifest
 from hoodie.spec.log_records import iter_records
+from hoodie.spec.schema_history import SchemaVersion, encode_schema_history, parse_schema_history
 from hoodie.storage import MemoryStorage, open_storage
 from hoodie.timeline import MergeLimits, load_history, merge_archives, settle_merge
 

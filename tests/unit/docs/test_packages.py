@@ -136,6 +136,37 @@ def test_imports_point_down(package: str) -> None:
         assert not up, f"{file.relative_to(ROOT)} imports {sorted(up)}"
 
 
+def exported(package: str) -> set[str]:
+    """Names in `__all__` of a package; none where it has no front door."""
+    door = PACKAGE / package / "__init__.py"
+    body = ast.parse(door.read_text(encoding="utf-8")).body if door.exists() else []
+    lists = (node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+    return {name for found in lists for name in ast.literal_eval(found)}
+
+
+EXPORTED = {package: exported(package) for package in packages()}
+
+
+def past_front_doors(source: str, package: str) -> Iterator[str]:
+    """Names that are imported from a module of another package, which exports them itself."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        front, _, rest = (node.module or "").partition(".")
+        home, _, module = rest.partition(".")
+        if front == "hoodie" and module and home != package:
+            yield from (f"{rest}.{alias.name}" for alias in node.names if alias.name in EXPORTED[home])
+
+
+def test_what_a_package_exports_is_imported_from_it() -> None:
+    rooms = {path: path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES.values()}
+    found = {path: list(past_front_doors(path.read_text(encoding="utf-8"), room)) for path, room in rooms.items()}
+    assert not {path: names for path, names in found.items() if names}
+    inside = "from hoodie.storage.contract import FileInfo\n"
+    assert list(past_front_doors(inside, "view")) == ["storage.contract.FileInfo"]
+    assert not list(past_front_doors(inside, "storage"))
+
+
 def test_readme_has_the_same_picture() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert picture_after("Packages import downwards only", page) == LAYERS

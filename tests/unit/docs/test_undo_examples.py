@@ -14,20 +14,9 @@ from format_pages import block, page
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.services.rollback.rollback import roll_back_instant
-from hoodie.spec import (
-    V6,
-    V9,
-    FormatProfile,
-    InstantInfo,
-    RestorePlan,
-    SavepointMetadata,
-    encode_container,
-    encode_restore_metadata,
-    encode_restore_plan,
-    encode_savepoint_metadata,
-    parse_container,
-    parse_restore_metadata,
-)
+from hoodie.spec import V6, V9, FormatProfile, InstantInfo, encode_container, parse_container
+from hoodie.spec.restore_plan import RestorePlan, encode_restore_metadata, encode_restore_plan, parse_restore_metadata
+from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata
 from hoodie.storage import MemoryStorage
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.hand_table import HandTable

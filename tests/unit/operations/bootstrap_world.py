@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from hoodie.hfile import encode_hfile
 from hoodie.records import META_FIELDS, BaseFileOptions, BaseFileWriter, BloomOptions, with_meta
 from hoodie.spec import (
-    BOOTSTRAP_PARTITIONS_FILE,
     METADATA_BOOTSTRAP_INSTANT,
     BaseFileName,
     Instant,
@@ -23,8 +22,8 @@ from hoodie.spec import (
     encode_table_config,
     keys,
     parse_base_file_name,
-    partition_key,
 )
+from hoodie.spec.bootstrap_index import BOOTSTRAP_PARTITIONS_FILE, partition_key
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.testing.hand_table import at, new_name
 from hoodie.testing.lake import Awake, Lake

@@ -15,7 +15,8 @@ import pytest
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.hfile import encode_hfile
 from hoodie.slices.bootstrap import BootstrapSource, is_skeleton, iter_stitched, load_sources
-from hoodie.spec import BOOTSTRAP_PARTITIONS_FILE, BaseFileName, TableConfig, partition_key
+from hoodie.spec import BaseFileName, TableConfig
+from hoodie.spec.bootstrap_index import BOOTSTRAP_PARTITIONS_FILE, partition_key
 from hoodie.storage import LocalStorage, MemoryStorage, open_storage
 from hoodie.testing.hand_logs import HandLogTable
 from hoodie.testing.hand_table import at, new_name

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.records import ColumnIds
-from hoodie.spec import IdArray, IdField, IdKind, IdMap, IdRecord, SchemaHistory, SchemaVersion
+from hoodie.spec.schema_history import IdArray, IdField, IdKind, IdMap, IdRecord, SchemaHistory, SchemaVersion
 
 OLD, NEW = "20261121000000000", "20261122000000000"
 

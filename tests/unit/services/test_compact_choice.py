@@ -21,11 +21,10 @@ from hoodie.spec import (
     CompactionOperation,
     Instant,
     LogFileName,
-    NewTable,
     State,
     TableConfig,
-    new_table_properties,
 )
+from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.testing.hand_table import at
 from hoodie.timeline import Timeline
 from hoodie.view import BaseFile, FileSlice, LogFile

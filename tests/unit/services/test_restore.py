@@ -37,13 +37,10 @@ from hoodie.spec import (
     V9,
     Instant,
     InstantInfo,
-    RestorePlan,
     State,
     encode_container,
-    encode_restore_plan,
-    parse_restore_metadata,
-    parse_restore_plan,
 )
+from hoodie.spec.restore_plan import RestorePlan, encode_restore_plan, parse_restore_metadata, parse_restore_plan
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_logs import HandLogTable, at
 from hoodie.timeline import load_instant, load_requested

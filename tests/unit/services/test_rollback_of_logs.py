@@ -41,16 +41,15 @@ from hoodie.spec import (
     HeaderKey,
     Instant,
     InstantInfo,
-    RestorePlan,
     RollbackPlan,
     RollbackRequest,
     State,
     encode_container,
-    encode_restore_plan,
     encode_rollback_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
 )
+from hoodie.spec.restore_plan import RestorePlan, encode_restore_plan
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_logs import HandLogTable, at
 from hoodie.timeline import instant_path, load_instant, load_requested

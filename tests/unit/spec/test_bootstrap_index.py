@@ -7,7 +7,7 @@ import fastavro
 import pytest
 
 from hoodie.errors import Corrupt
-from hoodie.spec import parse_bootstrap_partition, partition_key
+from hoodie.spec.bootstrap_index import parse_bootstrap_partition, partition_key
 
 PATH = "index.hfile"
 TEXT = ["null", "string"]

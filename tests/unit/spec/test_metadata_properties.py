@@ -2,17 +2,8 @@
 
 import pytest
 
-from hoodie.spec import (
-    V6,
-    V8,
-    V9,
-    CompactionOperation,
-    FormatProfile,
-    TableConfig,
-    keys,
-    metadata_table_properties,
-    new_compaction_plan,
-)
+from hoodie.spec import V6, V8, V9, CompactionOperation, FormatProfile, TableConfig, keys, new_compaction_plan
+from hoodie.spec.new_table import metadata_table_properties
 
 EVERY = pytest.mark.parametrize("profile", [V6, V8, V9], ids=["v6", "v8", "v9"])
 SINCE_8 = pytest.mark.parametrize("profile", [V8, V9], ids=["v8", "v9"])

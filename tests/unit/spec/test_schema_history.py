@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hoodie.errors import Corrupt
-from hoodie.spec import (
+from hoodie.spec.schema_history import (
     IdArray,
     IdField,
     IdMap,

@@ -16,11 +16,8 @@ from hoodie.spec import (
     encode_container,
     encode_partition_metafile,
     encode_requested_replace,
-    encode_restore_metadata,
-    encode_restore_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
-    encode_savepoint_metadata,
     encode_table_config,
     is_partition_metafile,
     keys,
@@ -30,11 +27,8 @@ from hoodie.spec import (
     parse_partition_metafile,
     parse_properties_text,
     parse_requested_replace,
-    parse_restore_metadata,
-    parse_restore_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
-    parse_savepoint_metadata,
     parse_table_config,
     profile_of,
 )
@@ -42,6 +36,13 @@ from hoodie.spec.avro_schemas import schema
 from hoodie.spec.commit_avro import encode_commit_avro
 from hoodie.spec.commit_fields import parse_metadata
 from hoodie.spec.commit_json import encode_commit_json
+from hoodie.spec.restore_plan import (
+    encode_restore_metadata,
+    encode_restore_plan,
+    parse_restore_metadata,
+    parse_restore_plan,
+)
+from hoodie.spec.savepoint_metadata import encode_savepoint_metadata, parse_savepoint_metadata
 from hoodie.testing.golden_timelines import full_names, small_names, unpack_full
 
 SMALL = Path(__file__).parents[2] / "golden" / "spec" / "timelines.tar.xz"

@@ -3,17 +3,8 @@
 import pytest
 
 from hoodie.errors import Invalid
-from hoodie.spec import (
-    KEYGEN_CLASSES,
-    V6,
-    V8,
-    V9,
-    NewTable,
-    keys,
-    new_table_properties,
-    parse_table_config,
-    profile_for,
-)
+from hoodie.spec import KEYGEN_CLASSES, V6, V8, V9, keys, parse_table_config, profile_for
+from hoodie.spec.new_table import NewTable, new_table_properties
 
 WRITE = "hoodie.datasource.write."
 CASES = 133

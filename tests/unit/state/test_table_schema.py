@@ -9,14 +9,13 @@ import pytest
 
 from hoodie.errors import Corrupt, Unsupported
 from hoodie.fileview import FolderView
-from hoodie.spec import (
+from hoodie.spec import TableConfig, keys
+from hoodie.spec.schema_history import (
     IdField,
     SchemaHistory,
     SchemaVersion,
-    TableConfig,
     encode_schema_history,
     encode_schema_version,
-    keys,
 )
 from hoodie.state.table_schema import SCHEMA_HISTORY_DIR, load_newest_schema, load_schema, load_table_schema
 from hoodie.testing.hand_table import ROWS, HandTable, at

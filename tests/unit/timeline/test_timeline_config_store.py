@@ -5,8 +5,9 @@ import contextlib
 import pytest
 
 from hoodie.errors import Conflict, Corrupt, Invalid, Unsupported
-from hoodie.spec import V9, NewTable, TableConfig, encode_table_config, keys, new_table_properties
+from hoodie.spec import V9, TableConfig, encode_table_config, keys
 from hoodie.spec.keys import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE
+from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.spec.properties import MAX_BYTES
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv

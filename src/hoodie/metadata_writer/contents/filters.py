@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.metadata import BLOOM_FILTERS, IndexDefinition, MetadataTable
+from hoodie.metadata import BLOOM_FILTERS, FileOf, IndexDefinition, MetadataTable
 from hoodie.metadata.bloom_filters import load_bloom_filters
-from hoodie.metadata.column_stats import FileOf
 from hoodie.metadata_writer.contents.check import SliceShown, Trouble, index_path, some
 from hoodie.metadata_writer.expression_index_source import result_texts
 from hoodie.metadata_writer.file_ranges import values_at

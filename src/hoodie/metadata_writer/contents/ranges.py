@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie.metadata import COLUMN_STATS, PARTITION_STATS, IndexDefinition, MetadataTable
-from hoodie.metadata.column_stats import FileOf, file_ranges_of_columns, partition_ranges
-from hoodie.metadata.ranges import Ranges
+from hoodie.metadata import COLUMN_STATS, PARTITION_STATS, FileOf, IndexDefinition, MetadataTable, Ranges
+from hoodie.metadata.column_stats import file_ranges_of_columns, partition_ranges
 from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import (
     Bound,

@@ -42,7 +42,7 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, create_requested, delete_instant_files, instant_path
-from hoodie.transaction.locking import executor_lock
+from hoodie.transaction import executor_lock
 from hoodie.view import GroupId, LogFile, View
 
 

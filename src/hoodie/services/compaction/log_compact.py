@@ -40,7 +40,8 @@ from hoodie.spec import (
     InstantTime,
     encode_compaction_plan,
 )
-from hoodie.state.handle import TableHandle, held_table, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.held import held_table
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import new_instant_time
 from hoodie.transaction import LockPolicy

@@ -54,7 +54,7 @@ from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import NobodyElse
 from hoodie.view import View
-from hoodie.write.options import parse_write_options
+from hoodie.write import parse_write_options
 
 _LOCAL: Final = LocalEngine()
 

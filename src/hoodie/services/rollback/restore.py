@@ -46,20 +46,22 @@ from hoodie.spec import (
     Instant,
     InstantInfo,
     InstantTime,
-    RestoreMetadata,
-    RestorePlan,
     RollbackMetadata,
     RollbackPlan,
     State,
-    encode_restore_metadata,
-    encode_restore_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
     keys,
     marker_dir,
-    parse_restore_plan,
     parse_rollback_metadata,
     parse_rollback_plan,
+)
+from hoodie.spec.restore_plan import (
+    RestoreMetadata,
+    RestorePlan,
+    encode_restore_metadata,
+    encode_restore_plan,
+    parse_restore_plan,
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans

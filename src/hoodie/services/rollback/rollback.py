@@ -70,8 +70,8 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction import executor_lock
 from hoodie.transaction.heartbeat import heartbeat_path
-from hoodie.transaction.locking import executor_lock
 
 log = logging.getLogger(__name__)
 

@@ -21,16 +21,8 @@ from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FolderView
 from hoodie.notebook import Displayed
 from hoodie.query.cleaned import load_retained_from
-from hoodie.spec import (
-    SAVEPOINT,
-    Instant,
-    InstantTime,
-    SavepointMetadata,
-    State,
-    encode_savepoint_metadata,
-    parse_savepoint_metadata,
-    path_in,
-)
+from hoodie.spec import SAVEPOINT, Instant, InstantTime, State, path_in
+from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata, parse_savepoint_metadata
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, complete, delete_instant_files, instant_path, load_instant, to_inflight
 from hoodie.view import FileSlice

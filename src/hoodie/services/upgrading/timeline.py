@@ -32,18 +32,16 @@ from hoodie.spec import (
     FormatProfile,
     Instant,
     InstantTime,
-    SavepointMetadata,
     State,
     WriteStat,
     encode_clean_metadata,
-    encode_savepoint_metadata,
     next_instant_time,
     parse_commit,
     parse_instant_time,
-    parse_savepoint_metadata,
     path_in,
 )
 from hoodie.spec.keys import HOODIE_DIR
+from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata, parse_savepoint_metadata
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import (
