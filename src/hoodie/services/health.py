@@ -38,6 +38,7 @@ _TROUBLE = {
     "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
     "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
     "committed: if its rows are no loss, hoodie orphans {uri} --delete removes it",
+    "version": "hoodie upgrade {uri} --to 6 finishes it, --to {version} gives it up",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
 
@@ -168,12 +169,11 @@ def _debt(one: FileSlice) -> LogDebt:
 def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Concern]:
     uri, is_listed = handle.storage.uri, handle.config.is_metadata_table_ready
     for one in findings:
-        severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted"} else "error"
+        severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted", "version"} else "error"
         kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind
         remedy = _TROUBLE.get(kind, "restore the file, or restore to an earlier savepoint or instant")
-        yield Concern(
-            severity, one.kind, one.path, one.message, remedy.format(uri=uri, instant=one.path.partition(".")[0])
-        )
+        facts = {"uri": uri, "instant": one.path.partition(".")[0], "version": handle.config.table_version}
+        yield Concern(severity, one.kind, one.path, one.message, remedy.format(**facts))
 
 
 def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:

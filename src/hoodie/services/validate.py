@@ -5,15 +5,20 @@ Indexes are compared when the files are in order: where files are damaged or gon
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import HudiError
 from hoodie.fileview import FolderView
 from hoodie.metadata_writer import index_troubles
 from hoodie.query import Finding, validate_table
 from hoodie.query.validate import CHECKING_THREADS
+from hoodie.services.upgrading.logs import load_renames
+from hoodie.spec import keys
 from hoodie.state.handle import TableHandle, timeline_of
 
-_HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted"})
+_RENAMED = "version"
+_HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted", _RENAMED})
 """Kinds of findings that leave no doubt about which rows there are."""
 
 
@@ -24,10 +29,30 @@ def validate(handle: TableHandle, engine: Engine | None = None, *, deep: bool = 
     Cost: as `validate_table`, and as `index_troubles` where there are indexes.
     """
     engine = engine or LocalEngine(CHECKING_THREADS)
-    findings = validate_table(handle, engine, deep=deep)
+    findings = [*_without_renamed(handle, validate_table(handle, engine, deep=deep))]
     if all(one.kind in _HARMLESS for one in findings) and handle.config.is_metadata_table_ready:
         findings += _contents(handle, engine)
     return sorted(findings, key=lambda one: (one.kind, one.path))
+
+
+def _without_renamed(handle: TableHandle, findings: Iterable[Finding]) -> Iterable[Finding]:
+    """One finding about a downgrade that died, in place of those about log files that it gave other names: commits and
+    metadata table may know the other of the two names.
+    """
+    try:
+        names = load_renames(handle.storage)
+    except HudiError as error:
+        return [*findings, Finding("unreadable", keys.LOG_RENAMES_FILE, error.cause)]
+    if not names:
+        return findings
+    both = {*names, *names.values()}
+    what = (
+        f"says that a downgrade died when it gave names of version 6 to {len(names)} log files: readers find their "
+        f"rows, restores are refused. Finish it (hoodie upgrade {handle.storage.uri} --to 6), or give it up (--to "
+        f"{handle.config.table_version})"
+    )
+    others = [finding for finding in findings if finding.path not in both]
+    return [*others, Finding(_RENAMED, keys.LOG_RENAMES_FILE, what)]
 
 
 def _contents(handle: TableHandle, engine: Engine) -> list[Finding]:

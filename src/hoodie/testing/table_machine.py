@@ -84,7 +84,7 @@ POLICIES: Final = (
     {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"},
 )
 LINKS: Final = (".hoodie/.temp/20200101000000000", ".hoodie/notes.spool", "p0/old", "elsewhere")
-LEFT_BY_THE_DEAD: Final = ("orphan", "uncommitted", "properties", "timeline", "partition")
+LEFT_BY_THE_DEAD: Final = ("orphan", "uncommitted", "properties", "timeline", "partition", "version")
 """Findings until the next action. Never among them: rows that are lost or wrong, indexes that say what is not so."""
 
 KEYS: Final = st.sets(st.integers(0, 14), max_size=6)

@@ -3,20 +3,23 @@
 1. Only the newest write can be undone. What is planned for later matters where the plan may name the write's files.
 2. A commit under a savepoint stays.
 3. Nothing is undone whose earlier files a clean has removed: the rows would be gone.
-4. While a restore is pending no other action may begin: the table is half-way between two states.
+4. Nothing completed is undone after a downgrade died that had begun to name log files anew: commits would not know
+   what is theirs.
+5. While a restore is pending no other action may begin: the table is half-way between two states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hoodie.errors import Invalid, Unavailable
+from hoodie.errors import Invalid, Missing, Unavailable
 from hoodie.services.rollback.savepoint import saved_instants
 from hoodie.spec import (
     NULL_COMMIT,
     RESTORE,
     Instant,
     InstantTime,
+    keys,
 )
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
@@ -64,8 +67,27 @@ def ensure_can_roll_back(handle: TableHandle, plans: PendingPlans, instant: Inst
             instant=instant,
             later=tuple(one.requested for one in later),
         )
+    if target.is_completed:
+        ensure_log_names(handle)
     ensure_older_files(handle, [target], lambda instant: instant < target.requested)
     return target
+
+
+def ensure_log_names(handle: TableHandle) -> None:
+    """Checks that log files have the names their commits know.
+
+    Raises:
+        Invalid: a downgrade died that had begun to give them other ones.
+    """
+    try:
+        handle.storage.head(keys.LOG_RENAMES_FILE)
+    except Missing:
+        return
+    raise Invalid(
+        "A downgrade died after it had given log files other names: what commits wrote would not be found",
+        remedy=f"Finish it (hoodie upgrade {handle.storage.uri} --to 6), or give it up (--to "
+        f"{handle.config.table_version}); then try again",
+    )
 
 
 def ensure_older_files(handle: TableHandle, undone: Iterable[Instant], is_older: Callable[[InstantTime], bool]) -> None:

@@ -28,7 +28,7 @@ from hoodie.errors import Invalid, Missing
 from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
-from hoodie.services.rollback.checks import ensure_not_saved, ensure_older_files
+from hoodie.services.rollback.checks import ensure_log_names, ensure_not_saved, ensure_older_files
 from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.services.rollback.preview import rollback_steps
 from hoodie.services.rollback.rollback import finish_interrupted, forget_traces, rollback_metadata
@@ -51,7 +51,6 @@ from hoodie.spec import (
     State,
     encode_rollback_metadata,
     encode_rollback_plan,
-    keys,
     marker_dir,
     parse_rollback_metadata,
     parse_rollback_plan,
@@ -106,7 +105,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     timeline = timeline_of(handle)
     pending = _pending_restore(handle, timeline, to)
     if pending is None:
-        _ensure_own_names(handle)
+        ensure_log_names(handle)
         timeline = finish_interrupted(handle, engine, timeline)
         plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
@@ -135,19 +134,6 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
         tuple(target.commit_time for target in plan.instants),
         sum(one.total_files_deleted for one in done),
         metadata.time_taken_ms,
-    )
-
-
-def _ensure_own_names(handle: TableHandle) -> None:
-    """Checks that log files have the names their commits know."""
-    try:
-        handle.storage.head(keys.LOG_RENAMES_FILE)
-    except Missing:
-        return
-    raise Invalid(
-        "A downgrade died after it had given log files other names: a restore would not find what it has to undo",
-        remedy=f"Finish it (hoodie upgrade {handle.storage.uri} --to 6), or give it up (--to "
-        f"{handle.config.table_version}); then restore",
     )
 
 

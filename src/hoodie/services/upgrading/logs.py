@@ -7,6 +7,8 @@
 3. The new names are written down first. Then each file is copied under its new name, and the old one goes, while the
    table still has its version: the copies are read as part of the same slice there too. Who goes on after a crash knows
    from the list what was called what; commits and savepoints name files.
+4. A copy is there as a whole or not at all, so that whichever of the two files is found is the file. That costs the
+   memory of one log file for each task.
 
 Change-data files keep their names: version 6 names them so as well.
 """
@@ -22,8 +24,6 @@ from hoodie.errors import Corrupt, Missing
 from hoodie.spec import LogFileName, keys
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
-
-_CHUNK_BYTES = 8 << 20
 
 
 def plan_renames(slices: Iterable[FileSlice]) -> dict[str, str]:
@@ -51,15 +51,15 @@ def load_renames(storage: Storage) -> dict[str, str]:
     """
     try:
         found = json.loads(storage.read(keys.LOG_RENAMES_FILE))
+        return {str(old): str(new) for old, new in found.items()}
     except Missing:
         return {}
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         raise Corrupt(
             f"{keys.LOG_RENAMES_FILE} is damaged: {error}",
             remedy="Delete it; commits may name log files by names they have no more",
             path=keys.LOG_RENAMES_FILE,
         ) from error
-    return {str(old): str(new) for old, new in found.items()}
 
 
 def store_renames(storage: Storage, renames: Mapping[str, str]) -> None:
@@ -83,12 +83,10 @@ class _Copy:
 
 def _copy(_: TaskId, task: _Copy) -> None:
     try:
-        size = task.storage.head(task.old).size_bytes
+        data = task.storage.read(task.old)
     except Missing:  # an earlier attempt was here, or a clean
         return
-    with task.storage.open_output(task.new) as output:
-        for start in range(0, size, _CHUNK_BYTES):
-            output.write(task.storage.read_range(task.old, start, _CHUNK_BYTES))
+    task.storage.put(task.new, data)
 
 
 def _delete(_: TaskId, task: _Copy) -> None:
