@@ -131,6 +131,7 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
         ("point_query", {"step": "point_query", "orderkey": orderkey, "linenumber": linenumber}),
         ("incremental", {"step": "incremental"}),
         ("small_upserts", {"step": "small_upserts", "repeat": repeat}),
+        ("small_log_upserts", {"step": "small_log_upserts", "repeat": repeat}),
         ("empty_job", {"step": "empty_job", "repeat": repeat}),
     ]
     part = run.options.part

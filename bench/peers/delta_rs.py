@@ -47,6 +47,9 @@ class DeltaRs:
             seconds += timed(lambda number=number: self._merge(f"small_change_{number % 10}", table))[0]
         return {"seconds": seconds, "check": {"rows": deltalake.DeltaTable(table).to_pyarrow_dataset().count_rows()}}
 
+    def small_log_upserts(self, repeat: int) -> dict[str, Any]:
+        return {"seconds": []}
+
     def empty_job(self, repeat: int) -> dict[str, Any]:
         return {"seconds": []}
 

@@ -71,6 +71,13 @@ class HudiFormat(SparkPeer):
         """Sorted numbers of the rows with these keys."""
         raise NotImplementedError
 
+    def small_log_upserts(self, repeat: int) -> dict[str, Any]:
+        """Fixed cost of a commit of log files, with no compaction among them; the first of the session do not count."""
+        table = self.inputs.table("small_logged")
+        self._write(self._input("small"), table, "bulk_insert", "overwrite", LOGGED)
+        self._repeated_changes(table, 3, self._append)
+        return self._repeated_changes(table, repeat, self._append)
+
     def log_load(self) -> dict[str, Any]:
         """All rows into a merge-on-read table."""
         seconds, _ = timed(
@@ -81,7 +88,7 @@ class HudiFormat(SparkPeer):
     def log_upsert(self, change: str) -> dict[str, Any]:
         """A change of it, with no table service after it."""
         table = self.inputs.table("logged")
-        seconds, _ = timed(lambda: self._write(self._input(change), table, "upsert", "append", LOGGED))
+        seconds, _ = timed(lambda: self._append(self._input(change), table))
         check = [[str(value) for value in row] for row in self._aggregate(self.frame(table))]
         return {"seconds": seconds, "check": {"aggregate": check}, **self._disk_bytes(table)}
 
@@ -139,6 +146,9 @@ class HudiFormat(SparkPeer):
     def run_archive(self, table: str) -> None:
         """Archives with the defaults."""
         raise NotImplementedError
+
+    def _append(self, source: Any, table: str) -> None:
+        self._write(source, table, "upsert", "append", LOGGED)
 
     def _disk_bytes(self, table: str) -> dict[str, Any]:
         return {"bytes": sum(file.stat().st_size for file in Path(table).rglob("*") if file.is_file())}

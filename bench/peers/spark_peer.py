@@ -113,11 +113,11 @@ class SparkPeer:
 
     def small_upserts(self, repeat: int) -> dict[str, Any]:
         """Fixed cost of a commit: 100 rows into 10 000, again and again."""
-        table, seconds = self.inputs.table("small"), []
-        for number in range(repeat):
-            took, _ = timed(lambda number=number: self.merge(self._input(f"small_change_{number % 10}"), table))
-            seconds += took
-        return {"seconds": seconds, "check": {"rows": self.frame(table).count()}}
+        return self._repeated_changes(self.inputs.table("small"), repeat, self.merge)
+
+    def small_log_upserts(self, repeat: int) -> dict[str, Any]:
+        """The same into a table that appends changes to log files, for formats that have such."""
+        return {"seconds": []}
 
     def empty_job(self, repeat: int) -> dict[str, Any]:
         job = self.spark.range(0, 1000, 1, 2).write.format("noop").mode("overwrite")
@@ -172,6 +172,14 @@ class SparkPeer:
 
     def close(self) -> None:
         self.spark.stop()
+
+    def _repeated_changes(self, table: str, repeat: int, merge: Callable[[Any, str], None]) -> dict[str, Any]:
+        """Seconds of one change after the other of the small table."""
+        seconds: list[float] = []
+        for number in range(repeat):
+            change = f"small_change_{number % 10}"
+            seconds += timed(lambda change=change: merge(self._input(change), table))[0]
+        return {"seconds": seconds, "check": {"rows": self.frame(table).count()}}
 
     def _input(self, name: str) -> Any:
         return self.spark.read.parquet(self.inputs.file(name))

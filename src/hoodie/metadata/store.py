@@ -40,6 +40,9 @@ from hoodie.view import (
 
 READING_THREADS = 16
 
+_SMALL_BYTES = 16 * 1024 * 1024
+"""Up to so many bytes, threads of this process have read what is asked for before a Spark job has begun."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -113,9 +116,10 @@ class MetadataStore:
             if group.newest is not None
             and (asked := wanted if isinstance(wanted, Wanted) else wanted.get(group.file_id)) is not None
         ]
-        found = self.engine.run(_read_group, tasks, "read metadata")
-        seen = [one for _, one in found]
         few = LocalEngine(READING_THREADS)
+        is_small = sum(task.part.size_bytes for task in tasks) <= _SMALL_BYTES
+        found = (few if is_small else self.engine).run(_read_group, tasks, "read metadata")
+        seen = [one for _, one in found]
         with naming_metadata_table():
             ensure_whole(self.own, self.timeline, self.valid.__contains__, seen, self._written, few)
         return [parts for parts, _ in found]

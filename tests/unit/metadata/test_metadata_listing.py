@@ -2,6 +2,7 @@
 
 import pytest
 
+from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, Invalid
 from hoodie.metadata import open_metadata_table
 from hoodie.spec import COMMIT, NAMED_BY_SLICE, V6, V9, State, keys
@@ -149,3 +150,26 @@ def test_records_without_the_list_of_partitions_are_corrupt(lake):
     made.metadata.base("files", "files-0000-0", INIT, [files("p", {A: 1})])
     with pytest.raises(Corrupt, match="__all_partitions__"):
         made.opened().files()
+
+
+class Counting(LocalEngine):
+    """Notes what it is asked to run."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.labels: list[str] = []
+
+    def run(self, work, tasks, label):
+        self.labels.append(label)
+        return super().run(work, tasks, label)
+
+
+@pytest.mark.parametrize(("small_bytes", "asked"), [(16 << 20, []), (10, ["read metadata"])])
+def test_few_bytes_are_read_without_the_engine(filled, monkeypatch, small_bytes, asked):
+    monkeypatch.setattr("hoodie.metadata.store._SMALL_BYTES", small_bytes)
+    storage, engine = filled.table.storage, Counting()
+    store = open_metadata_table(storage, load_table_config(storage), filled.table.timeline(), engine).store
+    store.groups("files")
+    engine.labels.clear()
+    assert [len(parts) for parts in store.read("files")] == [2]
+    assert engine.labels == asked
