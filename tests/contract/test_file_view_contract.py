@@ -1,12 +1,17 @@
-"""File-system views keep their promises: by folders, by the metadata table, for writers; and one that counts."""
+"""File-system views keep their promises: by folders, by the metadata table, for writers, by a timeline service; and one
+that counts.
+"""
 
 from __future__ import annotations
 
 from hoodie.fileview import FileSystemView, FolderView, WriterView, open_file_view
 from hoodie.fileview.metadata_listing import MetadataView
+from hoodie.remote import FallingBackView, RemoteView
+from hoodie.server import Service
 from hoodie.state.handle import TableHandle
 from hoodie.testing.counting_file_view import CountingFileView
 from hoodie.testing.file_view_contract import FileViewContract
+from hoodie.testing.in_process_server import InProcessServer
 from hoodie.timeline import Timeline
 
 
@@ -30,3 +35,18 @@ class TestWriterView(FileViewContract):
 class TestCountingFileView(FileViewContract):
     def open_view(self, handle: TableHandle, timeline: Timeline) -> FileSystemView:
         return CountingFileView(FolderView(handle.storage, timeline))
+
+
+class TestRemoteView(FileViewContract):
+    def open_view(self, handle: TableHandle, timeline: Timeline) -> FileSystemView:
+        server = InProcessServer(Service([handle.storage.uri]))
+        return RemoteView(server, handle.storage, timeline)
+
+
+class TestFallingBackView(FileViewContract):
+    """With a server that does not answer for one of the two partitions."""
+
+    def open_view(self, handle: TableHandle, timeline: Timeline) -> FileSystemView:
+        server = InProcessServer(Service([handle.storage.uri]), broken=("p",))
+        remote = RemoteView(server, handle.storage, timeline)
+        return FallingBackView(remote, lambda: FolderView(handle.storage, timeline), handle.storage)

@@ -49,7 +49,7 @@ def with_archived_completions(storage: Storage, timeline: Timeline, files: Itera
 
 
 def _undecided(files: PartitionFiles, timeline: Timeline) -> Iterator[InstantTime]:
-    """Archived delta commits with log files in groups that have a newer base file."""
+    """Archived delta commits with log files in groups that have a newer base file, whose completion nobody knows."""
     if not timeline.profile.log_naming.finds_slice_by_completion or not files.logs:
         return
     newest: dict[str, InstantTime] = {}
@@ -57,5 +57,6 @@ def _undecided(files: PartitionFiles, timeline: Timeline) -> Iterator[InstantTim
         newest[base.name.file_id] = max(base.name.instant, newest.get(base.name.file_id, ""))
     for log in files.logs:
         written = log.name.instant
-        if written < newest.get(log.name.file_id, "") and timeline.is_before_start(written):
+        is_open = written < newest.get(log.name.file_id, "") and timeline.completion_of(written) is None
+        if is_open and timeline.is_before_start(written):
             yield written

@@ -129,3 +129,9 @@ def hudi_peer(python: Path, version: str, scratch: Path) -> Peer:
 def hudi_rs_peer(python: Path, scratch: Path) -> Peer:
     """The hudi-rs reader in the environment of `python`."""
     return Peer("hudi-rs", [str(python), str(HERE / "hudi_rs_server.py")], scratch)
+
+
+def timeline_server_peer(python: Path, version: str, scratch: Path) -> Peer:
+    """Timeline servers of the real Hudi of `version`, in a JVM without Spark."""
+    command = [str(python), str(HERE / "timeline_server.py"), version]
+    return Peer(f"the timeline server of Hudi {version}", command, scratch)

@@ -19,6 +19,7 @@ LISTING = {"list_files", "list_partitions", "load_view"}
 MAY_LIST = {
     "view": "makes the listing",
     "fileview": "decides between listing and metadata table",
+    "remote": "makes slices of the files that a server lists",
     "metadata": "the folders of the metadata table itself: nobody else lists them",
     "metadata_writer": "the folders of the metadata table itself: nobody else lists them",
     "state/table_schema.py": "a table whose commits say no schema is older than metadata tables",

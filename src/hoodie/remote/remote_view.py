@@ -1,0 +1,163 @@
+"""The file-system view that a timeline server keeps, asked partition by partition.
+
+1. The server says which files a partition has; file groups and slices are made here, by the timeline this view was
+   opened with. Each question says which timeline that is, and a server that knows another one does not answer.
+2. `RemoteView` asks the server and nobody else (Hudi's REMOTE_ONLY). `FallingBackView` asks somebody else about the
+   partitions the server cannot answer for (REMOTE_FIRST), with one warning; a server that does not answer at all, or
+   knows another timeline, is not asked again by this view.
+3. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain
+from typing import Protocol
+
+from hoodie.errors import Conflict, HudiError, Unavailable
+from hoodie.fileview import FileSystemView
+from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
+from hoodie.remote.files_json import parse_group
+from hoodie.remote.json_values import Json, elements, not_understood
+from hoodie.remote.known_timeline import told
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline
+from hoodie.view import BaseFile, LogFile, PartitionFiles, View, load_view
+
+log = logging.getLogger(__name__)
+
+LATEST = "99991231235959999"
+"""A time after all instants."""
+
+
+class ViewServer(Protocol):
+    """Who answers questions about the files of tables: a `Connection`, or a service in this process."""
+
+    def ask(self, path: str, parameters: Mapping[str, str]) -> Json:
+        """The answer to a question below `/v1/hoodie/view/`. Raises as `Connection.ask`."""
+        ...
+
+
+class RemoteView:
+    """A `FileSystemView` of the table in `storage` that `server` keeps. `plans`: what is pending, if known.
+
+    Methods raise `Unavailable` when the server does not answer, `Conflict` when it knows another timeline.
+    """
+
+    lists_uncommitted = True
+
+    def __init__(
+        self,
+        server: ViewServer,
+        storage: Storage,
+        timeline: Timeline,
+        plans: PendingPlans | None = None,
+    ) -> None:
+        self.timeline = timeline
+        self._server = server
+        self._storage = storage
+        self._plans = plans or PendingPlans(storage, timeline)
+        self._about = {"basepath": storage.absolute(""), **told(timeline)}
+        self._loaded: dict[str, PartitionFiles] = {}
+        self._paths: tuple[str, ...] | None = None
+
+    def partitions(self) -> tuple[str, ...]:
+        """Partitions with a file slice. One request, whose answer has all of them."""
+        if self._paths is None:
+            found = self._ask("slices/all/beforeoron/latest/", maxinstant=LATEST)
+            if not isinstance(found, dict):
+                raise not_understood("it should map partitions to slices")
+            self._paths = tuple(sorted(found))
+        return self._paths
+
+    def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
+        """Two requests for each partition that was not asked for before."""
+        names = self.partitions() if partitions is None else sorted(set(partitions))
+        return tuple(self._files(name) for name in names)
+
+    def load(self, partitions: Collection[str] | None = None) -> View:
+        return load_view(self._storage, self.timeline, self.files(partitions), self._plans.compactions())
+
+    def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
+        """In version 6 one call for each file. One read for each delta commit that may have written one."""
+        if self.timeline.profile.log_naming.has_one_write_per_file:
+            return committed_logs(self._storage, self.timeline, logs)
+        return committed_logs(self._storage, self.timeline, with_stored_sizes(self._storage, logs).values())
+
+    def _files(self, partition: str) -> PartitionFiles:
+        if partition not in self._loaded:
+            live = self._ask("filegroups/all/partition/", partition=partition)
+            replaced = self._ask("filegroups/replaced/partition/", partition=partition)
+            groups = (parse_group(one) for one in chain(elements(live), elements(replaced)))
+            slices = [part for group in groups for part in group.slices]
+            bases: dict[str, BaseFile] = {part.base.path: part.base for part in slices if part.base is not None}
+            logs = {one.path: one for part in slices for one in part.logs}
+            sorted_logs = [logs[path] for path in sorted(logs)]
+            self._loaded[partition] = PartitionFiles(
+                partition,
+                tuple(bases[path] for path in sorted(bases)),
+                tuple(one for one in sorted_logs if not one.name.is_cdc),
+                tuple(one for one in sorted_logs if one.name.is_cdc),
+            )
+        return self._loaded[partition]
+
+    def _ask(self, path: str, **parameters: str) -> Json:
+        return self._server.ask(path, {**self._about, **parameters})
+
+
+class FallingBackView:
+    """A `FileSystemView` by `remote`, and by what `local` opens for partitions that it does not answer for."""
+
+    lists_uncommitted = True
+
+    def __init__(self, remote: RemoteView, local: Callable[[], FileSystemView], storage: Storage) -> None:
+        self.timeline = remote.timeline
+        self._remote = remote
+        self._open_local = local
+        self._local: FileSystemView | None = None
+        self._storage = storage
+        self._is_asked = True
+        self._has_warned = False
+
+    def partitions(self) -> tuple[str, ...]:
+        if self._is_asked:
+            try:
+                return self._remote.partitions()
+            except (Unavailable, Conflict) as error:
+                self._gave_up(error, "its partitions")
+        return self._instead().partitions()
+
+    def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
+        names = self.partitions() if partitions is None else sorted(set(partitions))
+        found: dict[str, PartitionFiles] = {}
+        for name in names:
+            if not self._is_asked:
+                break
+            try:
+                (found[name],) = self._remote.files([name])
+            except (Unavailable, Conflict) as error:
+                self._gave_up(error, f"partition {name!r}")
+        left = [name for name in names if name not in found]
+        others = self._instead().files(left) if left else ()
+        return tuple(sorted((*found.values(), *others), key=lambda files: files.partition))
+
+    def load(self, partitions: Collection[str] | None = None) -> View:
+        compactions = PendingPlans(self._storage, self.timeline).compactions()
+        return load_view(self._storage, self.timeline, self.files(partitions), compactions)
+
+    def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
+        return self._remote.committed_logs(logs)
+
+    def _instead(self) -> FileSystemView:
+        if self._local is None:
+            self._local = self._open_local()
+        return self._local
+
+    def _gave_up(self, error: HudiError, about: str) -> None:
+        """One warning for each view. What the server itself says it cannot is about this question alone."""
+        self._is_asked = "status" in error.facts
+        if not self._has_warned:
+            log.warning("%s: asked of the table itself, as is what else the server leaves open. %s", about, error)
+        self._has_warned = True

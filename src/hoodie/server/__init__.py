@@ -1,0 +1,5 @@
+"""The timeline service: views of many tables, kept up to date, for whoever speaks Hudi's protocol."""
+
+from hoodie.server.service import Answer, Service
+
+__all__ = ["Answer", "Service"]

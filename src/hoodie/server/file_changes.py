@@ -1,0 +1,155 @@
+"""What completed instants changed about the files of a table, read from their metadata: nothing is listed.
+
+1. A write adds the files of its write stats, a clean and a rollback take away what they say they deleted.
+2. Where metadata does not tell all, the partition is *unclear* and has to be loaded again: log files that a write names
+   beside those it has stats of, and in tables whose writers append to log files whatever a rollback touched.
+3. Changes are applied in the order the instants were completed. Applying is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hoodie.engine import Engine, LocalEngine, TaskId
+from hoodie.spec import (
+    CLEAN,
+    COMPLETED_WRITE_ACTIONS,
+    ROLLBACK,
+    CommitMetadata,
+    FormatProfile,
+    Instant,
+    InstantTime,
+    WriteStat,
+    parse_base_file_name,
+    parse_clean_metadata,
+    parse_log_file_name,
+    parse_rollback_metadata,
+    path_in,
+)
+from hoodie.storage import Storage
+from hoodie.timeline import instant_path, load_commit_metadata, load_instant
+from hoodie.view import BaseFile, GroupId, LogFile, PartitionFiles, replaced_groups
+
+THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What one instant changed in one partition: files it added, paths it took away."""
+
+    added: tuple[BaseFile | LogFile, ...] = ()
+    removed: frozenset[str] = frozenset()
+    is_unclear: bool = False
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one instant changed. `replaced`: groups a replacecommit replaces; `undone`: writes a rollback took back."""
+
+    requested: InstantTime
+    partitions: Mapping[str, PartitionChange]
+    replaced: tuple[GroupId, ...] = ()
+    undone: frozenset[InstantTime] = frozenset()
+
+
+def load_changes(
+    storage: Storage, profile: FormatProfile, instants: Iterable[Instant], engine: Engine | None = None
+) -> tuple[Changes, ...]:
+    """What completed instants changed, in the order given: one read for each.
+
+    Raises:
+        Missing: one of them is gone meanwhile.
+        Corrupt: one of them is damaged.
+    """
+    tasks = [_ChangesTask(storage, profile, one) for one in instants]
+    return tuple((engine or LocalEngine(THREADS)).run(_load_changes, tasks, "read instants"))
+
+
+def changed_files(files: PartitionFiles, change: PartitionChange) -> PartitionFiles:
+    """The files of a partition after a change."""
+    bases = {file.path: file for file in files.bases}
+    logs = {file.path: file for file in files.logs}
+    changes = {file.path: file for file in files.changes}
+    for file in change.added:
+        if isinstance(file, BaseFile):
+            bases[file.path] = file
+        else:
+            (changes if file.name.is_cdc else logs)[file.path] = file
+    return PartitionFiles(
+        files.partition,
+        tuple(bases[path] for path in sorted(bases) if path not in change.removed),
+        tuple(logs[path] for path in sorted(logs) if path not in change.removed),
+        tuple(changes[path] for path in sorted(changes) if path not in change.removed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangesTask:
+    storage: Storage
+    profile: FormatProfile
+    instant: Instant
+
+
+def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
+    instant, path = task.instant, instant_path(task.profile, task.instant)
+    if instant.action in COMPLETED_WRITE_ACTIONS:
+        return write_changes(instant.requested, load_commit_metadata(task.storage, task.profile, instant))
+    if instant.action == CLEAN:
+        cleaned = parse_clean_metadata(load_instant(task.storage, task.profile, instant), path)
+        return Changes(
+            instant.requested,
+            {
+                name: PartitionChange(
+                    removed=frozenset(path_in(name, file) for file in done.deleted), is_gone=done.is_partition_deleted
+                )
+                for name, done in cleaned.partitions.items()
+            },
+        )
+    if instant.action != ROLLBACK:
+        return Changes(instant.requested, {})
+    rolled_back = parse_rollback_metadata(load_instant(task.storage, task.profile, instant), path)
+    appends = not task.profile.log_naming.has_one_write_per_file
+    return Changes(
+        instant.requested,
+        {
+            name: PartitionChange(
+                # Full paths, as whoever rolled back spells them.
+                removed=frozenset(path_in(name, file.rpartition("/")[2]) for file in done.success_delete_files),
+                is_unclear=appends,
+            )
+            for name, done in rolled_back.partitions.items()
+        },
+        undone=frozenset(rolled_back.commits),
+    )
+
+
+def write_changes(requested: InstantTime, metadata: CommitMetadata) -> Changes:
+    """What a completed write changed. Pure."""
+    added: dict[str, list[BaseFile | LogFile]] = {}
+    unclear: set[str] = set()
+    for partition, stat in metadata.write_stats():
+        files = added.setdefault(partition, [])
+        files.extend(_files_of(partition, stat))
+    for partition, stat in metadata.write_stats():
+        written = {file.name.text for file in added[partition]}
+        others = {name.rpartition("/")[2] for name in stat.log_files or ()} - written
+        if any((log := parse_log_file_name(name)) is not None and log.instant == requested for name in others):
+            unclear.add(partition)
+    return Changes(
+        requested,
+        {name: PartitionChange(tuple(files), is_unclear=name in unclear) for name, files in added.items()},
+        replaced=tuple(replaced_groups([(requested, metadata)])),
+    )
+
+
+def _files_of(partition: str, stat: WriteStat) -> Iterator[BaseFile | LogFile]:
+    sizes = {**(stat.cdc_stats or {}), **({stat.path: stat.file_size_bytes} if stat.path else {})}
+    for path, size in sizes.items():
+        name = path.rpartition("/")[2]
+        log, base = parse_log_file_name(name), parse_base_file_name(name)
+        if log is not None:
+            yield LogFile(path_in(partition, name), log, size)
+        elif base is not None:
+            yield BaseFile(path_in(partition, name), base, size)

@@ -1,0 +1,228 @@
+"""The timeline service: answers requests about tables below its roots, from views it keeps. It knows no HTTP library.
+
+1. A table is opened when it is first asked for, a partition loaded then. Who asks for the same at once waits for it.
+2. Each request carries the client's last instant and the hash of its timeline. Where they are not the service's, the
+   timeline is looked at once and the view synced; where they still are not, the answer is 400, never a guess. A clean
+   that came last is forgiven, as it is by Hudi: it takes away what no reader of either timeline reads.
+3. Answers are made from one value, beside whatever is being synced.
+4. A table that cannot be synced is opened anew; what cannot be read is said, and nothing is kept of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie.env import Env, SystemEnv
+from hoodie.errors import HudiError, Invalid, Unsupported
+from hoodie.remote.json_values import Json
+from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
+from hoodie.server.kept_view import KeptView, load_into, open_view, synced
+from hoodie.server.places import is_below, place_of
+from hoodie.server.routes import COMMANDS, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
+from hoodie.spec import CLEAN, Instant
+from hoodie.state.handle import load_handle
+from hoodie.storage import Storage, open_storage
+from hoodie.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+MAX_TABLES = 256
+"""Tables whose views are kept; of more, those that were not asked for the longest go."""
+
+_BOOTSTRAPPED = "hoodie.bootstrap.base.path"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and body of an answer."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table's storage, and the view of it once there is one. `lock`: who makes the next view."""
+
+    storage: Storage
+    view: KeptView | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Service:
+    """Views of the tables below `roots` (paths or URLs). `options` are those of their storages."""
+
+    def __init__(self, roots: Sequence[str], options: Mapping[str, str] | None = None, env: Env | None = None) -> None:
+        if not roots:
+            raise Invalid("A timeline service needs a root", remedy="Name a folder or URL that tables lie below")
+        self._roots = tuple(place_of(root) for root in roots)
+        self._options = dict(options or {})
+        self._env = env or SystemEnv()
+        self._tables: OrderedDict[str, _Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
+        """The answer to a request. Never raises: what goes wrong is an answer, too."""
+        routes = {"GET": ROUTES, "POST": COMMANDS}.get(method, {})
+        name = path.removeprefix(VIEW).rstrip("/")
+        route = routes.get(name) if path.startswith(VIEW) else None
+        if route is None:
+            return _text(404, "Not found")
+        try:
+            asked = asked_of(parameters, route)
+            place = place_of(asked.base_path)
+            asked_partitions = _partitions(parameters)
+        except Invalid as error:
+            return _text(400, str(error))
+        if not is_below(place, self._roots):
+            return _text(403, "This service does not serve tables there")
+        try:
+            table = self._table(place)
+            if name in COMMANDS:
+                self._command(table, name, asked_partitions)
+                return _json(True, parameters)
+            return self._read(table, route, asked, parameters)
+        except Invalid as error:
+            return _text(404, str(error))
+        except Unsupported as error:
+            return _text(501, str(error))
+        except HudiError as error:
+            log.warning("cannot answer for %s: %s", place, error)
+            return _text(500, str(error))
+
+    def _table(self, place: str) -> _Table:
+        with self._lock:
+            table = self._tables.get(place)
+            if table is None:
+                table = self._tables[place] = _Table(open_storage(place, self._options))
+            self._tables.move_to_end(place)
+            while len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+            return table
+
+    def _read(self, table: _Table, route: Route, asked: Asked, parameters: Mapping[str, str]) -> Answer:
+        is_checked = route.is_checked and "refreshoff" not in parameters
+        last = parameters.get("lastinstantts", NO_INSTANT)
+        known_hash = parameters.get("timelinehash", "")
+        view = self._opened(table)
+        if route.looks or (is_checked and is_behind(view.timeline, last, known_hash)):
+            view = self._synced(table, view)
+        if is_checked and is_behind(view.timeline, last, known_hash) and not is_forgiven(view.timeline, known_hash):
+            return _text(400, _differs(view.timeline, last))
+        if route.covers in ("partition", "all"):
+            view = self._loaded(table, view, None if route.covers == "all" else asked.partition)
+        return _json(route.answer(view, asked), parameters)
+
+    def _command(self, table: _Table, name: str, partitions: Sequence[str]) -> None:
+        with table.lock:
+            if name == "refresh":
+                table.view = None
+                return
+            view = self._opened(table)
+            table.view = load_into(view, None if name == "loadallpartitions" else partitions)
+
+    def _opened(self, table: _Table) -> KeptView:
+        view = table.view
+        if view is None:
+            with table.lock:
+                view = table.view = table.view or self._open(table)
+        return view
+
+    def _open(self, table: _Table) -> KeptView:
+        handle = load_handle(table.storage, self._env)
+        if handle.config.raw.get(_BOOTSTRAPPED):
+            raise Unsupported(
+                "The timeline service does not serve bootstrapped tables",
+                remedy="Read and write this one without it: hoodie.filesystem.view.type=MEMORY",
+            )
+        return open_view(handle)
+
+    def _synced(self, table: _Table, seen: KeptView) -> KeptView:
+        """The view at the timeline of now, by whoever came first: others who saw the same take it over."""
+        with table.lock:
+            if table.view is not None and table.view.timeline != seen.timeline:
+                seen = table.view
+            try:
+                view = synced(seen, load_handle(table.storage, self._env))
+            except HudiError as error:
+                log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
+                table.view = None
+                view = self._open(table)
+            table.view = view
+            return view
+
+    def _loaded(self, table: _Table, view: KeptView, partition: str | None) -> KeptView:
+        """The view with a partition (None: all) loaded, at the same timeline."""
+        if partition is not None and partition in view.partitions:
+            return view
+        with table.lock:
+            newest = table.view
+            same = newest is not None and newest.timeline == view.timeline
+            loaded = load_into(newest if newest is not None and same else view, _asked(partition))
+            if same or newest is None:
+                table.view = loaded
+            return loaded
+
+
+def is_behind(timeline: Timeline, last: str, known_hash: str) -> bool:
+    """Whether a client with such a last instant and hash has another timeline than this."""
+    instants = told_instants(timeline)
+    if not instants and last == NO_INSTANT:
+        return False
+    if hash_of(instants) != known_hash:
+        return True
+    return not (any(one.requested == last for one in instants) or timeline.is_before_start(last))
+
+
+def is_forgiven(timeline: Timeline, known_hash: str) -> bool:
+    """Whether the client lacks nothing but a clean that came last."""
+    instants = told_instants(timeline)
+    return bool(instants) and instants[-1].action == CLEAN and hash_of(instants[:-1]) == known_hash
+
+
+def _asked(partition: str | None) -> Sequence[str] | None:
+    return None if partition is None else (partition,)
+
+
+def _partitions(parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """The partitions of a request to load some.
+
+    Raises:
+        Invalid: they are no JSON array of partitions.
+    """
+    text = parameters.get("partitions", "[]")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Invalid("partitions is no list of texts", remedy="Send a JSON array")
+    for one in found:
+        ensure_partition(one)
+    return tuple(found)
+
+
+def _json(value: Json, parameters: Mapping[str, str]) -> Answer:
+    if "pretty" in parameters:
+        return Answer(200, json.dumps(value, indent=2, ensure_ascii=False).encode())
+    return Answer(200, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _text(status: int, text: str) -> Answer:
+    return Answer(status, text.encode())
+
+
+def _differs(timeline: Timeline, last: str) -> str:
+    """Hudi's words, which its clients log."""
+    shown = ", ".join(_shown(one) for one in told_instants(timeline))
+    return f"Last known instant from client was {last} but server has the following timeline [{shown}]"
+
+
+def _shown(instant: Instant) -> str:
+    pending = "" if instant.is_completed else "==>"
+    return f"[{pending}{instant.requested}__{instant.completed}__{instant.action}__{instant.state.name}]"

@@ -1,0 +1,59 @@
+"""The law of a view that is kept: after a sync it is the view that is loaded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from hoodie.fileview import FolderView
+from hoodie.server.kept_view import KeptView, load_into, open_view, synced
+from hoodie.state.handle import TableHandle, load_handle
+from hoodie.storage import Storage
+from hoodie.testing.lake import Awake
+from hoodie.view import FileGroup, GroupId
+
+COUNTS: Final = {"synced": 0, "rebuilt": 0, "partitions kept": 0}
+
+
+def ensure_view_is_kept(view: KeptView, storage: Storage) -> KeptView:
+    """The view after a sync, once it is found equal to a fresh one and to what lies in the folders."""
+    handle = load_handle(storage, Awake())
+    now = synced(view, handle)
+    was_loaded = now.loaded()
+    COUNTS["synced" if was_loaded else "rebuilt"] += 1
+    COUNTS["partitions kept"] += len(was_loaded)
+    whole = load_into(now, None)
+    fresh = load_into(open_view(handle), None)
+    assert whole.timeline == fresh.timeline
+    assert dict(whole.replaced) == dict(fresh.replaced)
+    assert _shown(whole) == _shown(fresh)
+    assert set(was_loaded) <= set(whole.loaded())
+    _ensure_it_lies_there(whole, handle)
+    return whole
+
+
+def _shown(view: KeptView) -> dict[GroupId, FileGroup]:
+    """The groups by id. Sizes of log files that writers append to are left out: commits say them as of their end."""
+    groups = [group for known in view.partitions.values() for group in known.groups]
+    if not view.handle.profile.log_naming.has_one_write_per_file:
+        groups = [_without_log_sizes(group) for group in groups]
+    return {group.group_id: group for group in groups}
+
+
+def _without_log_sizes(group: FileGroup) -> FileGroup:
+    slices = (replace(part, logs=tuple(replace(log, size_bytes=0) for log in part.logs)) for part in group.slices)
+    return replace(group, slices=tuple(slices))
+
+
+def _ensure_it_lies_there(view: KeptView, handle: TableHandle) -> None:
+    """What a snapshot reads by the view is what it reads by the folders; log files of dead writers aside."""
+    there = FolderView(handle.storage, view.timeline).load()
+    live = {part.group_id: part.base for part in there.slices_at()}
+    kept = {group.group_id: group for known in view.partitions.values() for group in known.groups}
+    for group_id, base in live.items():
+        assert base is None or base in _bases(kept[group_id]), group_id
+
+
+def _bases(group: FileGroup) -> Collection[object]:
+    return [part.base for part in group.slices]

@@ -1,0 +1,155 @@
+"""Answers over HTTP: kept connections, packed and damaged bodies, and servers that are none."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import hoodie.remote.connection as module
+from hoodie.errors import Conflict, Invalid, Unavailable
+from hoodie.remote import Connection, ServerAddress, parse_server
+
+PACKED = gzip.compress(b'["packed"]')
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    requests: list[tuple[str, dict[str, list[str]], str | None]]
+    connections: set[Any]
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        self.requests.append((url.path, parse_qs(url.query), self.headers["Authorization"]))
+        self.connections.add(self.client_address)
+        match url.path.rpartition("/")[2]:
+            case "packed":
+                self._send(200, PACKED, packed=True)
+            case "cut":
+                self._send(200, PACKED[:-12], packed=True)
+            case "short":
+                self._send(200, b"[1]", length=100)
+            case "bomb":
+                self._send(200, gzip.compress(b"[" + b" " * 5_000_000 + b"]"), packed=True)
+            case "html":
+                self._send(200, b"<html>")
+            case "deep":
+                self._send(200, b"[" * 200_000)
+            case "refused":
+                self._send(400, b"Last known instant from client was 1")
+            case "failed":
+                self._send(500, b"Internal server error")
+            case "closing":
+                self._send(200, b"[1]")
+                self.close_connection = True
+            case _:
+                self._send(200, b"[1]")
+
+    def _send(self, status: int, body: bytes, *, packed: bool = False, length: int | None = None) -> None:
+        self.send_response(status)
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(length or len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        if length:
+            self.close_connection = True
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        del format, arguments
+
+
+@pytest.fixture
+def handler() -> type[Handler]:
+    return type("Fresh", (Handler,), {"requests": [], "connections": set()})
+
+
+@pytest.fixture
+def port(handler: type[Handler]) -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def connection(port: int) -> Connection:
+    return Connection(ServerAddress("127.0.0.1", port, timeout_s=5))
+
+
+def test_questions_travel_in_the_query_and_share_a_connection(connection: Connection, handler: type[Handler]) -> None:
+    for _ in range(3):
+        assert connection.ask("slices/all", {"partition": "a b/ü", "basepath": "/t"}) == [1]
+    assert handler.requests == [("/v1/hoodie/view/slices/all", {"partition": ["a b/ü"], "basepath": ["/t"]}, None)] * 3
+    assert len(handler.connections) == 1
+
+
+def test_a_token_is_told(port: int, handler: type[Handler]) -> None:
+    Connection(ServerAddress("127.0.0.1", port, token="secret")).ask("x", {})
+    assert handler.requests[0][2] == "Bearer secret"
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew(connection: Connection, handler: type[Handler]) -> None:
+    for _ in range(3):
+        assert connection.ask("closing", {}) == [1]
+    assert len(handler.requests) == 3
+
+
+def test_packed_answers_are_unpacked(connection: Connection) -> None:
+    assert connection.ask("packed", {}) == ["packed"]
+
+
+@pytest.mark.parametrize("path", ["cut", "short", "html", "deep"])
+def test_what_is_no_answer_is_no_error_of_ours_and_the_next_is_asked(path: str, connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="does not answer") as error:
+        connection.ask(path, {})
+    assert "status" not in error.value.facts
+    assert connection.ask("x", {}) == [1]
+
+
+def test_an_answer_that_unpacks_to_more_than_any_is_given_up(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100_000)
+    with pytest.raises(Unavailable, match="larger"):
+        connection.ask("bomb", {})
+
+
+def test_another_timeline_is_a_conflict(connection: Connection) -> None:
+    with pytest.raises(Conflict) as error:
+        connection.ask("refused", {})
+    assert str(error.value.facts["said"]).startswith("Last known instant")
+
+
+def test_what_the_server_cannot_is_said_with_its_status(connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="Internal server error") as error:
+        connection.ask("failed", {})
+    assert error.value.facts["status"] == 500
+
+
+def test_a_server_that_is_not_there_is_named(port: int, connection: Connection) -> None:
+    nobody = Connection(ServerAddress("127.0.0.1", 1, timeout_s=2))
+    with pytest.raises(Unavailable, match="127.0.0.1:1 does not answer"):
+        nobody.ask("x", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("lake", "lake", 26754), ("lake:80", "lake", 80), ("http://lake:80/", "lake", 80), ("[::1]:9", "::1", 9)],
+)
+def test_addresses_are_read(text: str, host: str, port: int) -> None:
+    address = parse_server(text)
+    assert (address.host, address.port) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "https://lake", "lake:x", "lake:99999", "lake/path", "ftp://lake", "lake?x"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="no address"):
+        parse_server(text)

@@ -1,0 +1,113 @@
+"""A view by a timeline server asks little, and falls back where it gets no answer."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from hoodie.errors import Conflict, Unavailable
+from hoodie.fileview import FolderView
+from hoodie.remote import FallingBackView, RemoteView
+from hoodie.server import Service
+from hoodie.state.handle import timeline_of
+from hoodie.testing.counting_file_view import CountingFileView
+from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.in_process_server import InProcessServer
+from hoodie.testing.lake import Lake, logged_lake, row
+
+
+@pytest.fixture
+def lake(version: int) -> Lake:
+    made = logged_lake(version)
+    made.upsert(row("a", part="p"), row("b", part="q"), row("c", part="r"))
+    made.upsert(row("a", "new", ts=2, part="p"))
+    return made
+
+
+@pytest.fixture
+def server(lake: Lake) -> InProcessServer:
+    return InProcessServer(Service([lake.uri]))
+
+
+def remote(lake: Lake, server: InProcessServer) -> RemoteView:
+    return RemoteView(server, lake.storage, timeline_of(lake.handle()))
+
+
+def falling_back(lake: Lake, server: InProcessServer) -> tuple[FallingBackView, CountingFileView]:
+    timeline = timeline_of(lake.handle())
+    local = CountingFileView(FolderView(lake.storage, timeline))
+    return FallingBackView(RemoteView(server, lake.storage, timeline), lambda: local, lake.storage), local
+
+
+def test_a_partition_costs_two_questions_once_and_no_listing(lake: Lake, server: InProcessServer) -> None:
+    counted = CountingStorage(lake.storage)
+    view = RemoteView(server, counted, timeline_of(lake.handle()))
+    assert len(view.load(["p"]).slices_at()) == 1
+    view.load(["p"])
+    assert server.asked == ["filegroups/all/partition/", "filegroups/replaced/partition/"]
+    assert [call.path for call in counted.calls if call.op in ("list_dir", "list")] == []
+
+
+def test_the_server_alone_is_asked_and_its_silence_is_an_error(lake: Lake, server: InProcessServer) -> None:
+    server.is_down = True
+    with pytest.raises(Unavailable):
+        remote(lake, server).load()
+
+
+def test_another_timeline_is_an_error(lake: Lake, server: InProcessServer) -> None:
+    view = remote(lake, server)
+    lake.upsert(row("z", part="p"))
+    with pytest.raises(Conflict):
+        view.load(["p"])
+
+
+def test_replaced_groups_are_known_with_the_time_they_were_replaced(lake: Lake, server: InProcessServer) -> None:
+    before = timeline_of(lake.handle()).instants[-1].requested
+    lake.write("insert_overwrite", [row("d", part="q")])
+    view = remote(lake, server).load()
+    there = FolderView(lake.storage, view.timeline).load()
+    assert view.slices_at() == there.slices_at()
+    assert view.slices_at(before) == there.slices_at(before)
+    assert view.slices_at(before) != view.slices_at()
+
+
+def test_what_one_partition_lacks_is_asked_elsewhere_with_one_warning(
+    lake: Lake, server: InProcessServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.broken = ("p", "r")
+    view, local = falling_back(lake, server)
+    with caplog.at_level(logging.WARNING):
+        found = view.load()
+    assert found.slices_at() == FolderView(lake.storage, found.timeline).load().slices_at()
+    assert local.asked == [("files", ["p", "r"])]
+    assert len(caplog.records) == 1
+    assert "partition 'p'" in caplog.text
+
+
+@pytest.mark.parametrize("failure", ["down", "another timeline"])
+def test_a_server_that_does_not_answer_is_asked_once(
+    failure: str, lake: Lake, server: InProcessServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    view, local = falling_back(lake, server)
+    server.is_down = failure == "down"
+    if failure != "down":
+        lake.upsert(row("z", part="p"))
+    with caplog.at_level(logging.WARNING):
+        view.files(["p", "q"])
+        view.load(["r"])
+        assert view.partitions() == ("p", "q", "r")
+    assert len(server.asked) == 1
+    assert [what for what, _ in local.asked] == ["files", "files", "partitions"]
+    assert len(caplog.records) == 1
+
+
+def test_change_data_files_are_no_log_files_of_a_slice() -> None:
+    lake = Lake(options={"hoodie.table.cdc.enabled": "true"})
+    lake.upsert(row("a", part="p"))
+    lake.upsert(row("a", "new", ts=2, part="p"))
+    handle = lake.handle()
+    (there,) = FolderView(lake.storage, timeline_of(handle)).files(["p"])
+    (found,) = remote(lake, InProcessServer(Service([lake.uri]))).files(["p"])
+    assert found == there
+    assert found.changes == there.changes != ()

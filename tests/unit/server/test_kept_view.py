@@ -1,0 +1,123 @@
+"""A kept view becomes the fresh one from the metadata of new instants: folders of data are not listed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hoodie.server.file_changes import write_changes
+from hoodie.server.kept_view import KeptView, load_into, open_view, synced
+from hoodie.spec import CommitMetadata, WriteStat
+from hoodie.state.handle import load_handle
+from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.lake import Awake, Lake, logged_lake, row
+from hoodie.testing.view_law import ensure_view_is_kept
+
+
+@pytest.fixture(params=[False, True], ids=["folders", "metadata"])
+def lake(request: pytest.FixtureRequest, version: int) -> Lake:
+    made = logged_lake(version, hoodie__metadata__enable=str(request.param).lower())
+    made.upsert(row("a", part="p"), row("b", part="q"))
+    return made
+
+
+def opened(lake: Lake) -> KeptView:
+    return load_into(open_view(lake.handle()), None)
+
+
+def listed_by_sync(view: KeptView, lake: Lake) -> list[str]:
+    counted = CountingStorage(lake.storage)
+    now = synced(view, load_handle(counted, Awake()))
+    assert now.loaded()
+    assert now.timeline == open_view(lake.handle()).timeline
+    return [call.path for call in counted.calls if call.op in ("list_dir", "list")]
+
+
+def test_commits_of_all_kinds_are_read_and_nothing_else_is_listed(lake: Lake) -> None:
+    view = opened(lake)
+    for step in (
+        lambda: lake.upsert(row("a", "new", ts=2, part="p")),
+        lambda: lake.upsert(row("c", part="new partition")),
+        lake.table.services.compact,
+        lambda: lake.upsert(row("a", "newer", ts=3, part="p")),
+        lambda: lake.write("insert_overwrite", [row("d", part="q")]),
+        lambda: lake.table.services.clean(options={"hoodie.clean.commits.retained": 1}),
+    ):
+        step()
+        profile = lake.handle().profile
+        assert listed_by_sync(view, lake) == [profile.timeline_dir]
+        view = ensure_view_is_kept(view, lake.storage)
+
+
+def test_many_commits_are_caught_up_with_at_once(lake: Lake) -> None:
+    view = opened(lake)
+    for turn in range(4):
+        lake.upsert(row("a", f"v{turn}", ts=turn + 2, part="p"), row(f"n{turn}", part="q"))
+    lake.table.services.compact()
+    assert len(listed_by_sync(view, lake)) == 1
+    ensure_view_is_kept(view, lake.storage)
+
+
+def test_a_pending_compaction_reserves_a_slice_and_gives_it_back(lake: Lake) -> None:
+    lake.upsert(row("a", "new", ts=2, part="p"))
+    view = opened(lake)
+    lake.table.services.schedule_compaction()
+    view = ensure_view_is_kept(view, lake.storage)
+    assert [group.pending_compaction is not None for group in view.groups("p").found] == [True]
+    lake.upsert(row("a", "newer", ts=3, part="p"))
+    view = ensure_view_is_kept(view, lake.storage)
+    lake.table.services.compact()
+    view = ensure_view_is_kept(view, lake.storage)
+    assert [group.pending_compaction for group in view.groups("p").found] == [None]
+
+
+def test_a_replacement_that_is_rolled_back_leaves_the_old_group(lake: Lake) -> None:
+    view = opened(lake)
+    old = view.groups("q").found
+    made = lake.write("insert_overwrite", [row("d", part="q")])
+    view = ensure_view_is_kept(view, lake.storage)
+    assert [group.group_id for group in view.groups("q").live()] != [group.group_id for group in old]
+    lake.table.services.rollback(made.instant)
+    view = ensure_view_is_kept(view, lake.storage)
+    assert [group.group_id for group in view.groups("q").live()] == [group.group_id for group in old]
+
+
+def test_a_restore_is_loaded_anew(lake: Lake) -> None:
+    saved = lake.table.savepoints.create()
+    lake.upsert(row("a", "new", ts=2, part="p"))
+    view = opened(lake)
+    lake.table.services.restore(saved.instant)
+    assert synced(view, lake.handle()).loaded() == ()
+    ensure_view_is_kept(view, lake.storage)
+
+
+def test_partitions_that_nobody_asked_for_are_not_loaded(lake: Lake) -> None:
+    view = load_into(open_view(lake.handle()), ["p"])
+    lake.upsert(row("a", "new", ts=2, part="p"), row("b", "new", ts=2, part="q"))
+    view = synced(view, lake.handle())
+    assert view.loaded() == ("p",)
+    assert view.groups("q").found == ()
+
+
+def test_a_view_is_not_changed_by_what_comes_after_it(lake: Lake) -> None:
+    view = opened(lake)
+    before = view.groups(None).found
+    lake.upsert(row("a", "new", ts=2, part="p"))
+    synced(view, lake.handle())
+    assert view.groups(None).found == before
+
+
+def test_log_files_that_a_write_has_no_stats_of_make_the_partition_unclear() -> None:
+    at = "20260101000000000"
+    stat = WriteStat(
+        file_id="f",
+        path=f"p/.f_{at}.log.1_0-1-2",
+        partition_path="p",
+        log_version=1,
+        log_files=(f".f_{at}.log.1_0-1-2",),
+    )
+    whole = write_changes(at, CommitMetadata(partition_to_write_stats={"p": (stat,)}))
+    assert not whole.partitions["p"].is_unclear
+    more = replace(stat, log_files=(*(stat.log_files or ()), f".f_{at}.log.2_0-1-2"))
+    assert write_changes(at, CommitMetadata(partition_to_write_stats={"p": (more,)})).partitions["p"].is_unclear

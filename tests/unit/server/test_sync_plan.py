@@ -1,0 +1,104 @@
+"""Two looks at a timeline tell what has to be read; where they do not, everything is loaded anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.server.sync_plan import Rebuild, Sync, plan_sync
+from hoodie.spec import V9, Instant, State
+from hoodie.timeline import Timeline
+
+
+def time(number: int) -> str:
+    return f"202601010000{number:02d}000"
+
+
+def done(number: int, action: str = "commit", completed: int | None = None) -> Instant:
+    return Instant(time(number), action, State.COMPLETED, time(completed or number + 1))
+
+
+def pending(number: int, action: str = "commit", state: State = State.INFLIGHT) -> Instant:
+    return Instant(time(number), action, state)
+
+
+def line(*instants: Instant) -> Timeline:
+    return Timeline(V9, tuple(sorted(instants)))
+
+
+def read(*instants: Instant) -> Sync:
+    return Sync(instants, frozenset())
+
+
+SYNCED = {
+    "nothing new": (line(done(1)), line(done(1)), read()),
+    "a commit": (line(done(1)), line(done(1), done(3)), read(done(3))),
+    "what was pending, however late": (
+        line(pending(1), done(3)),
+        line(done(1, completed=9), done(3)),
+        read(done(1, completed=9)),
+    ),
+    "in the order of completion": (
+        line(done(1)),
+        line(done(1), done(3, completed=9), done(5, completed=7)),
+        read(done(5, completed=7), done(3, completed=9)),
+    ),
+    "a compaction that goes on is nothing new": (
+        line(done(1), pending(3, "compaction", State.REQUESTED)),
+        line(done(1), pending(3, "compaction")),
+        read(),
+    ),
+    "a compaction that ends is a commit": (
+        line(done(1), pending(3, "compaction")),
+        line(done(1), done(3)),
+        read(done(3)),
+    ),
+    "a log compaction that stays pending": (
+        line(done(1), pending(3, "logcompaction")),
+        line(done(1), pending(3, "logcompaction"), done(5)),
+        read(done(5)),
+    ),
+    "a pending write that is gone": (
+        line(done(1), pending(3)),
+        line(done(1), done(5, "rollback")),
+        read(done(5, "rollback")),
+    ),
+    "a commit that is gone was rolled back": (
+        line(done(1), done(3)),
+        line(done(1), done(5, "rollback")),
+        Sync((done(5, "rollback"),), frozenset({time(3)})),
+    ),
+    "the oldest are archived": (line(done(1), done(3), done(5)), line(done(5), done(7)), read(done(7))),
+    "a savepoint comes and goes": (line(done(1), done(1, "savepoint")), line(done(1)), read()),
+}
+
+
+@pytest.mark.parametrize("case", SYNCED)
+def test_new_instants_are_read(case: str) -> None:
+    old, new, expected = SYNCED[case]
+    assert plan_sync(old, new) == expected
+
+
+REBUILT = {
+    "a restore": (line(done(1)), line(done(1), done(3, "restore")), "restore"),
+    "an action of the future": (line(done(1)), line(done(1), done(3, "vacuum")), "vacuum"),
+    "nothing that was known is left": (line(done(1), done(3)), line(done(7), done(9)), "archived"),
+    "a running write was archived": (line(pending(1), done(3)), line(done(3), done(5)), "running"),
+    "cleans may have come and gone": (
+        line(done(1), done(2, "clean"), done(5)),
+        line(done(5), done(7), done(8, "clean")),
+        "archived",
+    ),
+    "the first clean that is seen may not be the first": (
+        line(done(1), done(5)),
+        line(done(5), done(7), done(8, "clean")),
+        "archived",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REBUILT)
+def test_what_cannot_be_told_is_loaded_anew_with_the_reason(case: str) -> None:
+    old, new, reason = REBUILT[case]
+    plan = plan_sync(old, new)
+    assert isinstance(plan, Rebuild)
+    assert reason in plan.reason
