@@ -17,6 +17,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 
 HUDI := org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0 org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0
+S3A := org.apache.hadoop:hadoop-aws:3.3.4 com.amazonaws:aws-java-sdk-bundle:1.12.262
 DELTA := io.delta:delta-spark_2.12:3.3.2 io.delta:delta-storage:3.3.2
 
 export UV_HTTP_TIMEOUT ?= 180
@@ -34,7 +35,7 @@ help:  ## this list
 
 setup: $(VENV)/.ready  ## .venv with the locked dependencies and the command .venv/bin/hoodie
 compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs
-bench-setup: setup compat-setup $(BENCH)/.ready $(COMPAT)/.delta  ## what the benchmark's peers need beside that
+bench-setup: setup compat-setup $(BENCH)/.ready $(COMPAT)/.delta $(COMPAT)/.s3a  ## what the benchmark's peers need beside that
 
 $(VENV)/.uv: requirements/uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
@@ -59,6 +60,10 @@ $(COMPAT)/.hudi: $(COMPAT)/.ready scripts/peer_jars.py
 
 $(COMPAT)/.delta: $(COMPAT)/.ready scripts/peer_jars.py
 	$(COMPAT)/bin/python scripts/peer_jars.py $(DELTA)
+	@touch $@
+
+$(COMPAT)/.s3a: $(COMPAT)/.ready scripts/peer_jars.py
+	$(COMPAT)/bin/python scripts/peer_jars.py $(S3A)
 	@touch $@
 
 $(OLDEST)/.ready: $(VENV)/.uv requirements/oldest.lock

@@ -45,6 +45,8 @@ STEPS = {
     "clean_2000": "cleaning alone",
     "archive_2000": "archiving alone",
     "index_keys": "a write of one row that makes the record index of a table of 10 M keys",
+    "far_upsert": "upsert of 100 rows into 3 files of a 10 000-row table on S3, each request 30 ms away",
+    "far_local_upsert": "the same by the local engine",
     "replace_encode": "metadata that replaces 300 000 file groups: encode",
     "replace_decode": "the same: decode",
     "replace_stats_encode": "the same with 300 000 full write stats: encode",
@@ -72,6 +74,7 @@ TARGETS = (
     ("compact_10pct", "hudi", 5.0),
     ("clean_archive", "hudi", 3.0),
     ("index_keys", "hudi", 3.0),
+    ("far_upsert", "hudi", 4.0),
 )
 # what we alone do, in at most so many seconds
 LIMITS = {
@@ -81,6 +84,8 @@ LIMITS = {
     "replace_decode": 0.115,
     "list_100k": 1.5,
 }
+# so many requests of a step at most wait for one another
+DEPTHS = {"far_upsert": 25, "far_local_upsert": 25}
 SCAN_RATIO = 1.1
 WORKER_MIB = 700
 SAME_FILES = (
@@ -124,6 +129,18 @@ def memory(results: dict[str, Any], peer: str, step: str, kind: str = "total") -
     return max(peaks) if peaks else None
 
 
+def requests(results: dict[str, Any], peer: str, step: str, kind: str = "requests") -> int | None:
+    """Median of the requests that a step made to a store over all its repetitions, or of those that came
+    `one_after_the_other`.
+    """
+    counts = [
+        measure[kind]
+        for measure in results["measures"]
+        if measure["peer"] == peer and measure["step"] == step and measure.get("seconds") and kind in measure
+    ]
+    return round(statistics.median(counts)) if counts else None
+
+
 def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
     """What must be reached: (what, wanted, measured, reached)."""
     found = []
@@ -137,6 +154,10 @@ def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
         took = seconds(results, "ours", step)
         if took:
             found.append((STEPS[step], f"<= {_number(limit)} s", f"{_number(took)} s", took <= limit))
+    for step, limit in DEPTHS.items():
+        depth = requests(results, "ours", step, "one_after_the_other")
+        if depth:
+            found.append((f"{STEPS[step]}: requests one after the other", f"<= {limit}", f"{depth}", depth <= limit))
     for step, same, what in SAME_FILES:
         ratio = ratio_in_turns(results, step, same)
         if ratio:
@@ -207,6 +228,11 @@ def _sections(results: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
                 theirs = [seconds(results, peer, step) for peer in others]
                 ratios.append([STEPS[step], *(f"{value / ours:.2f}x" if value else "–" for value in theirs)])
         sections.append(("Ratios", ratios))
+    calls = [["requests to the store (at most so many one after the other)", *titles]]
+    for step in steps:
+        if any(requests(results, peer, step) for peer in peers):
+            calls.append([STEPS[step], *(_requests(results, peer, step) for peer in peers)])
+    sections.append(("Requests", calls))
     peaks = [["peak resident MiB: all (largest Python worker)", *titles]]
     for step in steps:
         if step != "empty_job":
@@ -224,6 +250,11 @@ def _sections(results: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
 def _number(value: float | None) -> str:
     """Two digits after the point, three where the first would be a zero."""
     return "–" if value is None else f"{value:.3f}" if value < 0.2 else f"{value:.2f}"
+
+
+def _requests(results: dict[str, Any], peer: str, step: str) -> str:
+    count, depth = requests(results, peer, step), requests(results, peer, step, "one_after_the_other")
+    return f"{count} ({depth})" if count else "–"
 
 
 def _peak(results: dict[str, Any], peer: str, step: str) -> str:

@@ -19,11 +19,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
+from far_store import measure_far_store
 from inputs import prepare_inputs, prepare_wide
 from many_commits import make_many_commits
 from memory import MemoryWatch
@@ -34,6 +37,7 @@ from hoodie.storage import LocalStorage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,17 @@ class Run:
 class Worker:
     """One peer process, asked for one step after the other."""
 
-    def __init__(self, kind: PeerKind, data: Path, work: Path, memory: str, cores: int) -> None:
+    def __init__(self, kind: PeerKind, run: Run, folder: str, settings: Mapping[str, str] = NO_SETTINGS) -> None:
         python = Path(sys.executable) if kind.environment == ".venv" else ROOT / kind.environment / "bin" / "python"
         if not python.exists():
             sys.exit(f"{kind.title} needs {kind.environment}: run `make bench-setup`")
         self.kind = kind
+        self.work = work = Path(run.options.work).resolve() / folder
         self.log = work.with_suffix(".log")
+        shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        program = [str(python), str(HERE / "peers" / kind.program), str(data), str(work), memory, str(cores)]
+        session = [run.options.memory, str(run.options.cores), *(f"{name}={value}" for name, value in settings.items())]
+        program = [str(python), str(HERE / "peers" / kind.program), str(_data(run)), str(work), *session]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=work
@@ -103,7 +110,7 @@ class Worker:
         return {**answer, "memory_mib": watch.as_dict(), "load": round(load, 2)}
 
     def stop(self) -> None:
-        """Ends the process; the JVM ends with its pipe."""
+        """Ends the process and removes what it wrote; the JVM ends with its pipe."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -111,6 +118,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        shutil.rmtree(self.work, ignore_errors=True)
 
     def _tail(self) -> str:
         return self.log.read_bytes()[-800:].decode(errors="replace")
@@ -192,13 +200,33 @@ def service_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any
 def run_round(number: int, run: Run, names: list[str]) -> None:
     """Every peer once; the first of the round changes from round to round."""
     turn = number % len(names)
-    checks: dict[str, dict[str, Any]] = {}
+    measures = []
     for name in names[turn:] + names[:turn]:
         kind = PEERS[name]
         for label, answer in _run_peer(kind, run, f"round{number}_{name}", steps_of(kind, run)):
-            run.measures.append({"round": number, "peer": name, "step": label, **answer})
-            for what, value in answer.get("check", {}).items():
-                checks.setdefault(f"{label} {what}", {})[name] = value
+            measures.append({"round": number, "peer": name, "step": label, **answer})
+    _take(run, number, measures)
+
+
+def run_far_store_round(number: int, run: Run, names: list[str]) -> None:
+    """Small upserts on a store that is far away, by all peers in turns."""
+
+    def start(name: str, settings: Mapping[str, str]) -> Worker:
+        return Worker(PEERS[name], run, f"far{number}_{name}", settings)
+
+    turn = number % len(names)
+    found = measure_far_store(start, names[turn:] + names[:turn], run.options.repeats)
+    _take(run, number, [{"round": number, **measure} for measure in found])
+
+
+def _take(run: Run, number: int, measures: list[dict[str, Any]]) -> None:
+    """Keeps the measures of a round, and what they disagree on."""
+    run.measures += measures
+    checks: dict[str, dict[str, Any]] = {}
+    for measure in measures:
+        for what, value in measure.get("check", {}).items():
+            step = measure["step"].replace("far_local", "far")
+            checks.setdefault(f"{step} {what}", {})[f"{measure['peer']} {measure['step']}"] = value
     for what, values in checks.items():
         if len({json.dumps(value, default=str) for value in values.values()}) > 1:
             run.disagreements.append(f"round {number}, {what}: {values}"[:2000])
@@ -241,9 +269,7 @@ def make_shared_tables(run: Run) -> Path:
 def _run_peer(
     kind: PeerKind, run: Run, folder: str, steps: list[tuple[str, dict[str, Any]]]
 ) -> list[tuple[str, dict[str, Any]]]:
-    work = Path(run.options.work).resolve() / folder
-    shutil.rmtree(work, ignore_errors=True)
-    worker = Worker(kind, _data(run), work, run.options.memory, run.options.cores)
+    worker = Worker(kind, run, folder)
     answers = []
     try:
         for label, request in steps:
@@ -256,7 +282,6 @@ def _run_peer(
                 break
     finally:
         worker.stop()
-        shutil.rmtree(work, ignore_errors=True)
     return answers
 
 
@@ -296,7 +321,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--part", choices=["all", "writes", "reads", "services"], default="all")
+    parser.add_argument("--part", choices=["all", "writes", "reads", "services", "s3"], default="all")
     parser.add_argument("--only", default="", help="labels of steps, with commas between them; others are left out")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
@@ -318,11 +343,14 @@ def main() -> int:
     run = Run(options, {})
     print(f"inputs at scale {options.scale} ...", flush=True)
     run.facts = prepare_inputs(_data(run), options.scale)
-    if options.part != "writes" and {"ours", "hudi"} <= set(names):
+    if options.part not in {"writes", "s3"} and {"ours", "hudi"} <= set(names):
         run.tables = make_shared_tables(run)
     started = time.time()
     for number in range(options.rounds):
-        run_round(number, run, names)
+        if options.part != "s3":
+            run_round(number, run, names)
+        if options.part in {"all", "s3"}:
+            run_far_store_round(number, run, names)
     if options.part in {"all", "writes"} and options.memory_gb and "ours" in names:
         prepare_wide(_data(run), options.memory_gb)
         run_memory_test(run)

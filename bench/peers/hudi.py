@@ -10,6 +10,8 @@ from protocol import Inputs, serve, timed
 from spark_peer import peer_jars, session_settings, start_spark
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+S3A = ("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262")
+"""What the Hadoop of PySpark 3.5 needs to reach S3."""
 
 
 class Hudi(HudiFormat):
@@ -84,8 +86,9 @@ class Hudi(HudiFormat):
 def make(inputs: Inputs) -> Hudi:
     """The peer in a session with the bundle."""
     peer_jars.ensure_java()
+    jars = (BUNDLE, *(S3A if "spark.hadoop.fs.s3a.endpoint" in inputs.settings else ()))
     settings = session_settings(inputs) | {
-        "spark.jars": str(peer_jars.find_jar(BUNDLE)),
+        "spark.jars": ",".join(str(peer_jars.find_jar(jar)) for jar in jars),
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hudi_format import WRITE, HudiFormat
+import pyarrow.parquet as pq
+from hudi_format import FAR_COLUMNS, WRITE, HudiFormat, fingerprint, table_options
 from protocol import Inputs, serve, timed
 from spark_peer import session_settings
 
@@ -50,6 +51,31 @@ class Ours(HudiFormat):
         """A new process that opens the table and lists its latest base files; imports included, no Spark."""
         answers = [metadata.run(metadata.LISTING, folder).split() for _ in range(repeat)]
         return {"seconds": [float(seconds) for _, seconds in answers], "files": int(answers[0][0])}
+
+    def far_local_load(self, table: str) -> dict[str, Any]:
+        """The same table by the local engine."""
+        self._far_local(table, "bulk_insert", "small")
+        for number in range(3):
+            self.far_local_upsert(table, number)
+        return {"seconds": []}
+
+    def far_local_upsert(self, table: str, number: int) -> dict[str, Any]:
+        """100 rows into it, by the local engine."""
+        return {"seconds": self._far_local(table, "upsert", f"small_change_{number}")}
+
+    def far_local_rows(self, table: str) -> dict[str, Any]:
+        """What all its rows are."""
+        rows = hoodie.Table.open(table, options=self._far_options).scan(columns=FAR_COLUMNS).read_all()
+        return {"seconds": [], "check": {"rows": fingerprint(zip(*rows.to_pydict().values(), strict=True))}}
+
+    def _far_local(self, table: str, operation: str, change: str) -> list[float]:
+        options = {**table_options(table), **self._far_options, WRITE + "operation": operation}
+
+        def write() -> None:
+            rows = pq.read_table(self.inputs.file(change))
+            hoodie.table.write(hoodie.table.as_source(rows), table, options, "append")
+
+        return timed(write)[0]
 
     def memory_load(self) -> dict[str, Any]:
         """The large table of the memory test."""

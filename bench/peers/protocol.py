@@ -14,19 +14,20 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Where the inputs of a run lie and where a peer may write."""
+    """Where the inputs of a run lie and where a peer may write; `settings` are added to a peer's Spark session."""
 
     data: Path
     work: Path
     memory: str
     cores: int
+    settings: dict[str, str] = field(default_factory=dict)
 
     def file(self, name: str) -> str:
         return str(self.data / f"{name}.parquet")
@@ -48,7 +49,8 @@ def timed(action: Callable[[], Any], repeat: int = 1) -> tuple[list[float], Any]
 def serve(make: Callable[[Inputs], Any]) -> None:
     """Runs the steps asked for on stdin until it ends; `make` builds the peer."""
     answers = _own_stdout()
-    inputs = Inputs(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    settings = dict(setting.split("=", 1) for setting in sys.argv[5:])
+    inputs = Inputs(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), settings)
     peer = make(inputs)
     for line in sys.stdin:
         request = json.loads(line)

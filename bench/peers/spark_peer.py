@@ -43,6 +43,7 @@ def session_settings(inputs: Inputs) -> dict[str, str]:
         "spark.local.dir": inputs.table("spark_local"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **inputs.settings,
     }
 
 

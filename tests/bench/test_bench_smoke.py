@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STEPS = ["bulk_insert", "upsert_1pct", "upsert_10pct", "upsert_100", "small_upserts", "small_log_upserts"]
 READS = ["scan_cold", "scan_warm", "scan_plain", "point_query", "incremental"]
 
+FAR = ["far_upsert", "far_local_upsert"]
+
 
 @pytest.mark.spark
 @pytest.mark.long
@@ -33,3 +35,29 @@ def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) ->
     page = tmp_path / "benchmarks.md"
     subprocess.run([sys.executable, "bench/report.py", str(page), str(results)], cwd=ROOT, check=True)
     assert "## Seconds (median)" in page.read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_small_upserts_on_a_store_far_away_take_turns_and_their_requests_are_counted(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]
+    size = ["--scale", "0.002", "--rounds", "1", "--repeats", "2", "--memory", "1g"]
+    command = [sys.executable, "bench/run.py", "--peers", "ours", "--part", "s3", *size, *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    measured = json.loads(results.read_text())
+    for step in FAR:
+        upserts = [measure for measure in measured["measures"] if measure["step"] == step]
+        assert len(upserts) == 2
+        for upsert in upserts:
+            assert 1 < upsert["one_after_the_other"] < upsert["requests"]
+            assert upsert["seconds"][0] > 0.030 * upsert["one_after_the_other"]
+    rows = {json.dumps(measure["check"]) for measure in measured["measures"] if measure["step"].endswith("_rows")}
+    assert len(rows) == 1
+    assert measured["disagreements"] == []
+
+    page = tmp_path / "benchmarks.md"
+    subprocess.run([sys.executable, "bench/report.py", str(page), str(results)], cwd=ROOT, check=True)
+    assert "requests one after the other | <= 25 |" in page.read_text()

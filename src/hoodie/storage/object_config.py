@@ -1,4 +1,4 @@
-"""From a URL and options to the client of an object store. Pure but for building the client; nothing is contacted.
+"""From a URL and options to the client of an object store. Pure but for making the client; nothing is contacted.
 
 1. URLs: `s3://`, `s3a://`, `s3n://` bucket; `gs://` bucket; `az://`, `azure://` container; `abfs[s]://`, `wasb[s]://`
    container@account.host. What follows is taken literally: nothing is percent-decoded.
@@ -7,15 +7,19 @@
    a Hadoop name.
 3. Names of others (`hoodie.*`, other `fs.*`, `path` ...) are left alone, because callers pass all they have; but a name
    that starts like a credential of the store and is none is an error, with the nearest name.
+4. A process has one client for the same place, options and environment: its connections and the credentials it got by
+   asking are used again by the next write or task. Connecting anew takes two or three round trips.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -65,6 +69,9 @@ _STORE_OPTIONS = {
         " fabric_token_service_url fabric_workload_host fabric_session_token fabric_cluster_identifier"
     ),
 }
+_ENVIRONMENT = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_CLIENTS = 32
+_Pairs = tuple[tuple[str, str], ...]
 _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "az": ("azure_storage_", "azure_")}
 _USER_IN_URL = re.compile(r"(?<=http://)[^/?#\s]+(?=@)|(?<=https://)[^/?#\s]+(?=@)")
 _SECRET_WORDS = ("key", "secret", "token", "password", "sas", "credential", "service_account", "keyfile")
@@ -137,7 +144,7 @@ def parse_location(uri: str) -> Location:
 
 
 def open_store(location: Location, options: Mapping[str, str]) -> Any:
-    """The obstore client for a base, its keys relative to the base.
+    """The obstore client for a base, its keys relative to the base; the same one for the same arguments.
 
     Raises:
         Invalid: an option name is mistyped or a value is not understood.
@@ -147,22 +154,44 @@ def open_store(location: Location, options: Mapping[str, str]) -> Any:
     endpoint = config.get("endpoint", config.get("endpoint_url", config.get("base_url", "")))
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", "true")
-    retry = {
-        "max_retries": _integer("max_retries", config.pop("max_retries", _MAX_RETRIES)),
-        "retry_timeout": timedelta(seconds=_integer("retry_timeout", config.pop("retry_timeout", 0))) or _RETRY_TIMEOUT,
-    }
-    maker = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}[location.scheme]
+    retries = _integer("max_retries", config.pop("max_retries", _MAX_RETRIES))
+    patience = timedelta(seconds=_integer("retry_timeout", config.pop("retry_timeout", 0))) or _RETRY_TIMEOUT
     try:
-        return maker(
-            location.bucket,
-            prefix=location.prefix or None,
-            config=config or None,
-            client_options=client,
-            retry_config=retry,
+        return _made_store(
+            location,
+            config=_pairs(config),
+            client=_pairs(client),
+            retries=retries,
+            patience=patience,
+            environment=_environment(),
         )
     except Exception as error:  # obstore raises its own kinds and built-in ones for a bad value
         shown = masked(str(error), secrets_of(options))
         raise Invalid(f"The options for {location.uri} are not accepted: {shown}", uri=location.uri) from None
+
+
+@lru_cache(_CLIENTS)
+def _made_store(
+    location: Location, *, config: _Pairs, client: _Pairs, retries: int, patience: timedelta, environment: _Pairs
+) -> Any:
+    del environment  # the client reads it when it is made: where it has changed, another client is needed
+    maker = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}[location.scheme]
+    return maker(
+        location.bucket,
+        prefix=location.prefix or None,
+        config=dict(config) or None,
+        client_options=dict(client),
+        retry_config={"max_retries": retries, "retry_timeout": patience},
+    )
+
+
+def _environment() -> _Pairs:
+    """What a client may take from the environment."""
+    return _pairs({name: value for name, value in os.environ.items() if name.upper().startswith(_ENVIRONMENT)})
+
+
+def _pairs(options: Mapping[str, str]) -> _Pairs:
+    return tuple(sorted(options.items()))
 
 
 def store_options(location: Location, options: Mapping[str, str]) -> dict[str, str]:

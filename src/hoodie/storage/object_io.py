@@ -1,8 +1,9 @@
 """Large objects as files: ranged reading with read-ahead, and writing in parts.
 
 1. An answer that is cut short is asked for again, a few times; obstore repeats only requests without an answer.
-2. Reading: opening fetches the end of the object (a parquet footer) together with its size, in one request. A small
-   read fetches a whole block; a large one is split into parts fetched side by side.
+2. Reading: opening fetches the end of the object together with its size, in one request: a small object as a whole,
+   of a large one the footer, which is half a megabyte in a base file with a Bloom filter of Hudi's default size. A
+   small read fetches a whole block; a large one is split into parts fetched side by side.
 3. Writing: a file below `PART_BYTES` is one PUT at `close`. A larger one is uploaded in parts by a thread of its own
    while it is being written; at most about `PARTS_AHEAD` + `PARTS_AT_ONCE` parts are in memory. Nothing is visible
    before `close` has returned; `abort` tells the store to drop the parts.
@@ -23,7 +24,7 @@ from obstore import exceptions as foreign
 from hoodie.storage.contract import OutputFile
 from hoodie.storage.range_input import RangeInput
 
-TAIL_BYTES = 64 << 10
+TAIL_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 20
 PART_BYTES = 8 << 20
 PARTS_AT_ONCE = 4

@@ -3,6 +3,7 @@
 1. A `Fault` says what becomes of a request; a `Plan` says which requests it strikes, by number or by a seeded chance.
 2. Repeats of a request (same method and path) are struck as often as the plan says, then get through.
 3. Requests pass unchanged, `Host` included, so that signatures stay valid.
+4. With a delay each request waits so long, and only then goes on to the server: a store that is far away.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import random
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -52,13 +54,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that came to the proxy. `has_body`: its answer has one, so that it can be cut."""
+    """A request that came to the proxy. `has_body`: its answer has one, so that it can be cut. It came and was answered
+    at `began` and `ended`, by `time.perf_counter`.
+    """
 
     number: int
     method: str
     path: str
-    has_body: bool
     is_struck: bool
+    began: float
+    ended: float = float("inf")
+    has_body: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -67,11 +73,13 @@ class Request:
 
 @dataclass(slots=True)
 class FaultProxy:
-    """Counts and strikes the requests since `begin`."""
+    """Counts and strikes the requests since `begin`, each after `delay_seconds`; counts the connections made since."""
 
     upstream: str
+    delay_seconds: float = 0.0
     endpoint: str = ""
     requests: list[Request] = field(default_factory=list)
+    connections: int = 0
     _plan: Plan | None = None
     _chance: random.Random = field(default_factory=random.Random)
     _struck: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -80,27 +88,44 @@ class FaultProxy:
     def begin(self, plan: Plan | None) -> None:
         """Count from 0 again and strike by this plan; None lets all requests pass."""
         with self._lock:
-            self.requests, self._plan, self._struck = [], plan, {}
+            self.requests, self.connections, self._plan, self._struck = [], 0, plan, {}
             self._chance = random.Random(0 if plan is None else plan.seed)
 
     @property
     def struck(self) -> list[Request]:
         return [request for request in self.requests if request.is_struck]
 
+    @property
+    def one_after_the_other(self) -> int:
+        """The most requests of which each began when the one before had ended: no more can have waited for one
+        another.
+        """
+        chain, free = 0, float("-inf")
+        for request in sorted(self.requests, key=lambda request: request.ended):
+            if request.began >= free:
+                chain, free = chain + 1, request.ended
+        return chain
+
     def fault_of(self, method: str, path: str) -> tuple[int, Fault | None]:
         """The number of a request that has come, and what strikes it."""
         with self._lock:
             number = len(self.requests)
             fault = self._plan.fault if self._plan is not None and self._strikes(number, (method, path)) else None
-            self.requests.append(Request(number, method, path, False, fault is not None))
+            self.requests.append(Request(number, method, path, fault is not None, time.perf_counter()))
             return number, fault
+
+    def connected(self) -> None:
+        """Note one more connection."""
+        with self._lock:
+            self.connections += 1
 
     def answered(self, number: int, *, has_body: bool, is_struck: bool) -> None:
         """Note what is known of a request only when the server has answered it."""
         with self._lock:
             if number < len(self.requests):
-                old = self.requests[number]
-                self.requests[number] = Request(number, old.method, old.path, has_body, is_struck)
+                self.requests[number] = replace(
+                    self.requests[number], has_body=has_body, is_struck=is_struck, ended=time.perf_counter()
+                )
 
     def _strikes(self, number: int, name: tuple[str, str]) -> bool:
         plan = self._plan
@@ -116,9 +141,9 @@ class FaultProxy:
 
 
 @contextmanager
-def running_fault_proxy(upstream: str) -> Iterator[FaultProxy]:
+def running_fault_proxy(upstream: str, *, delay_seconds: float = 0.0) -> Iterator[FaultProxy]:
     """A proxy on a free port of 127.0.0.1, in front of the server at the URL `upstream`, inside the block."""
-    proxy = FaultProxy(upstream)
+    proxy = FaultProxy(upstream, delay_seconds)
     server = _Server(proxy)
     proxy.endpoint = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="fault proxy", daemon=True)
@@ -155,15 +180,23 @@ _DONE: Final = frozenset({Fault.DONE_BUT_FAILED, Fault.LOST_ANSWER, Fault.CUT_BO
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer in one piece: else its body waits 40 ms for the client to say that it has the head
+    disable_nagle_algorithm = True
     server: _Server
     _upstream: http.client.HTTPConnection | None = None
 
     def log_message(self, format: str, *args: Any) -> None:
         del format, args
 
+    def setup(self) -> None:
+        super().setup()
+        self.server.proxy.connected()
+
     def do_any(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         number, fault = self.server.proxy.fault_of(self.command, self.path)
+        if self.server.proxy.delay_seconds:
+            time.sleep(self.server.proxy.delay_seconds)
         if fault is Fault.RESET:
             self._reset()
         elif fault is not None and fault not in _DONE:

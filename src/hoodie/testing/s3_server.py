@@ -78,8 +78,8 @@ class S3Server:
         )
 
     def new_bucket(self) -> str:
-        """Name of a fresh, empty bucket."""
-        name = f"hoodie-{uuid.uuid4().hex[:12]}"
+        """Name of a fresh, empty bucket. Hudi takes a `hoodie-` away from the beginning of a bucket's name."""
+        name = f"lake-{uuid.uuid4().hex[:12]}"
         self.client.create_bucket(Bucket=name)
         return name
 

@@ -4,7 +4,7 @@ import pytest
 
 from hoodie.errors import Invalid
 from hoodie.storage import open_storage
-from hoodie.storage.object_config import masked, parse_location, secrets_of, store_options
+from hoodie.storage.object_config import masked, open_store, parse_location, secrets_of, store_options
 
 
 @pytest.mark.parametrize(
@@ -200,3 +200,16 @@ def test_a_password_in_the_url_of_an_endpoint_is_not_shown(name: str) -> None:
     assert masked(text, secrets_of(options)) == (
         "error sending request to https://***@store.example:9000/b/k as *** of data"
     )
+
+
+def test_a_process_has_one_client_for_the_same_place_options_and_environment(monkeypatch) -> None:
+    place, options = parse_location("s3://b/p"), {"aws_region": "eu-west-1", "hoodie.table.name": "a"}
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "one")
+    client = open_store(place, options)
+    assert open_store(parse_location("s3://b/p/"), options | {"hoodie.table.name": "b"}) is client
+    assert open_store(parse_location("s3://b/q"), options) is not client
+    assert open_store(place, options | {"aws_region": "eu-west-2"}) is not client
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "two")
+    assert open_store(place, options) is not client
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "one")
+    assert open_store(place, options) is client

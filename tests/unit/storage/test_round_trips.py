@@ -8,6 +8,7 @@ from hoodie.engine import LocalEngine, TaskId, side_by_side
 from hoodie.errors import Missing
 from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.fault_proxy import FaultProxy, Request
 from hoodie.testing.round_trips import counted_depth
 
 
@@ -51,3 +52,12 @@ def test_calls_at_once_give_their_answers_in_order_and_the_first_error(storage: 
     assert side_by_side(lambda: 1, lambda: "b") == (1, "b")
     with pytest.raises(Missing):
         side_by_side(lambda: storage.read("nothing"), lambda: 1 // 0)
+
+
+def test_of_requests_that_a_proxy_saw_the_longest_chain_is_counted_in_which_each_follows_an_ended_one() -> None:
+    proxy = FaultProxy("http://127.0.0.1:1")
+    times = [(0.0, 1.0), (0.5, 5.0), (1.0, 2.0), (1.5, 2.5), (2.5, 3.0), (6.0, float("inf"))]
+    proxy.requests = [Request(at, "GET", "/", False, began, ended) for at, (began, ended) in enumerate(times)]
+    assert proxy.one_after_the_other == 4
+    proxy.begin(None)
+    assert proxy.one_after_the_other == 0
