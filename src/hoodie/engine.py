@@ -3,8 +3,8 @@
 1. An `Engine` runs one module-level function over many frozen tasks and gives the results back in task order.
 2. A `Source` is the input of a write. It is evaluated at most once, whatever the write needs to know about it.
 3. Everything that travels (work, tasks, results) is picklable; storages and environments travel inside tasks.
-4. A task may run more than once (Spark retries, speculation). Its `TaskId` differs each time, so file names differ
-   and the finalising step can tell winners from losers.
+4. A task may run more than once (Spark retries, speculation), unless the engine says that it does not. Its `TaskId`
+   differs each time, so file names differ and the finalising step can tell winners from losers.
 
 `LocalEngine` and `ArrowSource` live here because they need nothing but pyarrow; the Spark pair lives in `hoodie.spark`.
 This module knows nothing about tables, files or Hudi.
@@ -69,6 +69,11 @@ class Engine(Protocol):
         """How many tasks can run at the same time."""
         ...
 
+    @property
+    def runs_tasks_once(self) -> bool:
+        """Whether no task of a run that succeeded ran a second time, so that nothing is there but what results say."""
+        ...
+
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         """Results of `work(task_id, task)` in the order of `tasks`.
 
@@ -117,6 +122,10 @@ class LocalEngine:
     @property
     def parallelism(self) -> int:
         return self._parallelism
+
+    @property
+    def runs_tasks_once(self) -> bool:
+        return True
 
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         stage = next(_stages)

@@ -24,6 +24,10 @@ class ShownEngine:
     def parallelism(self) -> int:
         return self.inner.parallelism
 
+    @property
+    def runs_tasks_once(self) -> bool:
+        return self.inner.runs_tasks_once
+
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         self.step.update(f"{label} ({len(tasks)} tasks)" if len(tasks) > 1 else label)
         return self.inner.run(work, tasks, label)

@@ -25,12 +25,13 @@ from hoodie.records import (
     KEY_FIELD,
     BaseFooter,
     BloomFilter,
+    KeptInputs,
     KeyGenerator,
     KeyRange,
+    OneInput,
     iter_batches,
     opened_once,
     read_columns,
-    read_footer,
 )
 from hoodie.records.base_file_reader import InputStorage
 from hoodie.storage import Storage
@@ -47,7 +48,7 @@ class LookupTask:
     keys when the file has no key column (`hoodie.populate.meta.fields=false`).
     `also` has columns whose stored values the caller needs for each hit, in the types it wants them; they come from
     `stitched` where there is that. `bloom` is the file's bloom filter, where somebody knows it: a file without any of
-    the keys is then not opened.
+    the keys is then not opened. `kept`: a file with hits stays open there, for who writes it anew in this process.
     """
 
     storage: Storage
@@ -59,6 +60,7 @@ class LookupTask:
     also: pa.Schema | None = None
     bloom: BloomFilter | None = None
     stitched: StitchedRows | None = None
+    kept: KeptInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,11 @@ def find_in_file(_: TaskId, task: LookupTask) -> FileHits:
     if not len(keys):
         empty = np.empty(0, dtype=np.int64)
         return FileHits(task.path, empty, empty, None if task.also is None else task.also.empty_table())
-    with opened_once(task.storage) as storage:
-        return _found(task, storage, keys, positions)
+    with opened_once(task.storage, task.kept) as storage:
+        hits = _found(task, storage, keys, positions)
+        if len(hits.rows):
+            storage.keep(task.path)
+        return hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,12 @@ def read_keys(_: TaskId, task: KeysTask) -> pa.Array:
         Corrupt: the base file cannot be read; names it.
     """
     with opened_once(task.storage) as storage:
-        keys = _stored_keys(storage, task.path, task.generator, read_footer(storage, task.path))
+        keys = _stored_keys(storage, task.path, task.generator, storage.footer(task.path))
         return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
-def _found(task: LookupTask, storage: InputStorage, keys: pa.Array, positions: Positions) -> FileHits:
-    footer = read_footer(storage, task.path)
+def _found(task: LookupTask, storage: OneInput, keys: pa.Array, positions: Positions) -> FileHits:
+    footer = storage.footer(task.path)
     if (task.by_bloom or task.by_range) and task.generator is None:
         keys, positions = _candidates(task, footer, keys, positions)
     if not len(keys):

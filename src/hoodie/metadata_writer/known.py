@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.metadata import IndexDefinition, MetadataState
+from hoodie.spec import DELTA_COMMIT, Instant
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, View
@@ -41,6 +42,10 @@ class KnownMetadata:
     def with_view(self, view: View, partitions: Collection[str] | None) -> KnownMetadata:
         """The same, with the files of some partitions (None: of all)."""
         return replace(self, view=view, partitions=None if partitions is None else frozenset(partitions))
+
+    def timeline_after(self, done: Instant) -> Timeline:
+        """The metadata table's timeline once the write `done`, which has recorded itself, is completed."""
+        return self.timeline.with_instant(replace(done, action=DELTA_COMMIT))
 
     def view_of(self, partitions: Collection[str] | None) -> View | None:
         """The view, if it has all files of the partitions (None: of all there are)."""

@@ -101,10 +101,17 @@ def write_locked(locking: Locking, request: Request) -> Committed:
 
 
 def write_and_look(locking: Locking, request: Request) -> tuple[Committed, TableState | None]:
-    """The same, and the table as the last look at it showed it, after the write. Raises as `write_table`."""
+    """The same, and the table as the last look at it showed it, after the write. Raises as `write_table`.
+
+    What the metadata table's timeline has then is known without a look: nobody else writes it under the table lock.
+    """
     with locking.to_begin() as handle:
         write = _ready_write(handle, request, locking)
-    return run_request(write, request), write.transaction.after
+    committed, after = run_request(write, request), write.transaction.after
+    done = None if after is None else after.timeline.find(write.instant)
+    if after is not None and done is not None and write.known is not None:
+        after = replace(after, metadata=write.known.timeline_after(done))
+    return committed, after
 
 
 def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Write:

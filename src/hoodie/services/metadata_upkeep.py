@@ -80,12 +80,12 @@ def _has_metadata(handle: TableHandle, config: Config) -> bool:
 
 
 def _may_keep(state: TableState, config: Config) -> bool:
-    """Whether a compaction is due or was begun: one listing of the metadata table's timeline, which has the layout of
-    the table's own.
+    """Whether a compaction is due or was begun: where the state does not say it, one listing of the metadata table's
+    timeline, which has the layout of the table's own.
     """
     handle = state.handle
     storage = nested_storage(handle)
-    timeline = load_timeline(storage, handle.profile, handle.config.timezone)
+    timeline = state.metadata or load_timeline(storage, handle.profile, handle.config.timezone)
     own = replace(handle, storage=storage)
     begun = any(one.action == COMPACTION for one in timeline.pending())
     return begun or has_enough(own, timeline, MetadataOptions.of(config).compact_after)

@@ -46,6 +46,11 @@ class SparkEngine:
         named = self.spark.conf.get("spark.default.parallelism", None)
         return int(named or self.spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
 
+    @property
+    def runs_tasks_once(self) -> bool:
+        """No: Spark repeats tasks of lost workers, and slow ones."""
+        return False
+
     def run(self, work: TaskWork[T, R], tasks: Sequence[T], label: str) -> list[R]:
         """Results in the order of `tasks`. Errors of the work are raised as they were, when all tasks have ended.
 

@@ -19,13 +19,15 @@ from hoodie.timeline import Timeline, furthest, list_instants
 @dataclass(frozen=True, slots=True)
 class TableState:
     """`timeline` has the furthest state of every instant; `without_request` are completed ones whose requested file is
-    gone, which an archiver that died leaves. `plans` are read when they are first asked for.
+    gone, which an archiver that died leaves. `plans` are read when they are first asked for. `metadata`: the timeline
+    of the metadata table, where the same operation knows that, too.
     """
 
     handle: TableHandle
     timeline: Timeline
     plans: PendingPlans
     without_request: tuple[Instant, ...]
+    metadata: Timeline | None = None
 
     def of(self, storage: Storage) -> TableState:
         """The same state, of the same table in another storage: without the fences of a lock that is given back."""

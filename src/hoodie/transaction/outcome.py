@@ -29,7 +29,8 @@ class Committed(Displayed):
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a write has done to files, ready to be made visible: what its completed instant will say. `compacted`: it
-    says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such.
+    says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such. `ran_once`: no
+    task ran twice, so there are no files but those of `stats`.
     """
 
     operation: str
@@ -38,6 +39,7 @@ class Outcome:
     replaced: Mapping[str, tuple[str, ...]] | None = None
     compacted: bool = False
     knows_inserts: bool = False
+    ran_once: bool = False
 
     @property
     def metadata(self) -> CommitMetadata:

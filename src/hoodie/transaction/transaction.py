@@ -4,8 +4,9 @@
 2. Order of a commit: files of retried tasks go, the table lock, the conflict rule, partition metafiles, participants
    (the metadata table), the heartbeat's word, the completed instant, the markers go.
 3. A file of this write that is not in its statistics (a retried or speculative task wrote it) is deleted before the
-   instant completes; the markers tell. Partition metafiles exist before the instant completes, and participants know
-   the write at its instant: readers count it once the instant is completed.
+   instant completes; the markers tell. Where no task ran twice there is none, and they are not listed. Partition
+   metafiles exist before the instant completes, and participants know the write at its instant: readers count it once
+   the instant is completed.
 4. A transaction whose block fails aborts itself, whatever failed, but for two ends: what is on storage belongs to
    another writer (`InstantTaken`), or may be visible (`CommitUnknown`). Then nothing is touched.
 5. Errors, not answers, say how a commit ended: `Conflict` (still pending: mend and commit again, or leave the block),
@@ -147,7 +148,8 @@ class Transaction:
         inflight = self._inflight
         if inflight is None:
             raise ValueError(f"The write {self.instant} was not begun")
-        remove_losers(self.handle, inflight.requested, outcome.stats)
+        if not outcome.ran_once:
+            remove_losers(self.handle, inflight.requested, outcome.stats)
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
             rule.check(pending)

@@ -26,11 +26,11 @@ from hoodie.records import (
     META_FIELDS,
     BaseFileWriter,
     BaseFooter,
+    KeptInputs,
     MergeRule,
     iter_batches,
     newer_wins,
     opened_once,
-    read_footer,
     with_meta,
 )
 from hoodie.records.base_file_reader import InputStorage
@@ -74,7 +74,7 @@ class FileTask:
 
     `rows` are the incoming rows: first one for each entry of `update_rows`, then the inserts. `update_rows` are rows of
     the old base file, ascending; `drop_rows` are rows of it to remove whatever their content. `stitched` gives the rows
-    of an old base file that is a bootstrap skeleton.
+    of an old base file that is a bootstrap skeleton. `kept`: where the look-up may have left the old base file open.
     """
 
     target: WriteTarget
@@ -87,6 +87,7 @@ class FileTask:
     merge_rule: MergeRule
     ordering: tuple[str, ...]
     stitched: StitchedRows | None = None
+    kept: KeptInputs | None = None
 
 
 def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
@@ -102,8 +103,8 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     updates, inserts = incoming.slice(0, len(task.update_rows)), incoming.slice(len(task.update_rows))
     inserts = without_deleted(inserts, target.delete_marker)
     meta_columns = MetaColumnWriter(target, task_id, task.partition, file.name)
-    with opened_once(target.storage) as stored:
-        footer = None if old is None else read_footer(stored, old.path)
+    with opened_once(target.storage, task.kept) as stored:
+        footer = None if old is None else stored.footer(old.path)
         inherit = None if _may_delete(task, updates) else footer
         log, new = aborted_on_failure(_change_log(task, task_id)), file.open(target.file_schema, inherit)
         with log as changes, new as writer:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.metadata_writer import KnownMetadata, MetadataOptions
+from hoodie.records import KeptInputs
 from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
@@ -34,7 +35,8 @@ class Write:
     `schema` is what rows are cast to, `table_schema` what the table has afterwards (data columns only; None: a delete
     in a table of which nobody knows the schema). `transaction` is what it becomes visible by. `sources` has the other
     halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
-    kept; `known`: what is known of it.
+    kept; `known`: what is known of it. `kept`: base files that the look-up leaves open for the tasks that write them
+    anew, where both run in this process.
     """
 
     handle: TableHandle
@@ -48,6 +50,7 @@ class Write:
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     known: KnownMetadata | None = None
+    kept: KeptInputs | None = None
 
     @property
     def instant(self) -> InstantTime:

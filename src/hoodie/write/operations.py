@@ -21,7 +21,7 @@ from hoodie.engine import Source
 from hoodie.errors import HudiError
 from hoodie.fileview import WriterView
 from hoodie.metadata_writer import MetadataParticipant
-from hoodie.records import to_avro
+from hoodie.records import KeptInputs, to_avro
 from hoodie.spec import (
     EMPTY_REPLACE,
     REPLACE_COMMIT,
@@ -106,7 +106,7 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     _begin(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
     index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
     index.before_write()
-    committed = _commit(write, [], replaced, partitions)
+    committed = _commit(write, [], replaced, partitions, ran_once=True)
     tell_index(write, index, ())
     return committed
 
@@ -134,20 +134,23 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
     compactions = pending_compactions(view)
     gone = () if options.replaces == "nothing" else incoming.partitions
-    index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)
-    files = plan_placed_files(write, incoming, slices, compactions, engine, index)
-    replaced = _replaced(write, incoming.partitions, slices)
-    action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
-    work = workload_profile(options.recorded_operation, plan_work(files))
-    _begin(write, action, work, replaced or {}, files)
-    tasks = plan_tasks(write, incoming, files, compactions)
-    if all(isinstance(task, LogTask) for task in tasks):
-        # Log files are written from the rows at hand: only these count, not the files they were looked up in.
-        engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
-    index.before_write()
-    written = engine.run(run_task, tasks, options.operation)
+    with KeptInputs() as kept:
+        if engine is write.engines.local and not options.changes_logs:
+            write = replace(write, kept=kept)
+        index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)
+        files = plan_placed_files(write, incoming, slices, compactions, engine, index)
+        replaced = _replaced(write, incoming.partitions, slices)
+        action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
+        work = workload_profile(options.recorded_operation, plan_work(files))
+        _begin(write, action, work, replaced or {}, files)
+        tasks = plan_tasks(write, incoming, files, compactions)
+        if all(isinstance(task, LogTask) for task in tasks):
+            # Log files are written from the rows at hand: only these count, not the files they were looked up in.
+            engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
+        index.before_write()
+        written = engine.run(run_task, tasks, options.operation)
     done = [file for group in written for file in group]
-    committed = _commit(write, done, replaced, {one.partition for one in slices})
+    committed = _commit(write, done, replaced, {one.partition for one in slices}, ran_once=engine.runs_tasks_once)
     tell_index(write, index, written_groups(files, tasks) if options.index.traits.follows_keys else ())
     return committed
 
@@ -224,6 +227,8 @@ def _commit(
     files: Sequence[WrittenFile],
     replaced: Mapping[str, tuple[str, ...]] | None,
     known_partitions: Iterable[str],
+    *,
+    ran_once: bool = False,
 ) -> Committed:
     options, extra = write.options, dict(write.options.extra_metadata)
     if write.table_schema is not None:
@@ -234,6 +239,7 @@ def _commit(
         extra,
         replaced,
         knows_inserts=not options.index.traits.inserts_to_logs,
+        ran_once=ran_once,
     )
     if write.overwritten is not None:
         done = finish_overwrite(write.transaction, write.handle, write.timeline, outcome)

@@ -61,6 +61,7 @@ def tag_rows(write: Write, rows: UntaggedRows, index: IndexedWrite, engine: Engi
             also=also,
             bloom=candidate.bloom,
             stitched=None if also is None else stitched_rows(write, candidate.slice),
+            kept=write.kept,
         )
         for candidate, base in searched
     ]

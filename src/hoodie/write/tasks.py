@@ -75,6 +75,7 @@ def _file_task(write: Write, target: WriteTarget, incoming: Incoming, file: Plan
         merge_rule=write.options.merge_rule,
         ordering=write.options.ordering,
         stitched=stitched_rows(write, file.slice),
+        kept=write.kept,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,12 @@ from hoodie.records import (
     BaseFileOptions,
     BaseFileWriter,
     BloomOptions,
+    KeptInputs,
     KeyGenerator,
     key_options,
+    opened_once,
     read_columns,
+    read_footer,
     with_meta,
 )
 from hoodie.storage import MemoryStorage
@@ -106,6 +110,37 @@ def test_bloom_kinds_read_the_key_column_only_for_candidates(monkeypatch: pytest
     assert found(LookupTask(counted, PATH, Keys(("k005",)), **BLOOM)) == [(5, 0)]
     assert columns == ["_hoodie_record_key"]
     assert [call.op for call in counted.calls] == ["open_input"] * 3
+
+
+def test_a_file_with_hits_stays_open_for_who_writes_it_anew_and_no_other_does() -> None:
+    counted = CountingStorage(storage_with(["a", "b"]))
+    with KeptInputs() as kept:
+        assert found(LookupTask(counted, PATH, Keys(("x",)), **BLOOM, kept=kept)) == []
+        assert kept.take(PATH) is None
+        assert found(LookupTask(counted, PATH, Keys(("b",)), **BLOOM, kept=kept)) == [(1, 0)]
+        assert len(counted.calls) == 2
+        with opened_once(counted, kept) as storage:
+            assert storage.footer(PATH).rows == 2
+            assert read_columns(storage, PATH, ["n"]).column("n").to_pylist() == [0, 1]
+        assert len(counted.calls) == 2
+        assert kept.take(PATH) is None
+        with opened_once(counted, kept) as storage:
+            assert storage.footer(PATH).rows == 2
+        assert len(counted.calls) == 3
+
+
+def test_files_that_nobody_took_are_closed_at_the_end_and_not_too_many_are_kept() -> None:
+    storage = storage_with(["a"])
+    footer, files = read_footer(storage, PATH), [storage.open_input(PATH) for _ in range(100)]
+    with KeptInputs() as kept:
+        put = [kept.put(f"p/{number}", file, footer) for number, file in enumerate(files)]
+        assert not any(file.closed for file in files)
+    assert sum(put) == 64
+    assert [file.closed for file in files] == put
+    with suppress(RuntimeError), KeptInputs() as kept:
+        assert kept.put(PATH, files[-1], footer)
+        raise RuntimeError
+    assert files[-1].closed
 
 
 def test_file_without_filter_is_always_a_candidate() -> None:

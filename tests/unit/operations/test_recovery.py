@@ -364,6 +364,10 @@ def test_writer_that_was_overtaken_takes_itself_back(version: int, state: State)
 class Twice(LocalEngine):
     """Runs every task twice and believes the second attempt, as speculation and retries do."""
 
+    @property
+    def runs_tasks_once(self) -> bool:
+        return False
+
     def run(self, work: Any, tasks: Sequence[Any], label: str) -> list[Any]:
         if label not in ("upsert", "insert_overwrite"):
             return super().run(work, tasks, label)
