@@ -9,26 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from hoodie.config import Config
-from hoodie.engine import side_by_side
+from hoodie.engine import LocalEngine, side_by_side
 from hoodie.errors import Corrupt
 from hoodie.metadata import IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import load_own
 from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.spec import keys
 from hoodie.state.handle import TableHandle
+from hoodie.storage import Snapshot
 from hoodie.timeline import Timeline
+from hoodie.view import PartitionFiles, list_files
+
+_HERE: Final = LocalEngine(1)
+"""For what waits for nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataLook:
-    """The metadata table of `handle`. `opened` is None where it has none, or one that was never finished."""
+    """The metadata table of `handle`. `opened` is None where it has none, or one that was never finished. `listed` has
+    what lay in its partitions then, where that was seen, too.
+    """
 
     handle: TableHandle
     found_definitions: Mapping[str, IndexDefinition] | Corrupt
     opened: tuple[TableHandle, Timeline] | Corrupt | None
+    listed: Mapping[str, PartitionFiles]
 
     @property
     def definitions(self) -> Mapping[str, IndexDefinition]:
@@ -50,12 +60,17 @@ class MetadataLook:
         return self.opened
 
 
-def look_at_metadata(handle: TableHandle, config: Config) -> MetadataLook | None:
-    """The metadata table as it is now: three calls at the same time. None, and no call, where options want none."""
+def look_at_metadata(handle: TableHandle, config: Config, below: Snapshot | None = None) -> MetadataLook | None:
+    """The metadata table as it is now: three calls at the same time, or two with a snapshot of what is `below` the
+    table's own folder. None, and no call, where options want none.
+    """
     if not MetadataOptions.of(config).keeps(handle.config):
         return None
-    definitions, opened = side_by_side(partial(_definitions, handle), partial(_opened, handle))
-    return MetadataLook(handle, definitions, opened)
+    folder = (below or Snapshot(handle.storage, "")).inside(keys.METADATA_TABLE_DIR)
+    definitions, opened = side_by_side(partial(_definitions, handle), partial(_opened, handle, folder))
+    partitions = kept_partitions(handle) if folder.is_whole else ()
+    listed = {one.partition: one for one in list_files(folder, partitions, engine=_HERE)}
+    return MetadataLook(handle, definitions, opened, listed)
 
 
 def _definitions(handle: TableHandle) -> Mapping[str, IndexDefinition] | Corrupt:
@@ -65,10 +80,10 @@ def _definitions(handle: TableHandle) -> Mapping[str, IndexDefinition] | Corrupt
         return damage
 
 
-def _opened(handle: TableHandle) -> tuple[TableHandle, Timeline] | Corrupt | None:
+def _opened(handle: TableHandle, folder: Snapshot) -> tuple[TableHandle, Timeline] | Corrupt | None:
     if not kept_partitions(handle) or not handle.config.is_metadata_table_ready:
         return None
     try:
-        return load_own(handle)
+        return load_own(handle, folder)
     except Corrupt as damage:
         return damage

@@ -16,7 +16,7 @@ from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, profile_of
 from hoodie.spec.new_table import metadata_table_properties
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.storage import NestedStorage
+from hoodie.storage import Listable, NestedStorage
 from hoodie.timeline import Timeline, load_table_config, load_timeline, store_table_config
 
 
@@ -41,14 +41,14 @@ def open_own(handle: TableHandle) -> TableHandle:
     return TableHandle(storage, _in_zone(config, handle), profile, handle.env)
 
 
-def load_own(handle: TableHandle) -> tuple[TableHandle, Timeline]:
+def load_own(handle: TableHandle, listed: Listable | None = None) -> tuple[TableHandle, Timeline]:
     """The handle of the metadata table and its timeline as it is now: two calls at the same time, as it has the layout
-    of the table around it.
+    of the table around it. `listed`: its folder, where somebody has looked.
 
     Raises:
         Corrupt: as `open_own`.
     """
-    listing = partial(load_timeline, nested_storage(handle), handle.profile, handle.config.timezone)
+    listing = partial(load_timeline, listed or nested_storage(handle), handle.profile, handle.config.timezone)
     own, timeline = side_by_side(partial(open_own, handle), listing)
     return own, timeline if own.profile.loads_like(handle.profile) else timeline_of(own)
 

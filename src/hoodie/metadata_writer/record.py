@@ -161,9 +161,9 @@ def ensure_metadata(  # noqa: PLR0917
     wanted, asked = _wanted(context, unwanted)
     if had:
         try:
-            own, own_timeline = look.ensure_complete()
-            ensure_finished(timeline, own_timeline)
-            own_timeline = finish_compactions(own, timeline, settle(own, own_timeline), engine)
+            own, seen = look.ensure_complete()
+            ensure_finished(timeline, seen)
+            own_timeline = finish_compactions(own, timeline, settle(own, seen), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
@@ -172,8 +172,10 @@ def ensure_metadata(  # noqa: PLR0917
         if dropped or dropped_by_name(config, context.definitions):
             return _initialised(_without(context, dropped, unwanted), wanted, asked), None
         kept = _initialised(context, wanted, asked)
-        known = KnownMetadata(own, own_timeline, context.definitions, before) if kept is handle else None
-        return kept, known
+        if kept is not handle:
+            return kept, None
+        listed = look.listed if own_timeline is seen else {}
+        return kept, KnownMetadata(own, own_timeline, context.definitions, before, listed=listed)
     return _initialised(context, wanted, asked), None
 
 
@@ -217,14 +219,16 @@ def _record(  # noqa: PLR0917
     before = known.timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
         roll_back(own, before, None)
-        known = replace(known, timeline=timeline_of(own))
+        known = replace(known, timeline=timeline_of(own), listed={})
     context = SourceContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)
     if unkept:
         context = with_handle(context, withdraw(handle, unkept))
         partitions = kept_partitions(context.handle)
-    # What is written is listed anyway; who reads it before does not list it again.
-    listed = {one.partition: one for one in list_files(own.storage, partitions, engine=_LISTING)}
+    # What is written is listed anyway, if it was not yet; who reads it before does not list it again.
+    unlisted = [name for name in partitions if name not in known.listed]
+    listed = {one.partition: one for one in list_files(own.storage, unlisted, engine=_LISTING)}
+    listed |= {name: known.listed[name] for name in partitions if name in known.listed}
     if context.known is not None:
         context = replace(context, known=replace(context.known, listed=listed))
     context = _with_definitions(context, update)

@@ -29,7 +29,7 @@ from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.state.table_state import TableState, load_state, state_of
-from hoodie.storage import Listing
+from hoodie.storage import Listing, Snapshot
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import Committed, Locking, Transaction
 from hoodie.write import (
@@ -116,13 +116,13 @@ def write_and_look(locking: Locking, request: Request) -> tuple[Committed, Table
 
 def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Write:
     """The write, ready to run, after failed writes were rolled back. The table lock is held."""
-    config = request.config
+    config, found = request.config, handle
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
-    state, leftovers, look = side_by_side(
-        partial(state_of, handle), partial(list_leftovers, handle.storage), partial(look_at_metadata, handle, config)
-    )
+    # What lay below `.hoodie` when the lock was taken lies there still: nobody else writes, and nothing was done yet.
+    below = locking.below if handle is found and locking.below is not None else Snapshot(handle.storage, "")
+    state, leftovers = side_by_side(partial(state_of, handle, below), partial(list_leftovers, below))
     if request.note is not None:
         request.note.ensure_new(handle, state.timeline)
     schema = None if request.source is None else request.source.schema
@@ -137,7 +137,10 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         partial=_partial_columns(request),
     )
     options = with_note(options, request)
-    current = load_newest_schema(handle.storage, handle.config, state.timeline)
+    current, look = side_by_side(
+        partial(load_newest_schema, handle.storage, handle.config, state.timeline),
+        partial(look_at_metadata, handle, config, below),
+    )
     change = evolve_schema(options, handle.config, current, schema, config)
     state = _cleared(replace(state, handle=_without_unwanted_metadata(handle, config)), config, leftovers)
     timeline = state.timeline

@@ -12,8 +12,8 @@ from hoodie.env import Env
 from hoodie.locks import held_lock
 from hoodie.spec import profile_of
 from hoodie.state.handle import TableHandle
-from hoodie.storage import Storage
-from hoodie.timeline import load_held_config
+from hoodie.storage import Snapshot, Storage
+from hoodie.timeline import load_held_config, load_held_snapshot
 
 
 @contextmanager
@@ -33,3 +33,9 @@ def load_held_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, whose lock the caller holds; what a dead update of its properties left is gone then."""
     config = load_held_config(storage, env)
     return TableHandle(storage, config, profile_of(config), env)
+
+
+def load_held_look(storage: Storage, env: Env) -> tuple[TableHandle, Snapshot]:
+    """The same, and what lay in the table's own folder at that moment."""
+    config, below = load_held_snapshot(storage, env)
+    return TableHandle(storage, config, profile_of(config), env), below

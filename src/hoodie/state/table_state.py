@@ -12,7 +12,7 @@ from hoodie.env import Env
 from hoodie.spec import Instant, State
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage import Storage
+from hoodie.storage import Listable, Storage
 from hoodie.timeline import Timeline, furthest, list_instants
 
 
@@ -39,9 +39,9 @@ def load_state(storage: Storage, env: Env) -> TableState:
     return state_of(load_handle(storage, env))
 
 
-def state_of(handle: TableHandle) -> TableState:
-    """The state of an opened table as it is now: one listing."""
-    return state_from(handle, list_instants(handle.storage, handle.profile, handle.config.timezone))
+def state_of(handle: TableHandle, listed: Listable | None = None) -> TableState:
+    """The state of an opened table as it is now: one listing. `listed`: its own folder, where somebody has looked."""
+    return state_from(handle, list_instants(listed or handle.storage, handle.profile, handle.config.timezone))
 
 
 def state_from(handle: TableHandle, found: Iterable[Instant]) -> TableState:

@@ -7,17 +7,21 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.nested import NestedStorage
 from hoodie.storage.open import open_storage
 from hoodie.storage.range_input import RangeInput
+from hoodie.storage.snapshot import Listable, Snapshot, snapshot_of
 
 __all__ = [
     "FileInfo",
+    "Listable",
     "Listing",
     "LocalStorage",
     "MemoryStorage",
     "NestedStorage",
     "OutputFile",
     "RangeInput",
+    "Snapshot",
     "Storage",
     "checked_path",
     "open_storage",
+    "snapshot_of",
     "translated",
 ]

@@ -7,6 +7,7 @@ from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.config_store import (
     is_table,
     load_held_config,
+    load_held_snapshot,
     load_table_config,
     store_table_config,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "load_archived_writes",
     "load_commit_metadata",
     "load_held_config",
+    "load_held_snapshot",
     "load_history",
     "load_instant",
     "load_replace_request",

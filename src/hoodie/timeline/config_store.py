@@ -12,8 +12,10 @@ States and what each reader makes of them: `docs/format/properties.md`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Missing, Unavailable
@@ -28,7 +30,7 @@ from hoodie.spec.keys import (
     TEMP_DIR,
 )
 from hoodie.spec.properties import MAX_BYTES
-from hoodie.storage import Storage
+from hoodie.storage import Snapshot, Storage, snapshot_of
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
@@ -114,12 +116,28 @@ def load_held_config(storage: Storage, env: Env) -> TableConfig:
 
     The caller holds the table. Raises as `load_table_config`.
     """
-    from hoodie.engine import side_by_side  # noqa: PLC0415 - loads pyarrow, without which properties are read
-
-    backup, main = side_by_side(
+    backup, main = _at_once(
         partial(_loaded, storage, PROPERTIES_BACKUP_FILE), partial(_loaded, storage, PROPERTIES_FILE)
     )
-    if backup is None and main is not None:
+    return _healed(storage, env, main, is_updated=backup is not None)
+
+
+def load_held_snapshot(storage: Storage, env: Env) -> tuple[TableConfig, Snapshot]:
+    """The same, and what lay in the table's own folder at that moment: two calls at the same time, too."""
+    below, main = _at_once(partial(snapshot_of, storage, HOODIE_DIR), partial(_loaded, storage, PROPERTIES_FILE))
+    is_updated = below.may_have(PROPERTIES_BACKUP_FILE) and _loaded(storage, PROPERTIES_BACKUP_FILE) is not None
+    return _healed(storage, env, main, is_updated=is_updated), below
+
+
+def _at_once(*calls: Callable[[], Any]) -> tuple[Any, ...]:
+    from hoodie.engine import side_by_side  # noqa: PLC0415 - loads pyarrow, without which properties are read
+
+    return side_by_side(*calls)
+
+
+def _healed(storage: Storage, env: Env, main: bytes | None, *, is_updated: bool) -> TableConfig:
+    """The config of the main file, if it is whole and no update of it is unfinished; else what is left of both."""
+    if main is not None and not is_updated:
         with suppress(Corrupt):
             config = parse_table_config(main, PROPERTIES_FILE)
             profile_of(config)

@@ -24,22 +24,22 @@ from hoodie.spec import (
     parse_commit,
     parse_requested_replace,
 )
-from hoodie.storage import FileInfo, Storage
+from hoodie.storage import FileInfo, Listable, Storage
 from hoodie.timeline.timeline import Timeline, furthest
 
 
-def load_timeline(storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> Timeline:
+def load_timeline(storage: Listable, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> Timeline:
     """The active timeline as it is on storage now. `timezone` matters only where completion times come from files."""
     return Timeline(profile, furthest(list_instants(storage, profile, timezone)))
 
 
-def list_instants(storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> tuple[Instant, ...]:
+def list_instants(storage: Listable, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> tuple[Instant, ...]:
     """Every state file of the active timeline as an instant, in path order; several per logical instant."""
     return tuple(instant for instant, _ in list_state_files(storage, profile, timezone))
 
 
 def list_state_files(
-    storage: Storage, profile: FormatProfile, timezone: TimeZone = "LOCAL"
+    storage: Listable, profile: FormatProfile, timezone: TimeZone = "LOCAL"
 ) -> tuple[tuple[Instant, FileInfo], ...]:
     """Every state file of the active timeline, in path order, with the instant it stands for."""
     files = storage.list_dir(profile.timeline_dir).files

@@ -21,8 +21,8 @@ from hoodie.env import Env
 from hoodie.locks import held_lock, held_within
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.state.held import held_table, load_held_handle
-from hoodie.storage import Storage
+from hoodie.state.held import held_table, load_held_handle, load_held_look
+from hoodie.storage import Snapshot, Storage
 from hoodie.timeline import Timeline
 
 
@@ -43,6 +43,13 @@ class Locking(Protocol):
     Who dies in either block leaves what the lock provider leaves: nothing, or a lease that runs out.
     """
 
+    @property
+    def below(self) -> Snapshot | None:
+        """What lay in the table's own folder when the lock was taken, for who has changed nothing since; None where
+        nobody has looked.
+        """
+        ...
+
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """The table as it is now, under its lock.
 
@@ -62,9 +69,12 @@ class Locking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HeldThroughout:
-    """The lock is held by whoever made this value, longer than the action runs. `handle` is the table under it."""
+    """The lock is held by whoever made this value, longer than the action runs. `handle` is the table under it, and
+    `below` what lay in its own folder when it was taken, where somebody has looked.
+    """
 
     handle: TableHandle
+    below: Snapshot | None = None
 
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """See `Locking`."""
@@ -85,6 +95,11 @@ class TakenAtBothEnds:
     env: Env
     what: str
     wait_ms: int = 0
+
+    @property
+    def below(self) -> Snapshot | None:
+        """See `Locking`."""
+        return None
 
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """See `Locking`."""
@@ -108,8 +123,8 @@ def locking(storage: Storage, what: str, env: Env, policy: LockPolicy = SINGLE_W
     if policy is LockPolicy.AT_BOTH_ENDS:
         yield TakenAtBothEnds(storage, env, what)
         return
-    with held_table(storage, what, env) as handle:
-        yield HeldThroughout(handle)
+    with held_lock(storage, what) as held:
+        yield HeldThroughout(*load_held_look(held.fenced(storage), env))
 
 
 @contextmanager

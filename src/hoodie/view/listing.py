@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_log_file_name
-from hoodie.storage import Listing, Storage
+from hoodie.storage import Listable, Listing, Storage
 from hoodie.view.file_slice import BaseFile, LogFile
 
 LISTING_THREADS = 16
@@ -44,7 +44,7 @@ def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str
 
 
 def list_files(
-    storage: Storage, partitions: Collection[str] | None = None, *, engine: Engine | None = None
+    storage: Listable, partitions: Collection[str] | None = None, *, engine: Engine | None = None
 ) -> tuple[PartitionFiles, ...]:
     """Data files of the given partitions (None: of all there are), ordered by partition.
 
@@ -89,11 +89,11 @@ def partition_files(partition: str, listing: Listing) -> PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class _ListTask:
-    storage: Storage
+    storage: Listable
     folder: str
 
 
-def _list_folders(storage: Storage, folders: Iterable[str], engine: Engine) -> list[tuple[str, Listing]]:
+def _list_folders(storage: Listable, folders: Iterable[str], engine: Engine) -> list[tuple[str, Listing]]:
     return engine.run(_list_folder, [_ListTask(storage, folder) for folder in folders], "list files")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from hoodie.errors import HudiError
 from hoodie.spec import keys
-from hoodie.storage import Listing, Storage
+from hoodie.storage import Listable, Listing, Storage
 from hoodie.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 _SUFFIXES: Final = (".spool", keys.OVERWRITE_SUFFIX)
 
 
-def list_leftovers(storage: Storage) -> Listing:
+def list_leftovers(storage: Listable) -> Listing:
     """The folder for temporary files."""
     return storage.list_dir(keys.TEMP_DIR)
 
