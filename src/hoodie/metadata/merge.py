@@ -55,6 +55,16 @@ def merge_stats(parts: Sequence[Part]) -> pa.Table:
     return merged.set_column(place, field, pa.array([widened.get(key, found) for key, found in rows], field.type))
 
 
+def outlived_keys(parts: Sequence[Part]) -> pa.Array:
+    """Keys (string) of statistics whose newest record in the parts counts whatever an older one says."""
+    stack = _stacked(parts)
+    newest = stack.newest()
+    keys = stack.rows.column(KEY).combine_chunks().take(pa.array(newest))
+    if stack.rows.schema.get_field_index(STATS) < 0:
+        return keys  # all of them are deleted
+    return keys.filter(pa.array(_stands_alone(stack)[newest]))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stack:
     """All parts as one table, oldest first; rows of deleted keys have nothing but the key. `codes` number the keys."""
@@ -83,10 +93,8 @@ def _stacked(parts: Sequence[Part]) -> _Stack:
 def _to_add_up(stack: _Stack) -> Iterable[tuple[str, list[_Stats | None]]]:
     """Keys whose newest record does not stand alone, with their records from the last one that did."""
     found = stack.rows.column(STATS)
-    has_none = np.asarray(found.is_null().to_numpy())
-    stands_alone = has_none | _is_set(found, "isDeleted") | _is_set(found, "isTightBound")
     since = np.full(stack.count, -1, dtype=np.int64)
-    settled = np.flatnonzero(stands_alone)
+    settled = np.flatnonzero(_stands_alone(stack))
     since[stack.codes[settled]] = settled
     after = np.flatnonzero(np.arange(len(stack.codes)) >= since[stack.codes])
     times = np.bincount(stack.codes[after], minlength=stack.count)
@@ -95,6 +103,13 @@ def _to_add_up(stack: _Stack) -> Iterable[tuple[str, list[_Stats | None]]]:
     for at in np.split(several, np.flatnonzero(np.diff(stack.codes[several])) + 1):
         if len(at):
             yield stack.rows.column(KEY)[int(at[0])].as_py(), [found[n].as_py() for n in at.tolist()]
+
+
+def _stands_alone(stack: _Stack) -> npt.NDArray[np.bool_]:
+    """Per record of statistics whether nothing before it is added to it."""
+    found = stack.rows.column(STATS)
+    has_none = np.asarray(found.is_null().to_numpy())
+    return has_none | _is_set(found, "isDeleted") | _is_set(found, "isTightBound")
 
 
 def _is_set(stats: pa.ChunkedArray, flag: str) -> npt.NDArray[np.bool_]:

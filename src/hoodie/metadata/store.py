@@ -13,8 +13,11 @@ Paths are those of the table around. What records mean is known one level up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, Invalid, Missing, Unsupported
@@ -103,15 +106,18 @@ class MetadataStore:
         partition: str,
         wanted: Mapping[str, Wanted] | Wanted = EVERYTHING,
         columns: tuple[str, ...] | None = None,
+        outlived: Callable[[Sequence[Part]], pa.Array] | None = None,
     ) -> list[list[Part]]:
         """What file groups say, oldest first, one list per group in order; nothing of a group that only says what was
-        deleted. `wanted` is for all of them, or says by file id what is asked of which.
+        deleted. `wanted` is for all of them, or says by file id what is asked of which. `outlived` gives the keys whose
+        newest record in the parts counts whatever was there before: where these are all keys that are asked for, it
+        does not matter whether the first file of a group is there.
 
         Raises:
             Corrupt: a file is damaged or gone.
         """
         tasks = [
-            _ReadTask(self.storage, group.newest, self.valid, asked, columns)
+            _ReadTask(self.storage, group.newest, self.valid, asked, columns, outlived)
             for group in self.groups(partition)
             if group.newest is not None
             and (asked := wanted if isinstance(wanted, Wanted) else wanted.get(group.file_id)) is not None
@@ -262,6 +268,7 @@ class _ReadTask:
     valid: frozenset[InstantTime]
     wanted: Wanted
     columns: tuple[str, ...] | None
+    outlived: Callable[[Sequence[Part]], pa.Array] | None
 
 
 def _read_group(_: TaskId, task: _ReadTask) -> tuple[list[Part], SeenGroup]:
@@ -276,6 +283,10 @@ def _read_group(_: TaskId, task: _ReadTask) -> tuple[list[Part], SeenGroup]:
             remedy=f"It may have been cleaned while it was read: read again. {REBUILD}",
             path=path,
         ) from error
+    if task.outlived is not None and task.wanted.keys is not None and parts:
+        known = task.outlived(parts)
+        is_known = pc.is_in(pa.array(task.wanted.keys, pa.string()), value_set=known)
+        seen = replace(seen, outlived=bool(pc.all(is_known, min_count=0).as_py()))
     # Deletes without a record before them, of keys that never were, come without the columns of records.
     return (parts if any(part.rows is not None for part in parts) else []), seen
 

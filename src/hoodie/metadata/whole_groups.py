@@ -5,7 +5,8 @@
    the delta commits and compactions.
 2. They are read where there is reason: all since the slice's base file when a log file has a damaged block or none,
    else those without a log file (in version 6, where several append to one file, without a block) in the group; of the
-   partition `files` these are none, as a rule. Initialisations are read for groups without a base file.
+   partition `files` these are none, as a rule. Initialisations are read for groups without a base file, unless later
+   records stand in the place of all that they may have said.
 3. Of what was archived nothing is known, and an index that was made again has no file that was written before: what its
    groups lack is told from their initialisation on. A file of version 6 may have more than its commits say, by writers
    that died.
@@ -56,10 +57,13 @@ class SeenLog:
 
 @dataclass(frozen=True, slots=True)
 class SeenGroup:
-    """What was found in a slice, by the names of its log files."""
+    """What was found in a slice, by the names of its log files. `outlived`: whatever its beginning said of the keys
+    that were asked for, later records that were found count in its place.
+    """
 
     part: FileSlice
     logs: Mapping[str, SeenLog]
+    outlived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ def _reasons(group: SeenGroup, commits: Sequence[Instant], timeline: Timeline) -
         there = rule.writers(group)
         later = [one for one in later if one.requested not in there]
     found = {one.requested: one for one in later if one.requested != part.base_instant}
-    if part.base is None:
+    if part.base is None and not group.outlived:
         first = [one for one in commits if one.requested == part.base_instant]
         found |= {one.requested: one for one in (*rule.beginnings(part, commits), *first)}
     return list(found.values())

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from hoodie.metadata import COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata.keys import file_hash, name_hash, partition_hash, partition_stats_key
 from hoodie.metadata.listing import by_group
-from hoodie.metadata.merge import STATS, merge_stats
+from hoodie.metadata.merge import STATS, merge_stats, outlived_keys
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import EVERYTHING, KEY, Wanted, concat_records
 from hoodie.metadata.stat_values import ranges_of
@@ -133,7 +133,8 @@ def _ranges_before(
     types = column_types(columns, schema)
     names = [partition_stats_key(column, partition) for column in types for partition in partitions]
     wanted = by_group(table.store, PARTITION_STATS, names)
-    merged = [merge_stats(parts) for parts in table.store.read(PARTITION_STATS, wanted, (STATS,)) if parts]
+    found_parts = table.store.read(PARTITION_STATS, wanted, (STATS,), outlived_keys)
+    merged = [merge_stats(parts) for parts in found_parts if parts]
     if not merged or not types:
         return {}
     rows = concat_records(merged).combine_chunks()

@@ -64,19 +64,23 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
     return committed
 
 
-def save_rows(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:
+def save_rows(
+    storage: Storage, request: Request, mode: SaveMode, env: Env, *, is_there: bool | None = None
+) -> Committed | None:
     """The outcome of a write in a save mode; the table is made if need be. None when mode `ignore` found a table.
+    `is_there`: whether a table is, for who has just looked.
 
     What is decided before the table is held is decided again when another writer made the table meanwhile.
     """
-    if not (is_table(storage) or _continue_switch(storage, env)):
+    found = is_table(storage) if is_there is None else is_there
+    if not (found or _continue_switch(storage, env)):
         _ensure_not_deleting(request, mode)
         committed = _first_write(storage, request, env)
         if committed is not None:
             run_after_commit(storage, request.config, request.engine, env)
             return committed
         if request.source is not None:
-            operation = chosen_operation(request.config, storage, mode, request.source.schema, env)
+            operation, _ = chosen_operation(request.config, storage, mode, request.source.schema, env)
             request = replace(request, operation=operation)
     return _save_into(storage, request, mode, env)
 
@@ -102,18 +106,22 @@ def _ensure_not_deleting(request: Request, mode: SaveMode) -> None:
         raise Invalid("A delete cannot overwrite", remedy='Use mode "append" with operation delete', mode=mode)
 
 
-def chosen_operation(config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env) -> Operation:
-    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically.
+def chosen_operation(
+    config: Config, storage: Storage, mode: SaveMode, schema: pa.Schema, env: Env
+) -> tuple[Operation, bool | None]:
+    """The operation the options ask for; upsert otherwise, or insert where keys are made automatically. With it,
+    whether there is a table, where that had to be asked.
 
     Rows of such a table that were read from it carry their keys, so they are updates.
     """
     if config.is_set(_OPERATION):
-        return parse_operation(config.text(_OPERATION))
-    if mode == "append" and is_table(storage):
+        return parse_operation(config.text(_OPERATION)), None
+    is_there = is_table(storage) if mode == "append" else None
+    if is_there:
         keyed = bool(load_table_config(storage, env).record_key_fields) or have_keys(schema)
     else:
         keyed = config.is_set("hoodie.datasource.write.recordkey.field")
-    return parse_operation(config.text(_OPERATION)) if keyed else "insert"
+    return (parse_operation(config.text(_OPERATION)) if keyed else "insert"), is_there
 
 
 def _first_write(storage: Storage, request: Request, env: Env) -> Committed | None:

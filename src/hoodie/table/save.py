@@ -48,9 +48,9 @@ def write(
     config = resolve_given(given)
     storage = open_storage(uri, storage_options(given))
     world = env or SystemEnv()
-    operation = chosen_operation(config, storage, mode, source.schema, world)
+    operation, is_there = chosen_operation(config, storage, mode, source.schema, world)
     request = Request(operation, source, config, engine or _LOCAL, note=note)
-    return save_rows(storage, request, mode, world)
+    return save_rows(storage, request, mode, world, is_there=is_there)
 
 
 def as_source(data: Any) -> Source:

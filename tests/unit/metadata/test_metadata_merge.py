@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from hoodie.metadata.merge import merge_newest, merge_stats
+from hoodie.metadata.merge import merge_newest, merge_stats, outlived_keys
 from hoodie.metadata.records import Part
 from hoodie.records import from_avro
 from hoodie.spec import metadata_record_schema
@@ -47,6 +47,14 @@ def test_tight_statistics_replace_older_ones():
 def test_after_a_tombstone_statistics_begin_anew():
     assert merged(part(ints(1, 5)), part(ints(0, 0, isDeleted=True)), part(ints(3, 4))) == (3, 4, 10)
     assert merged(part(ints(1, 5)), gone("k"), part(ints(3, 4)), part(ints(6, 6))) == (3, 6, 20)
+
+
+def test_a_key_is_outlived_when_its_newest_record_counts_alone():
+    other = {**ints(1, 5), "key": "other"}
+    for alone in (part(ints(3, 4, isTightBound=True)), part(ints(0, 0, isDeleted=True)), gone("k")):
+        assert outlived_keys([part(ints(1, 5), other), alone]).to_pylist() == ["k"]
+        assert outlived_keys([alone]).to_pylist() == ["k"]
+        assert outlived_keys([alone, part(ints(1, 5))]).to_pylist() == []
 
 
 def test_deleted_key_is_gone():

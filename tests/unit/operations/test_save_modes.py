@@ -12,7 +12,7 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.services.ingest import Request
-from hoodie.services.save import save_rows
+from hoodie.services.save import chosen_operation, save_rows
 from hoodie.spec import V6, V8, V9
 from hoodie.storage import Storage
 from hoodie.table import Table, as_source
@@ -35,6 +35,19 @@ def test_every_mode_makes_a_table_that_is_not_there(version: int, mode: str) -> 
     assert lake.values() == {"a": "a"}
     assert lake.table.version == version
     lake.ensure_sound()
+
+
+def test_an_append_asks_once_whether_there_is_a_table() -> None:
+    lake = Lake()
+    lake.save([row("a")])
+    counting, rows = CountingStorage(lake.storage), table_of([row("b", "b")])
+    config = resolve({name: value for name, value in lake.options.items() if name != OPERATION})
+    operation, is_there = chosen_operation(config, counting, "append", rows.schema, Awake())
+    save_rows(
+        counting, Request(operation, as_source(rows), config, LocalEngine(1)), "append", Awake(), is_there=is_there
+    )
+    assert lake.values() == {"a": "a", "b": "b"}
+    assert [call.path for call in counting.calls if call.op == "head"] == [".hoodie/hoodie.properties"]
 
 
 @pytest.mark.parametrize("mode", ["error", "errorifexists"])
