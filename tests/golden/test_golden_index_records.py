@@ -26,17 +26,17 @@ from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.keys import secondary_keys
 from hoodie.metadata_writer import (
+    IndexContext,
     MetadataOptions,
     MetadataRecords,
     RecordTask,
-    SourceContext,
     expression_index,
     secondary_index,
 )
-from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource
-from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
-from hoodie.metadata_writer.source import RecordSource
-from hoodie.metadata_writer.sources import source_of
+from hoodie.metadata_writer.indexes.expression_index import ExpressionIndex
+from hoodie.metadata_writer.indexes.registry import index_of
+from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
+from hoodie.metadata_writer.metadata_index import MetadataIndex
 from hoodie.records import RowBytes, decode_rows
 from hoodie.slices.bootstrap import is_skeleton
 from hoodie.spec import metadata_record_schema
@@ -98,17 +98,15 @@ def test_indexes_know_the_values_of_bootstrap_sources(opened: Opened, tmp_path: 
     Table.open(str(path)).services.rollback(timeline_of(opened(path)).completed()[-1].requested)
     handle = opened(path)
     rows = Table.open(str(path)).scan(columns=["_hoodie_record_key", "ts"]).read_all()
-    context = SourceContext(handle, timeline_of(handle), LocalEngine(1), MetadataOptions(config=resolve(SETTINGS)), {})
+    context = IndexContext(handle, timeline_of(handle), LocalEngine(1), MetadataOptions(config=resolve(SETTINGS)), {})
     slices = context.view().slices_at()
     assert any(is_skeleton(part, handle.config) for part in slices)
-    by_value = [one for made in _made(SecondaryIndexSource(secondary_index("ts", "ts")), context) for one in made]
+    by_value = [one for made in _made(SecondaryIndex(secondary_index("ts", "ts")), context) for one in made]
     wanted = secondary_keys(rows["ts"].combine_chunks().cast(pa.string()), rows["_hoodie_record_key"].combine_chunks())
     assert sorted(one["key"] for one in by_value) == sorted(wanted.to_pylist())
     live = {part.base.path.rpartition("/")[2] for part in slices if part.base is not None}
     ranges = [
-        one[STATS]
-        for made in _made(ExpressionIndexSource(expression_index("ts", "ts", "identity")), context)
-        for one in made
+        one[STATS] for made in _made(ExpressionIndex(expression_index("ts", "ts", "identity")), context) for one in made
     ]
     of_files = [one for one in ranges if one["fileName"] in live]
     assert len(of_files) == len(live)
@@ -117,7 +115,7 @@ def test_indexes_know_the_values_of_bootstrap_sources(opened: Opened, tmp_path: 
     assert max(_bare(one["maxValue"]) for one in of_files)[1] == pc.max(rows["ts"]).as_py()
 
 
-def _made(source: RecordSource, context: SourceContext) -> Iterator[list[dict[str, Any]]]:
+def _made(source: MetadataIndex, context: IndexContext) -> Iterator[list[dict[str, Any]]]:
     """The records a source begins with, as they are read back."""
     for one in source.initial(context):
         records = one.make(one.argument) if isinstance(one, RecordTask) else one
@@ -126,10 +124,10 @@ def _made(source: RecordSource, context: SourceContext) -> Iterator[list[dict[st
 
 def _ours(handle: TableHandle, metadata: MetadataTable, partition: str) -> dict[Any, dict[str, Any]]:
     known = metadata.definitions
-    context = SourceContext(
+    context = IndexContext(
         handle, timeline_of(handle), LocalEngine(1), MetadataOptions(config=resolve(SETTINGS)), known
     )
-    source = source_of(partition, context)
+    source = index_of(partition, context)
     if source is None:
         pytest.fail(f"{partition} has no source")
     made = [one.make(one.argument) if isinstance(one, RecordTask) else one for one in source.initial(context)]

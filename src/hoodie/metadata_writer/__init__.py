@@ -8,6 +8,7 @@ from hoodie.metadata_writer.file_facts import FileFacts
 from hoodie.metadata_writer.index_needs import index_needs
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import look_at_metadata
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.new_indexes import (
     bloom_filters_index,
     column_stats_index,
@@ -29,21 +30,20 @@ from hoodie.metadata_writer.record import (
     restore_metadata,
     undo_update,
 )
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordSource, RecordTask, SourceContext
 from hoodie.metadata_writer.update import TableUpdate
 
 __all__ = [
     "METADATA_ENABLE",
     "FileFacts",
     "IndexBuildResult",
+    "IndexContext",
     "KnownMetadata",
+    "MetadataIndex",
     "MetadataOptions",
     "MetadataParticipant",
     "MetadataRecords",
-    "RecordSource",
     "RecordTask",
     "Records",
-    "SourceContext",
     "TableUpdate",
     "bloom_filters_index",
     "build_index",

@@ -37,16 +37,16 @@ from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases, write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.indexed_columns import ensure_columns
+from hoodie.metadata_writer.indexes.registry import ensure_record_index, index_of, ordered
+from hoodie.metadata_writer.indexes.secondary_index import ensure_indexable
 from hoodie.metadata_writer.initialise import add_groups, initialise, next_init_instant
 from hoodie.metadata_writer.kept_definitions import definitions_for
 from hoodie.metadata_writer.key_count import ensure_counted
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex, Records
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
-from hoodie.metadata_writer.secondary_index_source import ensure_indexable
 from hoodie.metadata_writer.slots import listed_file_ids
-from hoodie.metadata_writer.source import Records, RecordSource, SourceContext
-from hoodie.metadata_writer.sources import ensure_record_index, ordered, source_of
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.metadata_writer.undo import last_compaction, settle
 from hoodie.metadata_writer.update import TableUpdate
@@ -151,7 +151,7 @@ class _Begun:
 class _Plan:
     """A build that was begun, with the context from then. `must_hold`: its records are made while the table is held."""
 
-    context: SourceContext
+    context: IndexContext
     inflight: Instant
     names: tuple[str, ...]
     begun: _Begun
@@ -172,7 +172,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     """The build, begun. The table is held."""
     timeline = timeline_of(handle)
     known = load_index_definitions(handle.storage, handle.config)
-    context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), known)
+    context = IndexContext(handle, timeline, engine, MetadataOptions.of(config), known)
     _ensure_possible(context, definition)
     if not handle.config.is_metadata_table_ready:
         again = frozenset(kept_partitions(handle)) - {definition.name}  # those of a metadata table that was dropped
@@ -189,7 +189,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     handle = store_index_definitions(handle, definitions)
     timeline = timeline_of(handle)
     announced = handle.config.with_changes({keys.METADATA_PARTITIONS_INFLIGHT: ",".join(names)})
-    context = SourceContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
+    context = IndexContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
     own = open_own(handle)
     own_timeline = settle(own, timeline_of(own))
     begun = _begin(own, context, names)
@@ -205,7 +205,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     return _Plan(context, inflight, names, begun, upto, last_compaction(own_timeline), must_hold)
 
 
-def _begin(own: TableHandle, context: SourceContext, names: Sequence[str]) -> _Begun:
+def _begin(own: TableHandle, context: IndexContext, names: Sequence[str]) -> _Begun:
     """The partitions, begun: their groups are settled and empty."""
     groups_at = next_init_instant(own, context.timeline)
     groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
@@ -227,7 +227,7 @@ def _under(held: TableHandle, plan: _Plan) -> _Plan:
     return replace(plan, context=replace(plan.context, handle=handle))
 
 
-def _stage(plan: _Plan, context: SourceContext, name: str) -> _Staged:
+def _stage(plan: _Plan, context: IndexContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
     source, own = _source(name, context), open_own(context.handle)
     # A key goes to a group by their number: those made here count even where a listing does not show them yet.
@@ -303,7 +303,7 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
     write_delta_commit(own, timeline, at, records, context.definitions, context.engine, plan.names)
 
 
-def _ensure_possible(context: SourceContext, definition: IndexDefinition) -> None:
+def _ensure_possible(context: IndexContext, definition: IndexDefinition) -> None:
     """Checks that the table can have the index.
 
     Raises:
@@ -353,15 +353,15 @@ def _completed(
     return replace(definition, source_fields=(*always, *fields), version=version)
 
 
-def _source(name: str, context: SourceContext) -> RecordSource:
-    source = source_of(name, context)
+def _source(name: str, context: IndexContext) -> MetadataIndex:
+    source = index_of(name, context)
     if source is None:
         raise Invalid(f"The index {name} is of a kind that is not known here")
     return source
 
 
 def _make_groups(
-    own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime
+    own: TableHandle, context: IndexContext, source: MetadataIndex, instant: InstantTime
 ) -> tuple[str, ...]:
     """The file ids of the groups that were made."""
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())

@@ -33,8 +33,8 @@ from hoodie.metadata_writer.group_files import (
     write_log,
 )
 from hoodie.metadata_writer.layout import places
+from hoodie.metadata_writer.metadata_index import MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.slots import Slot, base_name, base_stat, load_slots, log_name, log_stat
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask
 from hoodie.spec import (
     DELTA_COMMIT,
     AvroGeneration,

@@ -28,7 +28,7 @@ from hoodie.hfile.file_info import MAX_RECORD_KEY, MIN_RECORD_KEY
 from hoodie.logs import Deletes, encode_block, encode_deletes
 from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.records import KEY
-from hoodie.metadata_writer.source import MetadataRecords
+from hoodie.metadata_writer.metadata_index import MetadataRecords
 from hoodie.spec import AvroGeneration, BlockKind, HeaderKey, InstantTime, metadata_record_schema
 from hoodie.storage import Storage
 

@@ -6,12 +6,12 @@ import pyarrow as pa
 
 from hoodie.engine import LocalEngine
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
-from hoodie.metadata_writer.column_stats_source import columns_of_update
 from hoodie.metadata_writer.file_facts import IndexNeeds
+from hoodie.metadata_writer.indexes.column_stats import columns_of_update
 from hoodie.metadata_writer.known import KnownMetadata
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.partition_state import kept_partitions
-from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
@@ -32,6 +32,6 @@ def index_needs(
     kept = kept_partitions(handle)
     columns: tuple[str, ...] = ()
     if COLUMN_STATS in kept or PARTITION_STATS in kept:
-        context = SourceContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
+        context = IndexContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
         columns = columns_of_update(context, TableUpdate("", "", schema=schema))
     return IndexNeeds(columns, BLOOM_FILTERS in kept)

@@ -20,12 +20,12 @@ from hoodie.metadata import IndexDefinition
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
 from hoodie.metadata_writer.group_files import empty_log
+from hoodie.metadata_writer.indexes.registry import index_of, ordered
 from hoodie.metadata_writer.kept_definitions import definitions_for
 from hoodie.metadata_writer.key_count import ensure_counted
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex
 from hoodie.metadata_writer.own_table import create_own, open_own
 from hoodie.metadata_writer.partition_state import announce
-from hoodie.metadata_writer.source import RecordSource, SourceContext
-from hoodie.metadata_writer.sources import ordered, source_of
 from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
     DELTA_COMMIT,
@@ -51,7 +51,7 @@ def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
 
 
 def initialise(
-    context: SourceContext, partitions: Sequence[str], asked: Mapping[str, IndexDefinition] | None = None
+    context: IndexContext, partitions: Sequence[str], asked: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     """The handle of a table whose metadata table has these partitions, besides those it had. Existing ones among them
     are not asked for; names that nobody can keep are left out. `asked`: definitions of new indexes among them.
@@ -68,7 +68,7 @@ def initialise(
         context = replace(context, handle=handle, definitions=definitions)
     done = []
     for name in ordered(partitions):
-        source = source_of(name, context)
+        source = index_of(name, context)
         if source is not None:
             make_partition(own, context, source, next_init_instant(own, context.timeline))
             done.append(name)
@@ -76,7 +76,7 @@ def initialise(
     return announce(handle, done)
 
 
-def make_partition(own: TableHandle, context: SourceContext, source: RecordSource, instant: InstantTime) -> None:
+def make_partition(own: TableHandle, context: IndexContext, source: MetadataIndex, instant: InstantTime) -> None:
     """Writes the partition of `source` into the metadata table, as the delta commit `instant`."""
     own.storage.delete_dir(source.partition)
     file_ids = source.file_ids(context)
@@ -107,7 +107,7 @@ def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[Insta
     return next(one for one in candidates if one not in taken)
 
 
-def with_handle(context: SourceContext, handle: TableHandle) -> SourceContext:
+def with_handle(context: IndexContext, handle: TableHandle) -> IndexContext:
     """The context for another state of the table's properties; what was read before is forgotten."""
     return replace(context, handle=handle, known=None, _views=[], _tables={})
 

@@ -13,16 +13,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from hoodie.metadata import COLUMN_STATS, RECORD_INDEX, IndexDefinition
-from hoodie.metadata_writer.column_stats_source import columns_now, columns_of_update
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import column_stats_definition
-from hoodie.metadata_writer.record_index_source import is_partitioned, record_index_definition
-from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer.indexes.column_stats import columns_now, columns_of_update
+from hoodie.metadata_writer.indexes.record_index import is_partitioned, record_index_definition
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.metadata_writer.update import TableUpdate
 
 
-def definitions_for(context: SourceContext, partitions: Collection[str]) -> dict[str, IndexDefinition]:
+def definitions_for(context: IndexContext, partitions: Collection[str]) -> dict[str, IndexDefinition]:
     """All definitions of a table that is about to get these partitions."""
     found = dict(context.definitions)
     if RECORD_INDEX in partitions:
@@ -34,7 +34,7 @@ def definitions_for(context: SourceContext, partitions: Collection[str]) -> dict
     return found
 
 
-def definitions_after(context: SourceContext, update: TableUpdate) -> Mapping[str, IndexDefinition]:
+def definitions_after(context: IndexContext, update: TableUpdate) -> Mapping[str, IndexDefinition]:
     """All definitions of a table after an action: those it has, unless its columns have changed."""
     known = kept_definition(context, COLUMN_STATS)
     if known is None or update.schema is None:

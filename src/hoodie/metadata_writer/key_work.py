@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.engine import TaskId
-from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import read_footer
 from hoodie.storage import Storage
@@ -63,7 +63,7 @@ def bounded_slices(slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, ...
             yield tuple(held)
 
 
-def group_count(context: SourceContext, slices: Sequence[FileSlice], bounds: tuple[str, str]) -> int:
+def group_count(context: IndexContext, slices: Sequence[FileSlice], bounds: tuple[str, str]) -> int:
     """The number of groups for the keys of slices, as Hudi estimates it."""
     config = context.options.config
     least, most = (config.integer(key) for key in bounds)

@@ -13,8 +13,8 @@ from hoodie.metadata import RECORD_INDEX, load_index_definitions
 from hoodie.metadata.index_definitions import DEFAULT_PATH
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX, data_partition_groups
 from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.indexes.record_index import record_index_definition
 from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
-from hoodie.metadata_writer.record_index_source import record_index_definition
 from hoodie.metadata_writer.slots import listed_file_ids
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle

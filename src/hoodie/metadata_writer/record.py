@@ -22,16 +22,18 @@ from hoodie.errors import Corrupt
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.store import ensure_finished
-from hoodie.metadata_writer.asked_indexes import asked_indexes, dropped_by_name
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.delta_commit import write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
+from hoodie.metadata_writer.indexes.record_index import RecordLevelIndex
+from hoodie.metadata_writer.indexes.registry import ASYNC, index_of, ordered, unwanted_partitions, wanted_partitions
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
 from hoodie.metadata_writer.kept_definitions import definitions_after
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import MetadataLook, look_at_metadata
 from hoodie.metadata_writer.lost_definitions import with_readable_definitions
+from hoodie.metadata_writer.metadata_index import IndexContext, Records
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import load_own, open_own
 from hoodie.metadata_writer.partition_state import (
@@ -41,9 +43,7 @@ from hoodie.metadata_writer.partition_state import (
     withdraw,
     without_partitions,
 )
-from hoodie.metadata_writer.record_index_source import RecordIndexSource
-from hoodie.metadata_writer.source import Records, SourceContext
-from hoodie.metadata_writer.sources import ASYNC, ordered, source_of, unwanted_partitions, wanted_partitions
+from hoodie.metadata_writer.requested_indexes import asked_indexes, dropped_by_name
 from hoodie.metadata_writer.table_columns import remember_columns
 from hoodie.metadata_writer.undo import last_compaction, roll_back, settle
 from hoodie.metadata_writer.update import TableUpdate
@@ -154,7 +154,7 @@ def ensure_metadata(  # noqa: PLR0917
         look = look_at_metadata(handle, config)
     if look is None:
         return (withdraw(handle, (FILES,)) if had else handle), None
-    context = SourceContext(handle, timeline, engine, MetadataOptions.of(config), look.definitions, schema)
+    context = IndexContext(handle, timeline, engine, MetadataOptions.of(config), look.definitions, schema)
     if before is not None:
         remember_columns(context, before)
     unwanted = set(unwanted_partitions(context))
@@ -220,7 +220,7 @@ def _record(  # noqa: PLR0917
     if before is not None:
         roll_back(own, before, None)
         known = replace(known, timeline=timeline_of(own), listed={})
-    context = SourceContext(handle, table, engine, options, known.definitions, update.schema, known=known)
+    context = IndexContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)
     if unkept:
         context = with_handle(context, withdraw(handle, unkept))
@@ -235,10 +235,10 @@ def _record(  # noqa: PLR0917
     records: list[Records] = []
     grown: set[str] = set()
     for name in ordered(partitions):
-        source = source_of(name, context)
+        source = index_of(name, context)
         if source is not None:
             records.extend(source.updated(context, update))
-        if isinstance(source, RecordIndexSource):
+        if isinstance(source, RecordLevelIndex):
             new = source.new_file_ids(context, update)
             add_groups(own, name, new, update.instant)
             grown |= {name} if new else set()
@@ -259,7 +259,7 @@ def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
     return KnownMetadata(own, own_timeline, definitions, None)
 
 
-def _with_definitions(context: SourceContext, update: TableUpdate) -> SourceContext:
+def _with_definitions(context: IndexContext, update: TableUpdate) -> IndexContext:
     """The context with the definitions that indexes have after the action, which are stored."""
     definitions = definitions_after(context, update)
     if definitions is not context.definitions:
@@ -268,7 +268,7 @@ def _with_definitions(context: SourceContext, update: TableUpdate) -> SourceCont
     return context
 
 
-def _wanted(context: SourceContext, unwanted: set[str]) -> tuple[set[str], dict[str, IndexDefinition]]:
+def _wanted(context: IndexContext, unwanted: set[str]) -> tuple[set[str], dict[str, IndexDefinition]]:
     """The partitions that options ask for once the unwanted ones are gone, and definitions of new ones among them."""
     after = with_handle(context, without_partitions(context.handle, unwanted)) if unwanted else context
     wanted = set(wanted_partitions(after))
@@ -277,7 +277,7 @@ def _wanted(context: SourceContext, unwanted: set[str]) -> tuple[set[str], dict[
 
 
 def _initialised(
-    context: SourceContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
+    context: IndexContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     handle = context.handle
     had = kept_partitions(handle) if handle.config.is_metadata_table_ready else ()
@@ -290,7 +290,7 @@ def _initialised(
     return initialise(context, missing, asked)
 
 
-def _without(context: SourceContext, dropped: set[str], unwanted: set[str]) -> SourceContext:
+def _without(context: IndexContext, dropped: set[str], unwanted: set[str]) -> IndexContext:
     """The context after partitions were dropped. Definitions go along where options name them, and those of indexes
     with names that nobody wants: Hudi makes every such index anew that it finds a definition of.
     """
@@ -308,9 +308,9 @@ def _without(context: SourceContext, dropped: set[str], unwanted: set[str]) -> S
 
 def _context(
     handle: TableHandle, timeline: Timeline, engine: Engine, options: MetadataOptions, schema: pa.Schema | None = None
-) -> SourceContext:
+) -> IndexContext:
     definitions = load_index_definitions(handle.storage, handle.config)
-    return SourceContext(handle, timeline, engine, options, definitions, schema)
+    return IndexContext(handle, timeline, engine, options, definitions, schema)
 
 
 def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[str, IndexDefinition]:
@@ -329,9 +329,9 @@ def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:
     return set_aside(fresh)
 
 
-def _unkept(context: SourceContext, partitions: tuple[str, ...]) -> set[str]:
+def _unkept(context: IndexContext, partitions: tuple[str, ...]) -> set[str]:
     """Partitions that cannot be kept true here and therefore have to go."""
-    names = {name for name in partitions if source_of(name, context) is None}
+    names = {name for name in partitions if index_of(name, context) is None}
     if names:
         log.warning(
             "the metadata table of %s loses %s, which cannot be kept up to date here",

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.skeletons import Sources, source_of_base
-from hoodie.metadata_writer.source import SourceContext
 from hoodie.records import KEY_FIELD, align, opened_once, read_columns, read_footer, with_meta
 from hoodie.slices import READ_BATCH_ROWS, MergeOptions, RowPlan, SliceRead, plan_merge, read_rows
 from hoodie.spec import InstantTime
@@ -63,7 +63,7 @@ class SliceRows:
 
 
 def slice_rows(
-    context: SourceContext, schema: pa.Schema, columns: Sequence[str] = (), instant: InstantTime | None = None
+    context: IndexContext, schema: pa.Schema, columns: Sequence[str] = (), instant: InstantTime | None = None
 ) -> SliceRows:
     """A reader of keys and of top-level columns of a table with the data columns `schema`. `instant`: that of the
     action whose own files are to be read, too.

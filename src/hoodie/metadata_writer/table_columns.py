@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
-from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import without_meta
 from hoodie.state.table_schema import load_newest_schema
@@ -17,7 +17,7 @@ from hoodie.state.table_schema import load_newest_schema
 _MEMO = "columns before"
 
 
-def columns_before(context: SourceContext) -> pa.Schema | None:
+def columns_before(context: IndexContext) -> pa.Schema | None:
     """The table's columns before the action; None where nobody ever said them, and where they go by ids, not names."""
     if context.known is not None and context.known.columns is not None:
         return context.known.columns
@@ -32,11 +32,11 @@ def columns_before(context: SourceContext) -> pa.Schema | None:
     return known
 
 
-def remember_columns(context: SourceContext, before: pa.Schema) -> None:
+def remember_columns(context: IndexContext, before: pa.Schema) -> None:
     """Tells the context the table's columns before the action, which somebody has read already."""
     context.memo[_MEMO] = before
 
 
-def columns_after(context: SourceContext, update: TableUpdate) -> pa.Schema | None:
+def columns_after(context: IndexContext, update: TableUpdate) -> pa.Schema | None:
     """The table's columns after the action."""
     return without_meta(update.schema) if update.schema is not None else columns_before(context)

@@ -20,7 +20,7 @@ from hoodie.metadata_writer import (
     record_index,
     secondary_index,
 )
-from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
 from hoodie.present import as_json
 from hoodie.spec import INDEXING
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan, parse_index_plan
@@ -56,16 +56,16 @@ def test_building_is_an_indexing_on_the_timeline() -> None:
 
 def test_writes_that_complete_meanwhile_are_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = lake_of()
-    initial = SecondaryIndexSource.initial
+    initial = SecondaryIndex.initial
 
-    def beside_writers(self: SecondaryIndexSource, context: object) -> object:
+    def beside_writers(self: SecondaryIndex, context: object) -> object:
         found = list(initial(self, context))  # type: ignore[arg-type]
-        monkeypatch.setattr(SecondaryIndexSource, "initial", initial)
+        monkeypatch.setattr(SecondaryIndex, "initial", initial)
         lake.upsert(row("a", "new", 2), row("n", part="new"))
         lake.write("delete", [row("c", part="q")])
         return found
 
-    monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
+    monkeypatch.setattr(SecondaryIndex, "initial", beside_writers)
     build(lake.handle(), secondary_index("v", "v"))
     assert entries(lake) == ["a$n", "new$a", "x$b"]
     lake.upsert(row("b", "y", 2))
@@ -75,16 +75,16 @@ def test_writes_that_complete_meanwhile_are_caught_up_with(monkeypatch: pytest.M
 def test_a_table_that_was_compacted_meanwhile_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = lake_of()
     often = {"hoodie.metadata.compact.max.delta.commits": "1"}
-    initial = SecondaryIndexSource.initial
+    initial = SecondaryIndex.initial
 
-    def beside_writers(self: SecondaryIndexSource, context: object) -> object:
+    def beside_writers(self: SecondaryIndex, context: object) -> object:
         found = list(initial(self, context))  # type: ignore[arg-type]
-        monkeypatch.setattr(SecondaryIndexSource, "initial", initial)
+        monkeypatch.setattr(SecondaryIndex, "initial", initial)
         lake.write("upsert", [row("a", "new", 2)], often)
         lake.write("upsert", [row("n", part="new")], often)
         return found
 
-    monkeypatch.setattr(SecondaryIndexSource, "initial", beside_writers)
+    monkeypatch.setattr(SecondaryIndex, "initial", beside_writers)
     build(lake.handle(), secondary_index("v", "v"))
     assert entries(lake) == ["a$n", "c$c", "new$a", "x$b"]
 

@@ -16,10 +16,10 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.metadata import open_metadata_table
-from hoodie.metadata_writer import MetadataOptions, SourceContext, build_index, expression_index
-from hoodie.metadata_writer.column_stats_source import committed_files
-from hoodie.metadata_writer.expression_index_source import ExpressionTask, records_of_files, records_of_partition
+from hoodie.metadata_writer import IndexContext, MetadataOptions, build_index, expression_index
 from hoodie.metadata_writer.index_functions import parse_function
+from hoodie.metadata_writer.indexes.column_stats import committed_files
+from hoodie.metadata_writer.indexes.expression_index import ExpressionTask, records_of_files, records_of_partition
 from hoodie.records import with_meta
 from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.lake import ROWS, Lake, row
@@ -119,7 +119,7 @@ def test_every_file_has_the_type_of_the_result(
     emptied: Lake,
 ) -> None:
     handle = load_handle(emptied.storage, SystemEnv())
-    context = SourceContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=Config()), {})
+    context = IndexContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=Config()), {})
     files = tuple(committed_files(context))
     known = parse_function(function, options)
     task = ExpressionTask(emptied.storage, "expr_index_x", column, known, index_version, with_meta(WIDE), files)

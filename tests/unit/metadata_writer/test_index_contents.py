@@ -9,15 +9,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.metadata_writer import (
-    bloom_filters_source,
-    build_index,
-    column_stats_source,
-    expression_index_source,
-    partition_stats_source,
-)
-from hoodie.metadata_writer.record_index_source import RecordIndexSource
-from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.metadata_writer import build_index
+from hoodie.metadata_writer.indexes import bloom_filters, column_stats, expression_index, partition_stats
+from hoodie.metadata_writer.indexes.record_index import RecordLevelIndex
+from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
 from hoodie.records import BloomOptions
 from hoodie.records.bloom import SIMPLE
 from hoodie.testing.every_index import every_index
@@ -78,19 +73,19 @@ def lies(patch: pytest.MonkeyPatch, index: str) -> None:
     """Lets writes tell the index nothing, or wrong things."""
     match index:
         case "record_index":
-            patch.setattr(RecordIndexSource, "updated", nothing)
+            patch.setattr(RecordLevelIndex, "updated", nothing)
         case "secondary_index_v":
-            patch.setattr(SecondaryIndexSource, "updated", nothing)
+            patch.setattr(SecondaryIndex, "updated", nothing)
         case "column_stats":
-            patch.setattr(column_stats_source, "stats_rows", narrow(column_stats_source.stats_rows))
+            patch.setattr(column_stats, "stats_rows", narrow(column_stats.stats_rows))
         case "partition_stats":
-            patch.setattr(partition_stats_source, "stats_rows", narrow(partition_stats_source.stats_rows))
+            patch.setattr(partition_stats, "stats_rows", narrow(partition_stats.stats_rows))
         case "bloom_filters":
-            patch.setattr(bloom_filters_source, "filter_rows", emptied(bloom_filters_source.filter_rows))
+            patch.setattr(bloom_filters, "filter_rows", emptied(bloom_filters.filter_rows))
         case "expr_index_up":
-            patch.setattr(expression_index_source, "expression_rows", narrow(expression_index_source.expression_rows))
+            patch.setattr(expression_index, "expression_rows", narrow(expression_index.expression_rows))
         case _:
-            patch.setattr(expression_index_source, "filter_rows", emptied(expression_index_source.filter_rows))
+            patch.setattr(expression_index, "filter_rows", emptied(expression_index.filter_rows))
 
 
 EVERY = ("record_index", "secondary_index_v", "column_stats", "partition_stats", "bloom_filters")

@@ -15,13 +15,13 @@ from hoodie.engine import LocalEngine
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata_writer import (
+    IndexContext,
     MetadataOptions,
     MetadataRecords,
     RecordTask,
-    SourceContext,
     build_index,
 )
-from hoodie.metadata_writer.sources import source_of
+from hoodie.metadata_writer.indexes.registry import index_of
 from hoodie.records import RowBytes, decode_rows
 from hoodie.spec import metadata_record_schema
 from hoodie.state.handle import timeline_of
@@ -66,8 +66,8 @@ def plain(value: Any) -> Any:
 def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
     """The records of a partition as initialising it now would make them."""
     handle, known = lake.handle(), lake.metadata().definitions
-    context = SourceContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=resolve(lake.options)), known)
-    source = source_of(partition, context)
+    context = IndexContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=resolve(lake.options)), known)
+    source = index_of(partition, context)
     assert source is not None
     travelled = pickle.loads(pickle.dumps(list(source.initial(context))))
     made = [one.make(one.argument) if isinstance(one, RecordTask) else one for one in travelled]

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hoodie.metadata_writer import MetadataRecords, partition_stats_source
-from hoodie.metadata_writer.partition_stats_source import PartitionStatsSource
-from hoodie.metadata_writer.source import SourceContext
+from hoodie.metadata_writer import MetadataRecords
+from hoodie.metadata_writer.indexes import partition_stats
+from hoodie.metadata_writer.indexes.partition_stats import PartitionStatsIndex
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.testing.lake import ROWS, Lake, row
 
@@ -23,9 +24,9 @@ WIDE = pa.schema([*ROWS, ("n", pa.int64()), ("x", pa.float64()), ("t", pa.string
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Every update of the index is made in both ways and compared; how many partitions were known before it."""
     known: list[int] = []
-    quick, updated = partition_stats_source._ranges_before, PartitionStatsSource.updated
+    quick, updated = partition_stats._ranges_before, PartitionStatsIndex.updated
 
-    def both(source: PartitionStatsSource, context: SourceContext, update: TableUpdate) -> Iterator[MetadataRecords]:
+    def both(source: PartitionStatsIndex, context: IndexContext, update: TableUpdate) -> Iterator[MetadataRecords]:
         def counted(*given: object) -> object:
             found = quick(*given)  # type: ignore[arg-type]
             known.append(len(found))
@@ -33,13 +34,13 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         answers = []
         for way in (lambda *_: {}, counted):
-            monkeypatch.setattr(partition_stats_source, "_ranges_before", way)
+            monkeypatch.setattr(partition_stats, "_ranges_before", way)
             answers.append(list(updated(source, context, update)))
         slow, fast = answers
         assert [text(one) for one in fast] == [text(one) for one in slow]
         yield from fast
 
-    monkeypatch.setattr(PartitionStatsSource, "updated", both)
+    monkeypatch.setattr(PartitionStatsIndex, "updated", both)
     return known
 
 

@@ -21,17 +21,17 @@ from hoodie.errors import HudiError
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, MetadataTable
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.column_range import ColumnRange
-from hoodie.metadata_writer.column_stats_source import DataFile, columns_now, ranges_of_file, ranges_task
 from hoodie.metadata_writer.contents.check import IndexCheck, SliceShown, Trouble, index_path
 from hoodie.metadata_writer.contents.filters import BloomFiltersCheck, ExpressionFiltersCheck
 from hoodie.metadata_writer.contents.ranges import ExpressionRangesCheck, StatisticsCheck
 from hoodie.metadata_writer.contents.record_index import RecordIndexCheck
 from hoodie.metadata_writer.contents.secondary_index import SecondaryIndexCheck
 from hoodie.metadata_writer.index_functions import parse_function
+from hoodie.metadata_writer.indexes.column_stats import DataFile, columns_now, ranges_of_file, ranges_task
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.skeletons import skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
-from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
 from hoodie.records.columns import type_at
@@ -51,7 +51,7 @@ def index_troubles(
     """
     if set(handle.config.metadata_partitions) <= {"files"} or not handle.config.populate_meta_fields:
         return
-    context = SourceContext(handle, timeline, engine, MetadataOptions(config=Config()), {})
+    context = IndexContext(handle, timeline, engine, MetadataOptions(config=Config()), {})
     try:
         table, schema = context.metadata_table(), columns_before(context)
         if table is None or schema is None:
@@ -84,7 +84,7 @@ def _guarded(checks: dict[str, IndexCheck], name: str, shown: SliceShown | None)
 
 
 def _checks(
-    table: MetadataTable, context: SourceContext, schema: pa.Schema, slices: Sequence[FileSlice]
+    table: MetadataTable, context: IndexContext, schema: pa.Schema, slices: Sequence[FileSlice]
 ) -> Iterator[tuple[str, IndexCheck]]:
     """The checks of all indexes that are ready, by the names of their partitions."""
     keys = slice_rows(context, schema)
@@ -107,7 +107,7 @@ def _checks(
                 yield name, ExpressionFiltersCheck(table, definition, function)
 
 
-def _statistics(table: MetadataTable, context: SourceContext, schema: pa.Schema) -> StatisticsCheck:
+def _statistics(table: MetadataTable, context: IndexContext, schema: pa.Schema) -> StatisticsCheck:
     known, full = table.definitions.get(COLUMN_STATS), with_meta(schema)
     columns = known.source_fields if known is not None and known.source_fields else columns_now(context, schema)
     types = {column: found for column in columns if (found := type_at(full, column)) is not None}
@@ -127,7 +127,7 @@ class _ShowTask:
     rows: SliceRows | None
 
 
-def _task(context: SourceContext, schema: pa.Schema, part: FileSlice, checks: dict[str, IndexCheck]) -> _ShowTask:
+def _task(context: IndexContext, schema: pa.Schema, part: FileSlice, checks: dict[str, IndexCheck]) -> _ShowTask:
     asked = [columns for one in checks.values() if (columns := one.columns(part)) is not None]
     if not asked:
         return _ShowTask(part, None)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from hoodie.metadata import BLOOM_FILTERS, FileOf, IndexDefinition, MetadataTable
 from hoodie.metadata.bloom_filters import load_bloom_filters
 from hoodie.metadata_writer.contents.check import SliceShown, Trouble, index_path, some
-from hoodie.metadata_writer.expression_index_source import result_texts
 from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.index_functions import IndexFunction
+from hoodie.metadata_writer.indexes.expression_index import result_texts
 from hoodie.metadata_writer.slice_rows import SliceRows
 from hoodie.view import FileSlice
 

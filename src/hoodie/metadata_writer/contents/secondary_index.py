@@ -18,8 +18,8 @@ from hoodie.metadata.merge import merge_newest
 from hoodie.metadata.records import KEY, Wanted
 from hoodie.metadata_writer.contents.check import SliceShown, Trouble, index_path, some
 from hoodie.metadata_writer.file_ranges import values_at
+from hoodie.metadata_writer.indexes.secondary_index import value_texts
 from hoodie.metadata_writer.layout import places
-from hoodie.metadata_writer.secondary_index_source import value_texts
 from hoodie.view import FileSlice
 
 _NONE = pa.array([], pa.string())

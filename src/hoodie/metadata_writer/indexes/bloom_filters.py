@@ -19,9 +19,9 @@ from hoodie.metadata.keys import bloom_filter_key
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.metadata.store import READING_THREADS
-from hoodie.metadata_writer.column_stats_source import FILES_PER_TASK, DataFile, committed_files, written_files
+from hoodie.metadata_writer.indexes.column_stats import FILES_PER_TASK, DataFile, committed_files, written_files
 from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import read_footer
 from hoodie.records.bloom import SIMPLE
@@ -49,23 +49,23 @@ class FiltersTask:
     files: tuple[DataFile, ...]
 
 
-class BloomFiltersSource:
+class BloomFiltersIndex:
     """The source of `bloom_filters`."""
 
     partition = BLOOM_FILTERS
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; 4 by default."""
         return group_file_ids(BLOOM_FILTERS, context.options.config.integer(_FILE_GROUPS))
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Filters of all base files of completed writes."""
         files = [file for file in committed_files(context) if isinstance(file.file, BaseFile)]
         for at in range(0, len(files), FILES_PER_TASK):
             task = FiltersTask(context.handle.storage, tuple(files[at : at + FILES_PER_TASK]))
             yield RecordTask(bloom_filter_records, task)
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Filters of written base files; deletes for removed ones."""
         files = [file for file in written_files(update) if isinstance(file.file, BaseFile)]
         known = {file for file in files if _is_told(update, file)}

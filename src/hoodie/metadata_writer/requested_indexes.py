@@ -26,11 +26,11 @@ from hoodie.metadata import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, 
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import ensure_columns
+from hoodie.metadata_writer.indexes.record_index import GLOBAL_ENABLE, is_partitioned
+from hoodie.metadata_writer.indexes.secondary_index import ensure_indexable
+from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.new_indexes import expression_index, secondary_index
 from hoodie.metadata_writer.partition_state import kept_partitions
-from hoodie.metadata_writer.record_index_source import GLOBAL_ENABLE, is_partitioned
-from hoodie.metadata_writer.secondary_index_source import ensure_indexable
-from hoodie.metadata_writer.source import SourceContext
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
 from hoodie.records.columns import type_at
@@ -50,7 +50,7 @@ _FUNCTION: Final = "expr"
 _OPTION: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(?:'(.*?)'|([^,]*))\s*(?:,|$)")
 
 
-def asked_indexes(context: SourceContext, wanted: Collection[str]) -> dict[str, IndexDefinition]:
+def asked_indexes(context: IndexContext, wanted: Collection[str]) -> dict[str, IndexDefinition]:
     """Definitions by name of the indexes that options ask for and the table lacks. `wanted`: what the table is to have
     besides.
 
@@ -132,7 +132,7 @@ def _expression(config: Config) -> IndexDefinition:
     return expression_index(_name(config, EXPRESSION_COLUMN), column, function, options, using=using)
 
 
-def _is_there(context: SourceContext, asked: IndexDefinition) -> bool:
+def _is_there(context: IndexContext, asked: IndexDefinition) -> bool:
     """Whether the table has the index already, ready or being built.
 
     Raises:
@@ -155,7 +155,7 @@ def _is_there(context: SourceContext, asked: IndexDefinition) -> bool:
     return True
 
 
-def _fields(context: SourceContext, name: str) -> tuple[str, ...]:
+def _fields(context: IndexContext, name: str) -> tuple[str, ...]:
     known = kept_definition(context, name)
     return () if known is None else known.source_fields
 
@@ -168,7 +168,7 @@ def _has_options(known: Mapping[str, str], asked: Mapping[str, str]) -> bool:
     )
 
 
-def _is_possible(context: SourceContext, asked: IndexDefinition, wanted: Collection[str]) -> bool:
+def _is_possible(context: IndexContext, asked: IndexDefinition, wanted: Collection[str]) -> bool:
     """Whether the index can be made now; not while its column is still to come.
 
     Raises:

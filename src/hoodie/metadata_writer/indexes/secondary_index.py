@@ -32,10 +32,10 @@ from hoodie.metadata_writer.key_work import (
     group_count,
 )
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.metadata_index import NO_KEYS, IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.skeletons import Sources, skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.slices_after import slice_after, slices_before, stats_by_group
-from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
@@ -98,7 +98,7 @@ class ChangeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondaryIndexSource:
+class SecondaryIndex:
     """The source of the secondary index that `definition` is about."""
 
     definition: IndexDefinition
@@ -108,12 +108,12 @@ class SecondaryIndexSource:
         """The name of the index's partition."""
         return self.definition.name
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as a record index of the same rows has."""
         count = group_count(context, context.view().slices_at(), GLOBAL_INDEX)
         return group_file_ids(self.partition, count)
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Entries of all rows."""
         schema = columns_before(context)
         if schema is None:
@@ -123,7 +123,7 @@ class SecondaryIndexSource:
             sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in some))
             yield RecordTask(records_of_slices, SlicesTask(entries.having(sources), some))
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Entries that came, and those that are gone."""
         schema = columns_after(context, update)
         if schema is None or not changes_keys(update):
@@ -138,14 +138,14 @@ class SecondaryIndexSource:
             elif len(records := records_of_change(task)):
                 yield records
 
-    def _entries(self, context: SourceContext, schema: pa.Schema, instant: str | None = None) -> Entries:
+    def _entries(self, context: IndexContext, schema: pa.Schema, instant: str | None = None) -> Entries:
         column = self.definition.source_fields[0]
         ensure_indexable(schema, column)
         rows = slice_rows(context, schema, (column.partition(".")[0],), instant)
         return Entries(rows, self.partition, column, context.handle.profile.avro_generation)
 
 
-def changed_slices(context: SourceContext, update: TableUpdate) -> Iterator[tuple[FileSlice | None, FileSlice | None]]:
+def changed_slices(context: IndexContext, update: TableUpdate) -> Iterator[tuple[FileSlice | None, FileSlice | None]]:
     """The slices before and after of file groups whose rows an action changed."""
     written = stats_by_group(update)
     replaced = [(partition, file_id) for partition, ids in update.replaced.items() for file_id in ids]

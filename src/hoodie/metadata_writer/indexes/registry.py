@@ -17,24 +17,24 @@ from collections.abc import Iterable
 from hoodie.errors import Invalid, Unsupported
 from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
-from hoodie.metadata_writer.asked_indexes import dropped_by_name
-from hoodie.metadata_writer.bloom_filters_source import BloomFiltersSource
-from hoodie.metadata_writer.column_stats_source import ColumnStatsSource
-from hoodie.metadata_writer.expression_index_source import ExpressionIndexSource, bloom_options
-from hoodie.metadata_writer.files_source import FilesSource
 from hoodie.metadata_writer.index_functions import parse_function
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import COLUMN_LIST, indexed_columns
-from hoodie.metadata_writer.partition_state import kept_partitions
-from hoodie.metadata_writer.partition_stats_source import PartitionStatsSource
-from hoodie.metadata_writer.record_index_source import (
+from hoodie.metadata_writer.indexes.bloom_filters import BloomFiltersIndex
+from hoodie.metadata_writer.indexes.column_stats import ColumnStatsIndex
+from hoodie.metadata_writer.indexes.expression_index import ExpressionIndex, bloom_options
+from hoodie.metadata_writer.indexes.files import FilesIndex
+from hoodie.metadata_writer.indexes.partition_stats import PartitionStatsIndex
+from hoodie.metadata_writer.indexes.record_index import (
     GLOBAL_ENABLE,
     PARTITIONED_ENABLE,
-    RecordIndexSource,
+    RecordLevelIndex,
     is_partitioned,
 )
-from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
-from hoodie.metadata_writer.source import RecordSource, SourceContext
+from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex
+from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.metadata_writer.requested_indexes import dropped_by_name
 from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.state.handle import TableHandle
 
@@ -45,23 +45,23 @@ AUTO_DELETE = "hoodie.metadata.auto.delete.partitions"
 ASYNC = "hoodie.metadata.index.async"
 
 
-def source_of(partition: str, context: SourceContext) -> RecordSource | None:
+def index_of(partition: str, context: IndexContext) -> MetadataIndex | None:
     """The source of a partition; None for one that nobody here can keep."""
     match partition:
         case "files":
-            return FilesSource()
+            return FilesIndex()
         case "column_stats":
-            return ColumnStatsSource()
+            return ColumnStatsIndex()
         case "partition_stats":
-            return PartitionStatsSource()
+            return PartitionStatsIndex()
         case "bloom_filters":
-            return BloomFiltersSource()
+            return BloomFiltersIndex()
         case "record_index":
-            return RecordIndexSource()
+            return RecordLevelIndex()
     return _named_source(partition, context)
 
 
-def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
+def wanted_partitions(context: IndexContext) -> tuple[str, ...]:
     """The partitions that a write with these options makes where they are not there, `files` first. Those of indexes
     with names are said by `asked_indexes`.
 
@@ -86,7 +86,7 @@ def wanted_partitions(context: SourceContext) -> tuple[str, ...]:
     return tuple(name for name in wanted if name not in dropped)
 
 
-def unwanted_partitions(context: SourceContext) -> tuple[str, ...]:
+def unwanted_partitions(context: IndexContext) -> tuple[str, ...]:
     """The partitions there are that options set by the caller say no to, or to drop, and those of whose columns they
     name others: such an index is made anew.
     """
@@ -115,24 +115,24 @@ def ordered(partitions: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(partitions), key=lambda name: (name != FILES, name)))
 
 
-def _named_source(partition: str, context: SourceContext) -> RecordSource | None:
+def _named_source(partition: str, context: IndexContext) -> MetadataIndex | None:
     """The source of a secondary or expression index, if its definition is one that is understood here."""
     definition = context.definitions.get(partition)
     if definition is None or len(definition.source_fields) != 1:
         return None
     if partition.startswith(SECONDARY_PREFIX):
-        return SecondaryIndexSource(definition)
+        return SecondaryIndex(definition)
     if partition.startswith(EXPRESSION_PREFIX) and definition.kind in (COLUMN_STATS, BLOOM_FILTERS):
         try:
             parse_function(definition.function, definition.options)
             bloom_options(context.options.config, definition.options)
         except (Invalid, Unsupported):
             return None
-        return ExpressionIndexSource(definition)
+        return ExpressionIndex(definition)
     return None
 
 
-def _has_other_columns(context: SourceContext) -> bool:
+def _has_other_columns(context: IndexContext) -> bool:
     """Whether the options name other columns for column statistics than those they have."""
     definition, config = kept_definition(context, COLUMN_STATS), context.options.config
     schema = columns_before(context) if definition is not None and config.is_set(COLUMN_LIST) else None

@@ -28,7 +28,7 @@ from hoodie.metadata.records import EVERYTHING, KEY, Wanted, concat_records
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, in_order, join_ranges, stored_bound
-from hoodie.metadata_writer.column_stats_source import (
+from hoodie.metadata_writer.indexes.column_stats import (
     DataFile,
     RangesTask,
     columns_now,
@@ -39,9 +39,9 @@ from hoodie.metadata_writer.column_stats_source import (
     stats_version,
 )
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.skeletons import skeletons_among
 from hoodie.metadata_writer.slices_after import slices_after
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
@@ -64,16 +64,16 @@ Ranges = Mapping[tuple[str, str], ColumnRange]
 """Ranges by partition and column."""
 
 
-class PartitionStatsSource:
+class PartitionStatsIndex:
     """The source of `partition_stats`."""
 
     partition = PARTITION_STATS
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; one by default."""
         return group_file_ids(PARTITION_STATS, context.options.config.integer(_FILE_GROUPS))
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Ranges of all partitions with live files."""
         schema = columns_before(context)
         if schema is None:
@@ -85,7 +85,7 @@ class PartitionStatsSource:
             some = tuple(file for name in partitions[at : at + PARTITIONS_PER_TASK] for file in files[name])
             yield RecordTask(partition_stats_records, ranges_task(context, some, columns, schema))
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Ranges of the partitions that got or lost files."""
         schema = columns_after(context, update)
         touched = {stat.partition_path for stat in update.stats if stat.path is not None} | set(update.replaced)
@@ -122,7 +122,7 @@ def _grown(before: Files, live: Files, written: Collection[DataFile]) -> list[st
 
 
 def _ranges_before(
-    context: SourceContext, partitions: Sequence[str], columns: Sequence[str], schema: pa.Schema
+    context: IndexContext, partitions: Sequence[str], columns: Sequence[str], schema: pa.Schema
 ) -> dict[str, list[ColumnRange]]:
     """Ranges of the columns over all live files of those of the partitions whose records say them, tightly. A record
     that is not there may mean that a file has no values, or that nobody knows them: the files are asked then.
@@ -192,7 +192,7 @@ def _joined(parts: Mapping[tuple[str, str], Sequence[ColumnRange]], schema: pa.S
 
 
 def _known_ranges(
-    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+    context: IndexContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[tuple[str, ColumnRange]]:
     """Ranges over files that were there before, with their partition: by file, or of several files at once."""
     table = context.metadata_table() if files else None

@@ -24,9 +24,9 @@ from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
 from hoodie.metadata_writer.index_state import kept_definition
 from hoodie.metadata_writer.indexed_columns import grown_columns, indexed_columns
 from hoodie.metadata_writer.layout import group_file_ids
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.skeletons import Sources, skeleton_sources, source_of_base
 from hoodie.metadata_writer.slices_after import base_file_of, log_file_of
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
@@ -68,16 +68,16 @@ class RangesTask:
     sources: Sources = field(default_factory=dict)
 
 
-class ColumnStatsSource:
+class ColumnStatsIndex:
     """The source of `column_stats`."""
 
     partition = COLUMN_STATS
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; 2 by default."""
         return group_file_ids(COLUMN_STATS, context.options.config.integer(_FILE_GROUPS))
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Ranges of all files of completed writes."""
         schema = columns_before(context)
         if schema is None:
@@ -86,7 +86,7 @@ class ColumnStatsSource:
         for task in tasks_of(context, committed_files(context), columns, schema):
             yield RecordTask(column_stats_records, task)
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Ranges of written files; deletes for removed ones."""
         columns, schema = columns_of_update(context, update), columns_after(context, update)
         found = {} if schema is None else ranges_of_update(context, update, columns, schema)
@@ -106,13 +106,13 @@ class ColumnStatsSource:
             yield MetadataRecords(COLUMN_STATS, table, pa.array(gone, pa.string()))
 
 
-def stats_version(context: SourceContext) -> str:
+def stats_version(context: IndexContext) -> str:
     """How bounds are stored: as the index's definition says, else as new ones are."""
     definition = kept_definition(context, COLUMN_STATS)
     return context.handle.profile.indexes.version if definition is None else definition.version
 
 
-def columns_now(context: SourceContext, schema: pa.Schema) -> tuple[str, ...]:
+def columns_now(context: IndexContext, schema: pa.Schema) -> tuple[str, ...]:
     """The columns of the index as it is, or would be made for the table's columns `schema`."""
     definition, handle = kept_definition(context, COLUMN_STATS), context.handle
     if definition is not None and definition.source_fields:
@@ -120,7 +120,7 @@ def columns_now(context: SourceContext, schema: pa.Schema) -> tuple[str, ...]:
     return indexed_columns(schema, handle.config, handle.profile, context.options.config)
 
 
-def columns_of_update(context: SourceContext, update: TableUpdate) -> tuple[str, ...]:
+def columns_of_update(context: IndexContext, update: TableUpdate) -> tuple[str, ...]:
     """The columns of the index after an action."""
     definition, handle, schema = kept_definition(context, COLUMN_STATS), context.handle, columns_after(context, update)
     if definition is not None and (schema is None or update.schema is None) and definition.source_fields:
@@ -132,7 +132,7 @@ def columns_of_update(context: SourceContext, update: TableUpdate) -> tuple[str,
 
 
 def ranges_of_update(
-    context: SourceContext, update: TableUpdate, columns: Sequence[str], schema: pa.Schema
+    context: IndexContext, update: TableUpdate, columns: Sequence[str], schema: pa.Schema
 ) -> dict[DataFile, list[ColumnRange]]:
     """The ranges of every file that an action wrote: as its writer says, else read once, by threads of this process."""
     memo = f"{_MEMO} {update.instant}"
@@ -168,7 +168,7 @@ def written_files(update: TableUpdate) -> list[DataFile]:
     return list(found.values())
 
 
-def committed_files(context: SourceContext) -> list[DataFile]:
+def committed_files(context: IndexContext) -> list[DataFile]:
     """All files of completed writes, in old slices too."""
     return [
         DataFile(part.partition, file)
@@ -179,7 +179,7 @@ def committed_files(context: SourceContext) -> list[DataFile]:
 
 
 def ranges_task(
-    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+    context: IndexContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
 ) -> RangesTask:
     """The task of asking files that were there before."""
     sources = skeleton_sources(context.handle, ((file.partition, file.file) for file in files))
@@ -188,7 +188,7 @@ def ranges_task(
 
 
 def tasks_of(
-    context: SourceContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
+    context: IndexContext, files: Sequence[DataFile], columns: Sequence[str], schema: pa.Schema
 ) -> Iterator[RangesTask]:
     """Tasks for some files each."""
     for at in range(0, len(files), FILES_PER_TASK):

@@ -19,7 +19,7 @@ from hoodie.metadata.keys import ALL_PARTITIONS, files_key
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.source import MetadataRecords, SourceContext
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import WriteStat
 
@@ -32,17 +32,17 @@ _MAPS = pa.map_(
 )
 
 
-class FilesSource:
+class FilesIndex:
     """The source of `files`."""
 
     partition = FILES
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """One group."""
         del context
         return group_file_ids(FILES, 1)
 
-    def initial(self, context: SourceContext) -> Iterator[MetadataRecords]:
+    def initial(self, context: IndexContext) -> Iterator[MetadataRecords]:
         """All files of completed writes."""
         files: dict[str, dict[str, int | None]] = {name: {} for name in context.view().partitions}
         for part in context.view().all_slices():
@@ -56,7 +56,7 @@ class FilesSource:
                     files[listed.partition][change.name.text] = change.size_bytes
         yield files_records(files, ())
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[MetadataRecords]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[MetadataRecords]:
         """Files written, grown and removed."""
         del context
         files: dict[str, dict[str, int | None]] = defaultdict(dict)

@@ -16,8 +16,8 @@ from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
-from hoodie.metadata_writer.asked_indexes import parse_expression_options
-from hoodie.metadata_writer.secondary_index_source import SecondaryIndexSource
+from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
+from hoodie.metadata_writer.requested_indexes import parse_expression_options
 from hoodie.spec import INDEXING
 from hoodie.state.handle import timeline_of
 from hoodie.testing.counting_storage import CountingStorage, Crash
@@ -220,11 +220,11 @@ def test_what_a_write_drops_it_does_not_make_however_often_it_is_said(version: i
 def test_a_write_drops_what_a_dead_build_left(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = lake_of(**RECORDS)
 
-    def dying(self: SecondaryIndexSource, context: object) -> object:
+    def dying(self: SecondaryIndex, context: object) -> object:
         raise Crash(str(self) + str(context))
 
     with monkeypatch.context() as patched:
-        patched.setattr(SecondaryIndexSource, "initial", dying)
+        patched.setattr(SecondaryIndex, "initial", dying)
         with pytest.raises(Crash):
             build_index(lake.handle(), secondary_index("v", "v"))
     assert any(one.action == INDEXING for one in timeline_of(lake.handle()).pending())

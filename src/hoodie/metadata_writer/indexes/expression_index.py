@@ -32,16 +32,16 @@ from hoodie.metadata.keys import (
 )
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.store import READING_THREADS
-from hoodie.metadata_writer.bloom_filters_source import StoredFilter, filter_rows
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
-from hoodie.metadata_writer.column_stats_source import FILES_PER_TASK, DataFile, committed_files, written_files
 from hoodie.metadata_writer.file_ranges import values_at
 from hoodie.metadata_writer.index_functions import IndexFunction, parse_function
+from hoodie.metadata_writer.indexes.bloom_filters import StoredFilter, filter_rows
+from hoodie.metadata_writer.indexes.column_stats import FILES_PER_TASK, DataFile, committed_files, written_files
+from hoodie.metadata_writer.indexes.partition_stats import live_files, stored_ranges
 from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.partition_stats_source import live_files, stored_ranges
+from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.skeletons import Sources, skeleton_sources, source_of_base
 from hoodie.metadata_writer.slices_after import slices_after
-from hoodie.metadata_writer.source import MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows, is_storable
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
@@ -81,7 +81,7 @@ class ExpressionTask:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpressionIndexSource:
+class ExpressionIndex:
     """The source of the expression index that `definition` is about."""
 
     definition: IndexDefinition
@@ -96,11 +96,11 @@ class ExpressionIndexSource:
         """Whether it keeps ranges; filters otherwise."""
         return self.definition.kind == COLUMN_STATS
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; 2 by default."""
         return group_file_ids(self.partition, context.options.config.integer(_FILE_GROUPS))
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Records of all files of completed writes; of partitions with live files."""
         schema = columns_before(context)
         if schema is None:
@@ -113,7 +113,7 @@ class ExpressionIndexSource:
             for own in live_files(context.view().slices_at()).values():
                 yield RecordTask(records_of_partition, self._task(context, schema, own))
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Records of written files and the partitions they are in; deletes for removed files."""
         schema = columns_after(context, update)
         if schema is None:
@@ -136,7 +136,7 @@ class ExpressionIndexSource:
         yield from self._partitions(context, update, schema, ranges)
 
     def _partitions(
-        self, context: SourceContext, update: TableUpdate, schema: pa.Schema, written: dict[DataFile, ColumnRange]
+        self, context: IndexContext, update: TableUpdate, schema: pa.Schema, written: dict[DataFile, ColumnRange]
     ) -> Iterator[MetadataRecords]:
         """Ranges over the live files of the partitions an action touched."""
         touched = {file.partition for file in written} | set(update.replaced)
@@ -171,7 +171,7 @@ class ExpressionIndexSource:
                 else:
                     yield bloom_filter_key(partition, name)
 
-    def _task(self, context: SourceContext, schema: pa.Schema, files: Sequence[DataFile]) -> ExpressionTask:
+    def _task(self, context: IndexContext, schema: pa.Schema, files: Sequence[DataFile]) -> ExpressionTask:
         return ExpressionTask(
             context.handle.storage,
             self.partition,

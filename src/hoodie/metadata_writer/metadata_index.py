@@ -58,7 +58,7 @@ Records: TypeAlias = MetadataRecords | RecordTask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SourceContext:
+class IndexContext:
     """What sources may look at.
 
     `timeline` is the table's, from before the action that is recorded (which may be pending on it). `definitions` are
@@ -102,7 +102,7 @@ class SourceContext:
         return self._tables[""]
 
 
-class RecordSource(Protocol):
+class MetadataIndex(Protocol):
     """The records of one partition of the metadata table."""
 
     @property
@@ -110,14 +110,14 @@ class RecordSource(Protocol):
         """Name of the partition: `files`, `column_stats`, `secondary_index_x` ..."""
         ...
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """File ids of the groups to make when the partition is initialised; see `layout.group_file_ids`."""
         ...
 
-    def initial(self, context: SourceContext) -> Iterable[Records]:
+    def initial(self, context: IndexContext) -> Iterable[Records]:
         """Records of everything the table holds now (committed files only: `context.view()`)."""
         ...
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterable[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterable[Records]:
         """Records of what an action changed; nothing when it concerns the partition in no way."""
         ...

@@ -40,10 +40,10 @@ from hoodie.metadata_writer.key_work import (
 )
 from hoodie.metadata_writer.layout import group_file_ids
 from hoodie.metadata_writer.locations import instant_millis, location_rows
+from hoodie.metadata_writer.metadata_index import NO_KEYS, IndexContext, MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.skeletons import skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.slices_after import log_file_of, slice_after, slices_before, stats_by_group
-from hoodie.metadata_writer.source import NO_KEYS, MetadataRecords, Records, RecordTask, SourceContext
 from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
@@ -99,12 +99,12 @@ class GroupTask:
     is_exact: bool = False
 
 
-class RecordIndexSource:
+class RecordLevelIndex:
     """The source of `record_index`."""
 
     partition = RECORD_INDEX
 
-    def file_ids(self, context: SourceContext) -> tuple[str, ...]:
+    def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """Groups for the number of keys there are, with room for growth; of a partitioned index for each partition."""
         slices = context.view().slices_at()
         if not is_partitioned(context):
@@ -118,7 +118,7 @@ class RecordIndexSource:
             for file_id in group_file_ids(RECORD_INDEX, group_count(context, own, PARTITIONED_INDEX), name)
         )
 
-    def initial(self, context: SourceContext) -> Iterator[Records]:
+    def initial(self, context: IndexContext) -> Iterator[Records]:
         """Where every key is now."""
         schema = columns_before(context)
         if schema is None:
@@ -128,7 +128,7 @@ class RecordIndexSource:
             sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in some if part.logs))
             yield RecordTask(records_of_slices, SlicesTask(rows.having(sources), form, some))
 
-    def updated(self, context: SourceContext, update: TableUpdate) -> Iterator[Records]:
+    def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Where keys came, and which are gone."""
         schema = columns_after(context, update)
         if schema is None or not changes_keys(update):
@@ -143,7 +143,7 @@ class RecordIndexSource:
             else:
                 yield RecordTask(records_of_group, task)
 
-    def new_file_ids(self, context: SourceContext, update: TableUpdate) -> tuple[str, ...]:
+    def new_file_ids(self, context: IndexContext, update: TableUpdate) -> tuple[str, ...]:
         """Groups to make before an update: those of partitions that a partitioned index has not met."""
         table = context.metadata_table()
         if not is_partitioned(context) or table is None or not table.has(RECORD_INDEX):
@@ -155,7 +155,7 @@ class RecordIndexSource:
         return tuple(file_id for name in unknown for file_id in group_file_ids(RECORD_INDEX, count, name))
 
 
-def is_partitioned(context: SourceContext) -> bool:
+def is_partitioned(context: IndexContext) -> bool:
     """Whether the index is cut by partitions of the table: as it was made, else as the options ask."""
     definition = kept_definition(context, RECORD_INDEX)
     if definition is not None:
@@ -170,7 +170,7 @@ def record_index_definition(*, partitioned: bool) -> IndexDefinition:
     return IndexDefinition(RECORD_INDEX, RECORD_INDEX, options=options)
 
 
-def changes(context: SourceContext, update: TableUpdate, rows: SliceRows) -> Iterator[GroupTask]:
+def changes(context: IndexContext, update: TableUpdate, rows: SliceRows) -> Iterator[GroupTask]:
     """What there is to find out about the groups an action wrote or replaced; nothing where no key came or went."""
     written = stats_by_group(update)
     replaced = [(partition, file_id) for partition, ids in update.replaced.items() for file_id in ids]
@@ -289,6 +289,6 @@ def _has_ordered_deletes(storage: Storage, log: LogFile) -> bool:
     return any(not bool(np.all(read_deletes(storage, block).is_default)) for block in blocks)
 
 
-def _form(context: SourceContext) -> IndexForm:
+def _form(context: IndexContext) -> IndexForm:
     handle = context.handle
     return IndexForm(handle.profile.avro_generation, handle.config.timezone, is_partitioned(context))
