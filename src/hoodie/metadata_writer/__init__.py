@@ -1,21 +1,28 @@
 """Keeps the metadata table true: made, updated by every action, compacted, taken back."""
 
 from hoodie.metadata_writer.build_index import IndexBuildResult, build_index
-from hoodie.metadata_writer.contents import index_troubles
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.drop_index import drop_index
 from hoodie.metadata_writer.file_facts import FileFacts
+from hoodie.metadata_writer.index_contents import index_troubles
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.index_needs import index_needs
+from hoodie.metadata_writer.indexes.bloom_filters import bloom_filters_index
+from hoodie.metadata_writer.indexes.column_stats import column_stats_index
+from hoodie.metadata_writer.indexes.expression_index import expression_index
+from hoodie.metadata_writer.indexes.partition_stats import partition_stats_index
+from hoodie.metadata_writer.indexes.record_index import record_index
+from hoodie.metadata_writer.indexes.registry import describe_index
+from hoodie.metadata_writer.indexes.secondary_index import secondary_index
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import look_at_metadata
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex, MetadataRecords, Records, RecordTask
-from hoodie.metadata_writer.new_indexes import (
-    bloom_filters_index,
-    column_stats_index,
-    expression_index,
-    partition_stats_index,
-    record_index,
-    secondary_index,
+from hoodie.metadata_writer.metadata_index import (
+    IndexRequest,
+    MetadataIndex,
+    MetadataIndexKind,
+    MetadataRecords,
+    Records,
+    RecordTask,
 )
 from hoodie.metadata_writer.options import ENABLE as METADATA_ENABLE
 from hoodie.metadata_writer.options import MetadataOptions
@@ -37,8 +44,10 @@ __all__ = [
     "FileFacts",
     "IndexBuildResult",
     "IndexContext",
+    "IndexRequest",
     "KnownMetadata",
     "MetadataIndex",
+    "MetadataIndexKind",
     "MetadataOptions",
     "MetadataParticipant",
     "MetadataRecords",
@@ -49,6 +58,7 @@ __all__ = [
     "build_index",
     "column_stats_index",
     "compact_metadata",
+    "describe_index",
     "drop_index",
     "drop_partitions",
     "ensure_metadata",

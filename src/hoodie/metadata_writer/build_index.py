@@ -23,31 +23,17 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.metadata import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    IndexDefinition,
-    load_index_definitions,
-)
-from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
-from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
+from hoodie.metadata_writer.definitions import definitions_for, store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases, write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
-from hoodie.metadata_writer.indexed_columns import ensure_columns
-from hoodie.metadata_writer.indexes.registry import ensure_record_index, index_of, ordered
-from hoodie.metadata_writer.indexes.secondary_index import ensure_indexable
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.indexes.registry import ensure_possible, index_of, is_named, kind_of, ordered
 from hoodie.metadata_writer.initialise import add_groups, initialise, next_init_instant
-from hoodie.metadata_writer.kept_definitions import definitions_for
-from hoodie.metadata_writer.key_count import ensure_counted
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex, Records
+from hoodie.metadata_writer.metadata_index import MetadataIndex, Records
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import open_own
+from hoodie.metadata_writer.own_table import listed_file_ids, open_own
 from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
-from hoodie.metadata_writer.slots import listed_file_ids
-from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.metadata_writer.undo import last_compaction, settle
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.notebook import Displayed
@@ -80,7 +66,6 @@ from hoodie.transaction import TakenAtBothEnds
 log = logging.getLogger(__name__)
 
 _WAIT_SECONDS: Final = "hoodie.metadata.index.check.timeout.seconds"
-_NEEDS: Final = {PARTITION_STATS: COLUMN_STATS}
 _KEEP_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that change no row."""
 
@@ -126,14 +111,14 @@ def build_index(
         with suppress(Conflict), lock.to_commit(plan.context.handle) as (held, _):
             _give_up(held, plan.names)
         raise
-    own = [one for one in staged if one.name == definition.name]
+    stats = [stat for base_files in staged if base_files.name == definition.name for stat in base_files.stats]
     return IndexBuildResult(
         name=definition.name,
         kind=definition.kind,
         instant=done.requested,
         completed=done.completed,
-        records=sum(stat.num_writes for one in own for stat in one.stats),
-        size_bytes=sum(stat.file_size_bytes for one in own for stat in one.stats),
+        records=sum(stat.num_writes for stat in stats),
+        size_bytes=sum(stat.file_size_bytes for stat in stats),
         duration_ms=int((handle.env.monotonic() - clock) * 1000),
         made_too=tuple(name for name in plan.names if name != definition.name),
     )
@@ -177,15 +162,16 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     if not handle.config.is_metadata_table_ready:
         again = frozenset(kept_partitions(handle)) - {definition.name}  # those of a metadata table that was dropped
         handle = initialise(replace(context, rebuilt=again), ordered({FILES, *again}))
-    names = tuple(
-        name for name in (*_needed(definition), definition.name) if name not in handle.config.metadata_partitions
-    )
+    needed = (*kind_of(definition.name).needs, definition.name)
+    names = tuple(name for name in needed if name not in handle.config.metadata_partitions)
     give_up_builds(handle, names)
     handle = withdraw(handle, set(names) & set(kept_partitions(handle)))
-    context = replace(context, handle=handle, definitions={key: one for key, one in known.items() if key not in names})
+    context = replace(context, handle=handle, definitions=_without(known, names))
     definitions = definitions_for(context, names)
-    if definition.name not in (PARTITION_STATS, BLOOM_FILTERS):
-        definitions[definition.name] = _completed(definition, definitions, handle)
+    made, version = definitions.get(definition.name), handle.profile.indexes.version
+    stored = kind_of(definition.name).stored(definition, made, version)
+    if stored is not None:
+        definitions[definition.name] = stored
     handle = store_index_definitions(handle, definitions)
     timeline = timeline_of(handle)
     announced = handle.config.with_changes({keys.METADATA_PARTITIONS_INFLIGHT: ",".join(names)})
@@ -216,7 +202,7 @@ def _begin(own: TableHandle, context: IndexContext, names: Sequence[str]) -> _Be
         # writers need settled groups from the announcement on.
         instants[name] = next_init_instant(own, context.timeline, (groups_at, *instants.values()))
         own.storage.delete_dir(name)
-        made[name] = _make_groups(own, context, _source(name, context), groups_at)
+        made[name] = _make_groups(own, context, _index(name, context), groups_at)
     finish(own, groups, (), BULK_INSERT)
     return _Begun(made, instants)
 
@@ -229,12 +215,12 @@ def _under(held: TableHandle, plan: _Plan) -> _Plan:
 
 def _stage(plan: _Plan, context: IndexContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
-    source, own = _source(name, context), open_own(context.handle)
+    index, own = _index(name, context), open_own(context.handle)
     # A key goes to a group by their number: those made here count even where a listing does not show them yet.
     file_ids = {name: tuple(sorted({*plan.begun.groups[name], *listed_file_ids(own.storage, name)}))}
-    records: Sequence[Records] = tuple(source.initial(context))
+    records: Sequence[Records] = tuple(index.initial(context))
     stats = write_bases(own, plan.begun.instants[name], records, file_ids, context.definitions, context.engine)
-    ensure_counted(own, name, stats, context.options.config)
+    index.ensure_initialised(own, stats, context.options.config)
     return _Staged(name, stats)
 
 
@@ -244,13 +230,16 @@ def _finish(
     """The completed indexing, and what it made visible. The table is held; `handle` and `now` are as it is."""
     own = open_own(handle)
     own_timeline = settle(own, timeline_of(own))
-    known = {one.logical for one in plan.context.timeline.completed()}
-    later = sorted((one for one in now.completed() if one.logical not in known), key=lambda one: one.completed or "")
+    known = {instant.logical for instant in plan.context.timeline.completed()}
+    later = sorted(
+        (instant for instant in now.completed() if instant.logical not in known),
+        key=lambda instant: instant.completed or "",
+    )
     may_catch_up = last_compaction(own_timeline) == plan.compacted and all(
-        one.action in COMPLETED_WRITE_ACTIONS for one in later
+        instant.action in COMPLETED_WRITE_ACTIONS for instant in later
     )
     if plan.must_hold or not may_catch_up:
-        context = replace(plan.context, timeline=now, memo={}, _views=[], _tables={})
+        context = plan.context.at(now)
         if not may_catch_up:
             handle = withdraw(handle, plan.names)
             # New instants: what was committed to the groups before would be missed in those of now.
@@ -258,9 +247,9 @@ def _finish(
             handle = announce_inflight(handle, plan.names)
         staged = tuple(_stage(plan, context, name) for name in plan.names)
         later = []
-    for one in staged:
-        requested = create_requested(own.storage, own.profile, plan.begun.instants[one.name], DELTA_COMMIT)
-        finish(own, to_inflight(own.storage, own.profile, requested), one.stats, BULK_INSERT)
+    for base_files in staged:
+        requested = create_requested(own.storage, own.profile, plan.begun.instants[base_files.name], DELTA_COMMIT)
+        finish(own, to_inflight(own.storage, own.profile, requested), base_files.stats, BULK_INSERT)
     before = plan.context.timeline
     for instant in later:
         _catch_up(plan, handle, before, instant)
@@ -278,7 +267,7 @@ def _give_up(handle: TableHandle, names: Sequence[str]) -> None:
     give_up_builds(handle, names)
     handle = withdraw(handle, names)
     known = load_index_definitions(handle.storage, handle.config)
-    store_index_definitions(handle, {name: one for name, one in known.items() if name not in names})
+    store_index_definitions(handle, _without(known, names))
 
 
 def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Instant) -> None:
@@ -294,8 +283,8 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
         replaced=said.partition_to_replace_file_ids or {},
         keeps_rows=said.compacted or said.operation_type in _KEEP_ROWS,
     )
-    context = replace(plan.context, handle=handle, timeline=before, memo={}, _views=[], _tables={})
-    records = [one for name in plan.names for one in _source(name, context).updated(context, update)]
+    context = plan.context.at(before, handle)
+    records = [found for name in plan.names for found in _index(name, context).updated(context, update)]
     own = open_own(handle)
     timeline = timeline_of(own)
     newest = max(filter(None, (timeline.last_time(), timeline_of(handle).last_time())), default=None)
@@ -309,63 +298,35 @@ def _ensure_possible(context: IndexContext, definition: IndexDefinition) -> None
     Raises:
         Invalid: it has it, or cannot have it. Unsupported: its column cannot be indexed.
     """
-    handle, name = context.handle, definition.name
+    handle, name, kind = context.handle, definition.name, kind_of(definition.name)
     if name in handle.config.metadata_partitions:
         raise Invalid(f"There is an index {name} already", remedy="Drop it first, or choose another name", index=name)
-    is_named = name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))
-    if not handle.profile.indexes.can_have(name):
-        raise Invalid(
-            f"Tables of version 6 cannot have the index {name}",
-            remedy="Upgrade the table first",
-            index=name,
-        )
-    if RECORD_INDEX in (name, *_needed(definition)):
-        ensure_record_index(handle, partitioned=definition.is_partitioned)
-    schema = columns_before(context)
-    if schema is None:
-        if is_named or definition.source_fields:
-            raise Invalid(f"The index {name} names columns, and the table has none yet", remedy="Write rows first")
-        return
-    if name.startswith(SECONDARY_PREFIX):
-        ensure_indexable(schema, definition.source_fields[0])
-    else:
-        ensure_columns(schema, definition.source_fields)
+    for needed in (name, *kind.needs):
+        ensure_possible(handle, needed, definition)
+    schema = context.columns_before()
+    if schema is not None:
+        kind.ensure_columns(schema, definition)
+    elif is_named(name) or definition.source_fields:
+        raise Invalid(f"The index {name} names columns, and the table has none yet", remedy="Write rows first")
 
 
-def _needed(definition: IndexDefinition) -> tuple[str, ...]:
-    """Indexes without which this one is of no use."""
-    if definition.name.startswith(SECONDARY_PREFIX):
-        return (RECORD_INDEX,)
-    return (_NEEDS[definition.name],) if definition.name in _NEEDS else ()
+def _without(definitions: Mapping[str, IndexDefinition], names: Sequence[str]) -> dict[str, IndexDefinition]:
+    return {name: definition for name, definition in definitions.items() if name not in names}
 
 
-def _completed(
-    definition: IndexDefinition, others: Mapping[str, IndexDefinition], handle: TableHandle
-) -> IndexDefinition:
-    """The definition as it is stored: with its version, column statistics with their columns."""
-    if definition.name == RECORD_INDEX:
-        return definition
-    version = handle.profile.indexes.version
-    if definition.name != COLUMN_STATS or not definition.source_fields:
-        return others[COLUMN_STATS] if definition.name == COLUMN_STATS else replace(definition, version=version)
-    always = tuple(one for one in others[COLUMN_STATS].source_fields if one.startswith("_hoodie_"))
-    fields = tuple(one for one in definition.source_fields if one not in always)
-    return replace(definition, source_fields=(*always, *fields), version=version)
-
-
-def _source(name: str, context: IndexContext) -> MetadataIndex:
-    source = index_of(name, context)
-    if source is None:
+def _index(name: str, context: IndexContext) -> MetadataIndex:
+    index = index_of(name, context)
+    if index is None:
         raise Invalid(f"The index {name} is of a kind that is not known here")
-    return source
+    return index
 
 
 def _make_groups(
-    own: TableHandle, context: IndexContext, source: MetadataIndex, instant: InstantTime
+    own: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime
 ) -> tuple[str, ...]:
     """The file ids of the groups that were made."""
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
-    own.storage.put(f"{source.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
-    file_ids = source.file_ids(context)
-    add_groups(own, source.partition, file_ids, instant)
+    own.storage.put(f"{index.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
+    file_ids = index.file_ids(context)
+    add_groups(own, index.partition, file_ids, instant)
     return file_ids

@@ -32,7 +32,7 @@ from hoodie.metadata_writer.group_files import (
     write_base,
     write_log,
 )
-from hoodie.metadata_writer.layout import places
+from hoodie.metadata_writer.indexes.registry import kind_of
 from hoodie.metadata_writer.metadata_index import MetadataRecords, Records, RecordTask
 from hoodie.metadata_writer.slots import Slot, base_name, base_stat, load_slots, log_name, log_stat
 from hoodie.spec import (
@@ -173,7 +173,8 @@ def split(
     ids = file_ids[records.partition]
     if len(ids) == 1:
         return [(0, entries)]
-    at = places(entries.column(0), ids, definitions.get(records.partition), records.data_partition)
+    kind, definition = kind_of(records.partition), definitions.get(records.partition)
+    at = kind.groups_of(entries.column(0), ids, definition, records.data_partition)
     order = np.argsort(at, kind="stable")
     sorted_entries = entries.take(pa.array(order))
     chosen, starts = np.unique(at[order], return_index=True)

@@ -31,6 +31,10 @@ class IndexNeeds:
     def __bool__(self) -> bool:
         return bool(self.columns) or self.filters
 
+    def joined(self, other: IndexNeeds) -> IndexNeeds:
+        """What both need."""
+        return IndexNeeds(tuple(dict.fromkeys((*self.columns, *other.columns))), self.filters or other.filters)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileFacts:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine
-from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.metadata_writer.file_facts import IndexNeeds
-from hoodie.metadata_writer.indexes.column_stats import columns_of_update
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.indexes import registry
 from hoodie.metadata_writer.known import KnownMetadata
-from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.partition_state import kept_partitions
 from hoodie.metadata_writer.update import TableUpdate
@@ -27,11 +26,12 @@ def index_needs(
     """The needs of a write after which the table has the data columns `schema`. Nothing where too little is `known` to
     tell: the files are read then. No call.
     """
+    needs = IndexNeeds()
     if known is None or known.columns is None:
-        return IndexNeeds()
+        return needs
+    context = IndexContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
     kept = kept_partitions(handle)
-    columns: tuple[str, ...] = ()
-    if COLUMN_STATS in kept or PARTITION_STATS in kept:
-        context = IndexContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
-        columns = columns_of_update(context, TableUpdate("", "", schema=schema))
-    return IndexNeeds(columns, BLOOM_FILTERS in kept)
+    for kind in registry.KINDS:
+        if any(map(kind.owns, kept)):
+            needs = needs.joined(kind.file_needs(context, TableUpdate("", "", schema=schema)))
+    return needs

@@ -1,4 +1,4 @@
-"""Which columns get value ranges, and the definition that says so.
+"""Which columns get value ranges.
 
 1. Meta columns that queries ask for are always indexed, where files have them. Then come the columns of the option,
    else the first ones of the schema whose values have an order.
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.errors import Invalid, Unsupported
-from hoodie.metadata import COLUMN_STATS, IndexDefinition
+from hoodie.metadata import IndexDefinition
 from hoodie.metadata_writer.column_range import can_have_range
 from hoodie.metadata_writer.stats_rows import is_storable
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, META_FIELDS, PARTITION_PATH_FIELD, is_meta, with_meta
@@ -32,13 +32,13 @@ _ALWAYS: Final = (COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, KEY_FIELD)
 
 def indexed_columns(schema: pa.Schema, table: TableConfig, profile: FormatProfile, config: Config) -> tuple[str, ...]:
     """The columns (paths with dots) a new index of a table with the data columns `schema` has."""
-    asked = config.list(COLUMN_LIST)
-    every = profile.indexes.covers_every_column and not asked
-    own = _storable(schema, asked or schema.names, profile)
-    if not asked and not (every and not config.is_set(MAX_COLUMNS)):
-        own = own[: config.integer(MAX_COLUMNS)]
+    named = config.list(COLUMN_LIST)
+    every = profile.indexes.covers_every_column and not named
+    columns = _storable(schema, named or schema.names, profile)
+    if not named and not (every and not config.is_set(MAX_COLUMNS)):
+        columns = columns[: config.integer(MAX_COLUMNS)]
     meta = (META_FIELDS if every else _ALWAYS) if table.populate_meta_fields else ()
-    return (*meta, *own)
+    return (*meta, *columns)
 
 
 def grown_columns(  # noqa: PLR0917
@@ -78,17 +78,6 @@ def ensure_columns(schema: pa.Schema, columns: Iterable[str]) -> None:
                 remedy="Choose a column of single values",
                 column=column,
             )
-
-
-def column_stats_definition(columns: Iterable[str], profile: FormatProfile) -> IndexDefinition:
-    """What is said about the index in the table's file of definitions."""
-    return IndexDefinition(
-        name=COLUMN_STATS,
-        kind=COLUMN_STATS,
-        function=COLUMN_STATS,
-        source_fields=tuple(columns),
-        version=profile.indexes.version,
-    )
 
 
 def _storable(schema: pa.Schema, names: Iterable[str], profile: FormatProfile) -> tuple[str, ...]:

@@ -17,13 +17,12 @@ from dataclasses import replace
 
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.metadata import IndexDefinition
-from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.definitions import definitions_for, store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
 from hoodie.metadata_writer.group_files import empty_log
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes.registry import index_of, ordered
-from hoodie.metadata_writer.kept_definitions import definitions_for
-from hoodie.metadata_writer.key_count import ensure_counted
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataIndex
+from hoodie.metadata_writer.metadata_index import MetadataIndex
 from hoodie.metadata_writer.own_table import create_own, open_own
 from hoodie.metadata_writer.partition_state import announce
 from hoodie.metadata_writer.undo import settle
@@ -51,10 +50,10 @@ def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
 
 
 def initialise(
-    context: IndexContext, partitions: Sequence[str], asked: Mapping[str, IndexDefinition] | None = None
+    context: IndexContext, partitions: Sequence[str], requested: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     """The handle of a table whose metadata table has these partitions, besides those it had. Existing ones among them
-    are not asked for; names that nobody can keep are left out. `asked`: definitions of new indexes among them.
+    are not asked for; names that nobody can keep are left out. `requested`: definitions of new indexes among them.
     """
     handle = context.handle
     if not handle.config.is_metadata_table_ready:
@@ -62,33 +61,33 @@ def initialise(
     else:
         own = open_own(handle)
         settle(own, timeline_of(own))
-    definitions = {**definitions_for(context, partitions), **(asked or {})}
+    definitions = {**definitions_for(context, partitions), **(requested or {})}
     if definitions != dict(context.definitions):
         handle = store_index_definitions(handle, definitions)
         context = replace(context, handle=handle, definitions=definitions)
     done = []
     for name in ordered(partitions):
-        source = index_of(name, context)
-        if source is not None:
-            make_partition(own, context, source, next_init_instant(own, context.timeline))
+        index = index_of(name, context)
+        if index is not None:
+            make_partition(own, context, index, next_init_instant(own, context.timeline))
             done.append(name)
     log.info("the metadata table of %s has now %s", handle.config.name, ", ".join(done))
     return announce(handle, done)
 
 
-def make_partition(own: TableHandle, context: IndexContext, source: MetadataIndex, instant: InstantTime) -> None:
-    """Writes the partition of `source` into the metadata table, as the delta commit `instant`."""
-    own.storage.delete_dir(source.partition)
-    file_ids = source.file_ids(context)
-    records = tuple(source.initial(context))
+def make_partition(own: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime) -> None:
+    """Writes the partition of `index` into the metadata table, as the delta commit `instant`."""
+    own.storage.delete_dir(index.partition)
+    file_ids = index.file_ids(context)
+    records = tuple(index.initial(context))
     requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
     inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
     metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
-    own.storage.put(f"{source.partition}/{_PARTITION_METAFILE}", metafile)
-    add_groups(own, source.partition, file_ids, instant)
-    groups = {source.partition: file_ids}
+    own.storage.put(f"{index.partition}/{_PARTITION_METAFILE}", metafile)
+    add_groups(own, index.partition, file_ids, instant)
+    groups = {index.partition: file_ids}
     stats = write_bases(own, instant, records, groups, context.definitions, context.engine)
-    ensure_counted(own, source.partition, stats, context.options.config)
+    index.ensure_initialised(own, stats, context.options.config)
     finish(own, inflight, stats, BULK_INSERT)
 
 
@@ -105,11 +104,6 @@ def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[Insta
     taken = {*besides, *(one.requested for one in timeline_of(own).instants)}
     candidates = own.profile.metadata_instants.initialisations(table.completed())
     return next(one for one in candidates if one not in taken)
-
-
-def with_handle(context: IndexContext, handle: TableHandle) -> IndexContext:
-    """The context for another state of the table's properties; what was read before is forgotten."""
-    return replace(context, handle=handle, known=None, _views=[], _tables={})
 
 
 def _put_empty(_: TaskId, task: tuple[Storage, str, InstantTime]) -> None:

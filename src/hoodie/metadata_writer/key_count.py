@@ -14,7 +14,6 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Invalid
 from hoodie.hfile import open_hfile
-from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.store import READING_THREADS
 from hoodie.spec import WriteStat
 from hoodie.state.handle import TableHandle
@@ -23,14 +22,14 @@ from hoodie.storage import Storage
 VALIDATE: Final = "hoodie.metadata.record.index.enable.validation.on.initialization"
 
 
-def ensure_counted(own: TableHandle, partition: str, stats: Sequence[WriteStat], config: Config) -> None:
+def ensure_counted(own: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
     """Checks that the base files of a record index hold as many keys as rows went into them. `stats` are theirs;
-    `own` is the metadata table. Other partitions are not looked at.
+    `own` is the metadata table.
 
     Raises:
         Invalid: they hold fewer.
     """
-    if partition != RECORD_INDEX or not config.flag(VALIDATE):
+    if not config.flag(VALIDATE):
         return
     engine = LocalEngine(READING_THREADS)
     keys = sum(engine.run(_entry_count, [(own.storage, stat) for stat in stats], "count keys"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.engine import TaskId
-from hoodie.metadata_writer.metadata_index import IndexContext
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import read_footer
 from hoodie.storage import Storage

@@ -16,8 +16,9 @@ from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.spec import TableConfig, keys, profile_of
 from hoodie.spec.new_table import metadata_table_properties
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.storage import Listable, NestedStorage
+from hoodie.storage import Listable, NestedStorage, Storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline, store_table_config
+from hoodie.view import list_files
 
 
 def nested_storage(handle: TableHandle) -> NestedStorage:
@@ -64,3 +65,8 @@ def create_own(handle: TableHandle) -> TableHandle:
 def _in_zone(config: TableConfig, handle: TableHandle) -> TableConfig:
     """The config with the zone of the table around it, in which its times are: its own properties do not say it."""
     return replace(config, raw={**config.raw, keys.TIMELINE_TIMEZONE: handle.config.timezone})
+
+
+def listed_file_ids(own: Storage, partition: str) -> list[str]:
+    """File ids of the groups that lie in a partition of the metadata table, also those that writers have added."""
+    return sorted({file.name.file_id for files in list_files(own, [partition]) for file in files.everything})

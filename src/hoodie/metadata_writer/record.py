@@ -20,20 +20,21 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
-from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
 from hoodie.metadata.store import ensure_finished
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
-from hoodie.metadata_writer.definitions import store_index_definitions
+from hoodie.metadata_writer.definitions import (
+    definitions_after,
+    store_index_definitions,
+    with_readable_definitions,
+)
 from hoodie.metadata_writer.delta_commit import write_delta_commit
 from hoodie.metadata_writer.drop_index import give_up_builds
-from hoodie.metadata_writer.indexes.record_index import RecordLevelIndex
-from hoodie.metadata_writer.indexes.registry import ASYNC, index_of, ordered, unwanted_partitions, wanted_partitions
-from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise, with_handle
-from hoodie.metadata_writer.kept_definitions import definitions_after
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.indexes.registry import index_of, is_named, ordered
+from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import MetadataLook, look_at_metadata
-from hoodie.metadata_writer.lost_definitions import with_readable_definitions
-from hoodie.metadata_writer.metadata_index import IndexContext, Records
+from hoodie.metadata_writer.metadata_index import Records
 from hoodie.metadata_writer.options import MetadataOptions
 from hoodie.metadata_writer.own_table import load_own, open_own
 from hoodie.metadata_writer.partition_state import (
@@ -43,8 +44,12 @@ from hoodie.metadata_writer.partition_state import (
     withdraw,
     without_partitions,
 )
-from hoodie.metadata_writer.requested_indexes import asked_indexes, dropped_by_name
-from hoodie.metadata_writer.table_columns import remember_columns
+from hoodie.metadata_writer.requested_indexes import (
+    dropped_by_name,
+    requested_definitions,
+    unwanted_partitions,
+    wanted_partitions,
+)
 from hoodie.metadata_writer.undo import last_compaction, roll_back, settle
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
@@ -156,9 +161,9 @@ def ensure_metadata(  # noqa: PLR0917
         return (withdraw(handle, (FILES,)) if had else handle), None
     context = IndexContext(handle, timeline, engine, MetadataOptions.of(config), look.definitions, schema)
     if before is not None:
-        remember_columns(context, before)
+        context.remember_columns(before)
     unwanted = set(unwanted_partitions(context))
-    wanted, asked = _wanted(context, unwanted)
+    wanted, requested = _wanted(context, unwanted)
     if had:
         try:
             own, seen = look.ensure_complete()
@@ -167,16 +172,16 @@ def ensure_metadata(  # noqa: PLR0917
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
-            return _initialised(context, {*wanted, *had} - (unwanted - wanted), asked), None
+            return _initialised(context, {*wanted, *had} - (unwanted - wanted), requested), None
         dropped = unwanted | _unkept(context, had)
         if dropped or dropped_by_name(config, context.definitions):
-            return _initialised(_without(context, dropped, unwanted), wanted, asked), None
-        kept = _initialised(context, wanted, asked)
+            return _initialised(_without(context, dropped, unwanted), wanted, requested), None
+        kept = _initialised(context, wanted, requested)
         if kept is not handle:
             return kept, None
         listed = look.listed if own_timeline is seen else {}
         return kept, KnownMetadata(own, own_timeline, context.definitions, before, listed=listed)
-    return _initialised(context, wanted, asked), None
+    return _initialised(context, wanted, requested), None
 
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
@@ -223,11 +228,11 @@ def _record(  # noqa: PLR0917
     context = IndexContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)
     if unkept:
-        context = with_handle(context, withdraw(handle, unkept))
+        context = context.with_handle(withdraw(handle, unkept))
         partitions = kept_partitions(context.handle)
     # What is written is listed anyway, if it was not yet; who reads it before does not list it again.
     unlisted = [name for name in partitions if name not in known.listed]
-    listed = {one.partition: one for one in list_files(own.storage, unlisted, engine=_LISTING)}
+    listed = {files.partition: files for files in list_files(own.storage, unlisted, engine=_LISTING)}
     listed |= {name: known.listed[name] for name in partitions if name in known.listed}
     if context.known is not None:
         context = replace(context, known=replace(context.known, listed=listed))
@@ -235,13 +240,14 @@ def _record(  # noqa: PLR0917
     records: list[Records] = []
     grown: set[str] = set()
     for name in ordered(partitions):
-        source = index_of(name, context)
-        if source is not None:
-            records.extend(source.updated(context, update))
-        if isinstance(source, RecordLevelIndex):
-            new = source.new_file_ids(context, update)
+        index = index_of(name, context)
+        if index is None:
+            continue
+        records.extend(index.updated(context, update))
+        new = index.new_file_ids(context, update)
+        if new:
             add_groups(own, name, new, update.instant)
-            grown |= {name} if new else set()
+            grown.add(name)
     listed = {name: files for name, files in listed.items() if name not in grown}
     write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions, listed)
 
@@ -270,14 +276,14 @@ def _with_definitions(context: IndexContext, update: TableUpdate) -> IndexContex
 
 def _wanted(context: IndexContext, unwanted: set[str]) -> tuple[set[str], dict[str, IndexDefinition]]:
     """The partitions that options ask for once the unwanted ones are gone, and definitions of new ones among them."""
-    after = with_handle(context, without_partitions(context.handle, unwanted)) if unwanted else context
+    after = context.with_handle(without_partitions(context.handle, unwanted)) if unwanted else context
     wanted = set(wanted_partitions(after))
-    asked = {} if context.options.config.flag(ASYNC) else asked_indexes(after, wanted)
-    return wanted | asked.keys(), asked
+    requested = requested_definitions(after, wanted)
+    return wanted | requested.keys(), requested
 
 
 def _initialised(
-    context: IndexContext, wanted: Collection[str], asked: Mapping[str, IndexDefinition] | None = None
+    context: IndexContext, wanted: Collection[str], requested: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     handle = context.handle
     had = kept_partitions(handle) if handle.config.is_metadata_table_ready else ()
@@ -287,7 +293,7 @@ def _initialised(
     if not may_initialise(handle, context.timeline):
         log.info("the metadata table of %s is not made now: an instant is pending", handle.config.name)
         return remember(handle, context.rebuilt)
-    return initialise(context, missing, asked)
+    return initialise(context, missing, requested)
 
 
 def _without(context: IndexContext, dropped: set[str], unwanted: set[str]) -> IndexContext:
@@ -299,11 +305,11 @@ def _without(context: IndexContext, dropped: set[str], unwanted: set[str]) -> In
     if named:
         give_up_builds(context.handle, named)
     handle = withdraw(context.handle, dropped)
-    forgotten = named | {one for one in unwanted if one.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))}
-    left = {name: one for name, one in known.items() if name not in forgotten}
+    forgotten = named | set(filter(is_named, unwanted))
+    left = {name: definition for name, definition in known.items() if name not in forgotten}
     if len(left) < len(known):
         handle = store_index_definitions(handle, left)
-    return with_handle(replace(context, definitions=left), handle)
+    return replace(context, definitions=left).with_handle(handle)
 
 
 def _context(

@@ -1,72 +1,92 @@
-"""Indexes with names that options of a write ask for, and indexes that options say to drop.
+"""Which indexes options ask for, and which they say to drop. What each kind reads of the options is said by the kind.
 
-1. `hoodie.metadata.index.secondary.column` asks for a secondary index; `.expression.column` with `.expression.options`
-   asks for an expression index. It is called `hoodie.index.name`, else like its column, behind the prefix of its kind.
-2. What is asked for and there is left as it is. What is there and not asked for any more stays, too:
-   `hoodie.metadata.index.drop` drops it.
-3. A column that the same write brings into the table cannot be indexed yet: the next write that asks makes the index.
-4. A name under `hoodie.metadata.index.drop` means every index of that name, with or without prefix, and those that need
+1. A partition is made when an option asks for it, and dropped when an option, set by the caller, says no (unless
+   `hoodie.metadata.auto.delete.partitions` forbids that). An option that nobody gave drops nothing.
+2. With `hoodie.metadata.index.async` a write makes nothing but `files`: that is left to `build_index`, beside writers.
+3. Indexes with names that are requested and there are left as they are. What is there and not requested any more stays,
+   too: `hoodie.metadata.index.drop` drops it.
+4. A column that the same write brings into the table cannot be indexed yet: the next write that asks makes the index.
+5. A name under `hoodie.metadata.index.drop` means every index of that name, with or without prefix, and those that need
    it. It is not made by the same write either. A name that nothing has is no error: options are often given with every
    write.
+6. Kinds go together with those they need.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
-
 from hoodie.config import Config
 from hoodie.errors import Invalid
-from hoodie.metadata import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, IndexDefinition
-from hoodie.metadata.partitions import EXPRESSION_PREFIX, SECONDARY_PREFIX
-from hoodie.metadata_writer.index_state import kept_definition
-from hoodie.metadata_writer.indexed_columns import ensure_columns
-from hoodie.metadata_writer.indexes.record_index import GLOBAL_ENABLE, is_partitioned
-from hoodie.metadata_writer.indexes.secondary_index import ensure_indexable
-from hoodie.metadata_writer.metadata_index import IndexContext
-from hoodie.metadata_writer.new_indexes import expression_index, secondary_index
+from hoodie.metadata import FILES, IndexDefinition
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.indexes import registry
+from hoodie.metadata_writer.indexes.registry import dependents, ensure_possible, kind_of, partition_names
 from hoodie.metadata_writer.partition_state import kept_partitions
-from hoodie.metadata_writer.table_columns import columns_before
 from hoodie.records import with_meta
 from hoodie.records.columns import type_at
 
 log = logging.getLogger(__name__)
 
 DROP: Final = "hoodie.metadata.index.drop"
-SECONDARY_ENABLE: Final = "hoodie.metadata.index.secondary.enable"
-SECONDARY_COLUMN: Final = "hoodie.metadata.index.secondary.column"
-EXPRESSION_ENABLE: Final = "hoodie.metadata.index.expression.enable"
-EXPRESSION_COLUMN: Final = "hoodie.metadata.index.expression.column"
-EXPRESSION_OPTIONS: Final = "hoodie.metadata.index.expression.options"
-EXPRESSION_TYPE: Final = "hoodie.expression.index.type"
 NAME: Final = "hoodie.index.name"
+AUTO_DELETE: Final = "hoodie.metadata.auto.delete.partitions"
+ASYNC: Final = "hoodie.metadata.index.async"
 
-_FUNCTION: Final = "expr"
-_OPTION: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(?:'(.*?)'|([^,]*))\s*(?:,|$)")
+
+def wanted_partitions(context: IndexContext) -> tuple[str, ...]:
+    """The partitions that a write with these options makes where they are not there, `files` first. Those of indexes
+    with names are said by `requested_definitions`.
+
+    Raises:
+        Invalid, Unsupported: an index that is asked for cannot be kept for this table.
+    """
+    if context.options.config.flag(ASYNC):
+        return (FILES,)
+    wanted: list[str] = []
+    for kind in registry.KINDS:
+        if kind.is_wanted(context) and set(kind.needs) <= set(wanted):
+            wanted.append(kind.name)
+    dropped = dropped_by_name(context.options.config, wanted)
+    names = tuple(name for name in wanted if name not in dropped)
+    for name in names:
+        ensure_possible(context.handle, name, kind_of(name).definition(context))
+    return names
 
 
-def asked_indexes(context: IndexContext, wanted: Collection[str]) -> dict[str, IndexDefinition]:
-    """Definitions by name of the indexes that options ask for and the table lacks. `wanted`: what the table is to have
-    besides.
+def unwanted_partitions(context: IndexContext) -> tuple[str, ...]:
+    """The partitions there are that options set by the caller say no to, or to drop, and those that they want
+    otherwise: such an index is made anew.
+    """
+    config, kept = context.options.config, set(kept_partitions(context.handle))
+    found = set()
+    for kind in registry.KINDS:
+        switch = kind.switch(context)
+        is_off = bool(switch) and config.flag(AUTO_DELETE) and config.is_set(switch) and not config.flag(switch)
+        if is_off or (not config.flag(ASYNC) and kind.is_outdated(context)):
+            found.add(kind.name)
+    found |= dependents(found, kept)
+    return tuple(sorted((found & kept) | dropped_by_name(config, kept)))
+
+
+def requested_definitions(context: IndexContext, wanted: Collection[str]) -> dict[str, IndexDefinition]:
+    """Definitions by name of the indexes with names that options ask for and the table lacks. `wanted`: what the table
+    is to have besides.
 
     Raises:
         Invalid, Unsupported: the table cannot have such an index.
     """
     config = context.options.config
-    made = []
-    if config.flag(SECONDARY_ENABLE) and config.text(SECONDARY_COLUMN):
-        made.append(secondary_index(_name(config, SECONDARY_COLUMN), config.text(SECONDARY_COLUMN)))
-    if config.flag(EXPRESSION_ENABLE) and config.text(EXPRESSION_COLUMN):
-        made.append(_expression(config))
-    dropped = dropped_by_name(config, [one.name for one in made])
-    lacking = [one for one in made if one.name not in dropped and not _is_there(context, one)]
+    if config.flag(ASYNC):
+        return {}
+    requested = [found for kind in registry.KINDS if (found := kind.requested(config)) is not None]
+    dropped = dropped_by_name(config, [definition.name for definition in requested])
+    lacking = [found for found in requested if found.name not in dropped and not _is_there(context, found)]
     version = context.handle.profile.indexes.version
-    return {one.name: replace(one, version=version) for one in lacking if _is_possible(context, one, wanted)}
+    return {found.name: replace(found, version=version) for found in lacking if _is_possible(context, found, wanted)}
 
 
 def dropped_by_name(config: Config, names: Iterable[str]) -> set[str]:
@@ -82,125 +102,47 @@ def dropped_by_name(config: Config, names: Iterable[str]) -> set[str]:
             remedy="Set hoodie.metadata.enable=false to drop the metadata table",
             key=DROP,
         )
-    said |= {prefix + one for one in said for prefix in (SECONDARY_PREFIX, EXPRESSION_PREFIX)}
-    return {
-        one
-        for one in names
-        if one in said
-        or (one == PARTITION_STATS and COLUMN_STATS in said)
-        or (one.startswith(SECONDARY_PREFIX) and RECORD_INDEX in said)
-    }
+    candidates = set(names)
+    gone = {partition for name in said for partition in partition_names(name)}
+    return candidates & (gone | dependents(gone, candidates))
 
 
-def parse_expression_options(text: str) -> dict[str, str]:
-    """The options of `expr=from_unixtime, format='yyyy-MM-dd'` by name; a value in quotes may have commas.
-
-    Raises:
-        Invalid: it is not such a list.
-    """
-    found: dict[str, str] = {}
-    at = 0
-    while at < len(text):
-        match = _OPTION.match(text, at)
-        if match is None:
-            raise Invalid(
-                f"{EXPRESSION_OPTIONS} is {text!r}, which is no list of options",
-                remedy="Write for example expr=from_unixtime,format=yyyy-MM-dd",
-                key=EXPRESSION_OPTIONS,
-            )
-        name, quoted, plain = match.groups()
-        found[name] = plain.strip() if quoted is None else quoted
-        at = match.end()
-    return found
-
-
-def _name(config: Config, column_key: str) -> str:
-    return config.text(NAME) or config.text(column_key)
-
-
-def _expression(config: Config) -> IndexDefinition:
-    """The expression index that the options ask for."""
-    options = parse_expression_options(config.text(EXPRESSION_OPTIONS))
-    if _FUNCTION not in options:
-        raise Invalid(
-            f"{EXPRESSION_COLUMN} asks for an index, and {EXPRESSION_OPTIONS} names no function for it",
-            remedy=f"Set {EXPRESSION_OPTIONS} to the function and its options, for example expr=identity",
-            key=EXPRESSION_OPTIONS,
-        )
-    function = options.pop(_FUNCTION)
-    column, using = config.text(EXPRESSION_COLUMN), config.text(EXPRESSION_TYPE).lower()
-    return expression_index(_name(config, EXPRESSION_COLUMN), column, function, options, using=using)
-
-
-def _is_there(context: IndexContext, asked: IndexDefinition) -> bool:
+def _is_there(context: IndexContext, wanted: IndexDefinition) -> bool:
     """Whether the table has the index already, ready or being built.
 
     Raises:
         Invalid: its name belongs to an index of something else.
     """
-    if asked.name.startswith(SECONDARY_PREFIX):
-        others = [name for name in kept_partitions(context.handle) if name.startswith(SECONDARY_PREFIX)]
-        if any(_fields(context, name) == asked.source_fields for name in others):
+    kind = kind_of(wanted.name)
+    if kind.one_per_columns:
+        others = map(context.definition_of, filter(kind.owns, kept_partitions(context.handle)))
+        if any(other is not None and other.source_fields == wanted.source_fields for other in others):
             return True
-    known = kept_definition(context, asked.name)
-    if known is None:
-        return False
-    same = (known.kind, known.source_fields) == (asked.kind, asked.source_fields)
-    if not same or not _has_options(known.options, asked.options):
+    known = context.definition_of(wanted.name)
+    if known is not None and not kind.satisfies(known, wanted):
         raise Invalid(
-            f"There is an index {asked.name} already, and it is of something else than the options ask for",
+            f"There is an index {wanted.name} already, and it is of something else than the options ask for",
             remedy=f"Give the new one another name with {NAME}, or drop the old one with {DROP}",
-            index=asked.name,
+            index=wanted.name,
         )
-    return True
+    return known is not None
 
 
-def _fields(context: IndexContext, name: str) -> tuple[str, ...]:
-    known = kept_definition(context, name)
-    return () if known is None else known.source_fields
-
-
-def _has_options(known: Mapping[str, str], asked: Mapping[str, str]) -> bool:
-    """Whether all options that are asked for are known; the name of a function in any case of letters."""
-    return all(
-        known.get(name, "").lower() == value.lower() if name == _FUNCTION else known.get(name) == value
-        for name, value in asked.items()
-    )
-
-
-def _is_possible(context: IndexContext, asked: IndexDefinition, wanted: Collection[str]) -> bool:
+def _is_possible(context: IndexContext, wanted: IndexDefinition, others: Collection[str]) -> bool:
     """Whether the index can be made now; not while its column is still to come.
 
     Raises:
         Invalid, Unsupported: the table can never have it as it is.
     """
-    if not context.handle.profile.indexes.can_have(asked.name):
-        raise Invalid(
-            f"Tables of version 6 cannot have the index {asked.name}",
-            remedy="Upgrade the table first, or leave the option out",
-            index=asked.name,
-        )
-    has_keys = RECORD_INDEX in wanted or RECORD_INDEX in kept_partitions(context.handle)
-    if asked.name.startswith(SECONDARY_PREFIX) and (not has_keys or is_partitioned(context)):
-        raise Invalid(
-            f"{SECONDARY_COLUMN} asks for a secondary index, which needs a record index of the whole table",
-            remedy=f"Set {GLOBAL_ENABLE}=true, too",
-            key=SECONDARY_COLUMN,
-        )
-    before, after = columns_before(context), context.schema
+    kind = kind_of(wanted.name)
+    ensure_possible(context.handle, wanted.name, wanted)
+    kind.ensure_needs(context, {*others, *kept_partitions(context.handle)})
+    before, after = context.columns_before(), context.schema
     if after is not None:
-        _ensure_column(asked, after)
-    if before is not None and after is not None and type_at(with_meta(before), asked.source_fields[0]) is None:
-        log.info("the index %s is left to the next write: its column comes with this one", asked.name)
+        kind.ensure_columns(after, wanted)
+    if before is not None and after is not None and type_at(with_meta(before), wanted.source_fields[0]) is None:
+        log.info("the index %s is left to the next write: its column comes with this one", wanted.name)
         return False
     if before is not None:
-        _ensure_column(asked, before)
+        kind.ensure_columns(before, wanted)
     return before is not None or after is not None
-
-
-def _ensure_column(asked: IndexDefinition, schema: pa.Schema) -> None:
-    column = asked.source_fields[0]
-    if asked.name.startswith(SECONDARY_PREFIX):
-        ensure_indexable(schema, column)
-    else:
-        ensure_columns(schema, (column,))

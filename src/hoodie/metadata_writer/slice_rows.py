@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
-from hoodie.metadata_writer.metadata_index import IndexContext
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.skeletons import Sources, source_of_base
 from hoodie.records import KEY_FIELD, align, opened_once, read_columns, read_footer, with_meta
 from hoodie.slices import READ_BATCH_ROWS, MergeOptions, RowPlan, SliceRead, plan_merge, read_rows

@@ -15,14 +15,13 @@ from types import MappingProxyType
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
-from hoodie.metadata import RECORD_INDEX
 from hoodie.metadata.damage import REBUILD
 from hoodie.metadata.partitions import data_partition_groups, ensure_numbered
+from hoodie.metadata_writer.indexes.registry import kind_of
 from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, BaseFileName, InstantTime, LogFileName, WriteStat, keys
 from hoodie.spec.file_names import token_of_instant
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import LogFile, PartitionFiles, list_files, view_of
 
@@ -62,11 +61,12 @@ def load_slots(
     next_slots = _NEXT_SLOTS[own.profile.log_naming]
     slots = {name: next_slots(own, timeline, files, instant) for name, files in found.items()}
     for name in partitions:
-        if not slots[name] and name != RECORD_INDEX:  # one that is cut by partitions begins without groups
+        adds_groups = kind_of(name).adds_groups
+        if not slots[name] and not adds_groups:
             path = f"{keys.METADATA_TABLE_DIR}/{name}"
             raise Corrupt(f"{path} has no files, though the partition is ready", remedy=REBUILD, path=path)
         file_ids = [slot.file_id for slot in slots[name]]
-        if name != RECORD_INDEX or "" in data_partition_groups(file_ids):  # a dead writer may have begun other groups
+        if not adds_groups or "" in data_partition_groups(file_ids):  # a dead writer may have begun other groups
             ensure_numbered(name, file_ids)
     return slots
 
@@ -158,13 +158,8 @@ def _named_by_slice(
 _NEXT_SLOTS = {NAMED_BY_SLICE: _named_by_slice, NAMED_BY_WRITE: _named_by_write}
 
 
-def listed_file_ids(own: Storage, partition: str) -> list[str]:
-    """File ids of the groups that lie in a partition of the metadata table, also those that writers have added."""
-    return [file_id for files in list_files(own, [partition]) for file_id in _file_ids(files)]
-
-
 def _file_ids(files: PartitionFiles) -> list[str]:
-    return sorted({one.name.file_id for one in files.everything})
+    return sorted({file.name.file_id for file in files.everything})
 
 
 def _logs_by_slice(files: PartitionFiles) -> Mapping[tuple[str, InstantTime], list[LogFile]]:

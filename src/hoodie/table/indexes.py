@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hoodie.errors import Invalid
 from hoodie.metadata import IndexDefinition, load_index_definitions
 from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
@@ -42,24 +41,13 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
                 be indexed. Conflict: another writer holds the table.
         """
         from hoodie.metadata_writer import (  # noqa: PLC0415 - loads what writes
-            bloom_filters_index,
+            IndexRequest,
             build_index,
-            column_stats_index,
-            partition_stats_index,
-            record_index,
+            describe_index,
         )
 
-        match name:
-            case "record_index":
-                definition = record_index(partitioned=partitioned)
-            case "column_stats":
-                definition = column_stats_index(*columns)
-            case "partition_stats":
-                definition = partition_stats_index()
-            case "bloom_filters":
-                definition = bloom_filters_index()
-            case _:
-                definition = _index_of_column(name, columns, function, using, options)
+        of_function = {key: str(value) for key, value in options.items() if not key.startswith("hoodie.")}
+        definition = describe_index(IndexRequest(name, columns, function, using, partitioned, of_function))
         config = self._opened.config({key: value for key, value in options.items() if key.startswith("hoodie.")})
         return build_index(self._opened.fresh(), definition, self._opened.engine, config)
 
@@ -93,21 +81,3 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         handle = self._opened.fresh()
         definitions = load_index_definitions(handle.storage, handle.config)
         return {name: definitions.get(name) for name in handle.config.metadata_partitions}
-
-
-def _index_of_column(
-    name: str, columns: tuple[str, ...], function: str | None, using: str, options: Mapping[str, object]
-) -> IndexDefinition:
-    from hoodie.metadata_writer import expression_index, secondary_index  # noqa: PLC0415 - loads what writes
-
-    if len(columns) != 1:
-        raise Invalid(
-            f"The index {name} needs one column",
-            remedy="Name it: --column, in Python the argument after the name. The indexes of the whole table are "
-            "record_index, column_stats, partition_stats and bloom_filters",
-            columns=columns,
-        )
-    if function is None:
-        return secondary_index(name, columns[0])
-    own = {key: str(value) for key, value in options.items() if not key.startswith("hoodie.")}
-    return expression_index(name, columns[0], function, own, using=using)

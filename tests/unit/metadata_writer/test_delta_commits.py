@@ -15,14 +15,15 @@ from hoodie.metadata.keys import secondary_key
 from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, open_own
 from hoodie.metadata_writer.delta_commit import gather, split
 from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, write_log
-from hoodie.metadata_writer.layout import group_file_ids, places
+from hoodie.metadata_writer.indexes.registry import kind_of
+from hoodie.metadata_writer.metadata_index import group_file_ids
 from hoodie.metadata_writer.undo import roll_back, settle
 from hoodie.spec import DELTA_COMMIT, NAMED_BY_WRITE, BlockKind, HeaderKey, Instant, State
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
 
 PARTITION = "record_index"
-IDS = group_file_ids(PARTITION, 4)
+IDS = group_file_ids("record-index-", 4)
 
 
 def records(keys: list[str], deletes: list[str] = []) -> MetadataRecords:  # noqa: B006
@@ -48,10 +49,10 @@ def test_records_go_to_the_group_of_their_hash() -> None:
 
 def test_keys_of_a_secondary_index_go_by_their_value_alone() -> None:
     index = "secondary_index_x"
-    ids = group_file_ids(index, 10)
+    ids = group_file_ids("secondary-index-x-", 10)
     definition = IndexDefinition(index, "secondary_index", version="V2")
     keys = pa.array([secondary_key(value, f"id{n}") for value in ("n2", "a$b", None) for n in range(5)])
-    found = places(keys, ids, definition, "").tolist()
+    found = kind_of(index).groups_of(keys, ids, definition, "").tolist()
     assert [len(set(found[n : n + 5])) for n in (0, 5, 10)] == [1, 1, 1]
     assert found[0] == 6  # as Hudi 1.2.0 puts `n2$`
 

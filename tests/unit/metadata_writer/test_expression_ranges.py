@@ -17,9 +17,10 @@ from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.metadata import open_metadata_table
 from hoodie.metadata_writer import IndexContext, MetadataOptions, build_index, expression_index
+from hoodie.metadata_writer.data_files import committed_files
+from hoodie.metadata_writer.expression_values import ExpressionTask
 from hoodie.metadata_writer.index_functions import parse_function
-from hoodie.metadata_writer.indexes.column_stats import committed_files
-from hoodie.metadata_writer.indexes.expression_index import ExpressionTask, records_of_files, records_of_partition
+from hoodie.metadata_writer.indexes.expression_index import records_of_files, records_of_partition
 from hoodie.records import with_meta
 from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.lake import ROWS, Lake, row

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 import pytest
-from test_indexes_kept import ENGINE, KINDS, ensure_true, lake_of
+from test_indexes_kept import ENGINE, KINDS, lake_of
 
 from hoodie.config import resolve
 from hoodie.env import SystemEnv
@@ -15,6 +15,7 @@ from hoodie.services.save import write_table
 from hoodie.storage import Storage
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import Lake, row, table_of
 
 INDEX = "hoodie.metadata.index."

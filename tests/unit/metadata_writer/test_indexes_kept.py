@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.metadata import load_index_definitions
-from hoodie.metadata.encode_records import encode_records
-from hoodie.metadata_writer import (
-    IndexContext,
-    MetadataOptions,
-    MetadataRecords,
-    RecordTask,
-    build_index,
-)
-from hoodie.metadata_writer.indexes.registry import index_of
-from hoodie.records import RowBytes, decode_rows
-from hoodie.spec import metadata_record_schema
-from hoodie.state.handle import timeline_of
+from hoodie.metadata_writer import build_index
 from hoodie.testing.every_index import every_index
+from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import Lake, row
 
 pytestmark = pytest.mark.sampled(4)
 
 ENGINE = LocalEngine(1)
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
-VARYING = ("instantTime", "timestamp")
-"""Members that say when: an index made anew knows when files were written, not when keys came."""
 
 
 def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
@@ -42,62 +27,6 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
     for index in every_index(version, partitioned=partitioned):
         build_index(lake.handle(), index, ENGINE, resolve(lake.options))
     return lake
-
-
-def rows_of(records: MetadataRecords, generation: Any) -> Iterator[dict[str, Any]]:
-    """The records as they are read back."""
-    keys, values = encode_records(records.rows, generation)
-    lengths = pc.binary_length(values).to_pylist()
-    ends = pa.array(lengths, pa.int64()).to_numpy().cumsum()
-    data = b"".join(values.to_pylist())
-    found = decode_rows(RowBytes(data, ends - lengths, ends), metadata_record_schema(generation)) if len(keys) else None
-    for key, one in zip(keys.to_pylist(), found.to_pylist() if found is not None else [], strict=True):
-        yield {**one, "key": key}
-
-
-def plain(value: Any) -> Any:
-    """The value without what is absent and what varies."""
-    if isinstance(value, dict):
-        kept = ((name, plain(one)) for name, one in value.items() if name not in VARYING and not name.startswith("_"))
-        return {name: one for name, one in kept if one is not None}
-    return value
-
-
-def anew(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
-    """The records of a partition as initialising it now would make them."""
-    handle, known = lake.handle(), lake.metadata().definitions
-    context = IndexContext(handle, timeline_of(handle), ENGINE, MetadataOptions(config=resolve(lake.options)), known)
-    source = index_of(partition, context)
-    assert source is not None
-    travelled = pickle.loads(pickle.dumps(list(source.initial(context))))
-    made = [one.make(one.argument) if isinstance(one, RecordTask) else one for one in travelled]
-    generation = handle.profile.avro_generation
-    return {(one["key"], some.data_partition): plain(one) for some in made for one in rows_of(some, generation)}
-
-
-def kept(lake: Lake, partition: str) -> dict[tuple[str, str], Any]:
-    """The records as they stand in the metadata table; those of a partitioned record index with their partition."""
-    table = lake.metadata()
-    by_partition = partition == "record_index" and table.definitions["record_index"].is_partitioned
-    found = {}
-    for one in table.records(partition).to_pylist():
-        own = one["recordIndexMetadata"]["partitionName"] if by_partition else ""
-        found[one["key"], own] = plain(one)
-    return found
-
-
-def ensure_true(lake: Lake) -> None:
-    for partition in lake.metadata().partitions:
-        if partition != "files":
-            there, made = kept(lake, partition), anew(lake, partition)
-            # Log files of failed writes stay in version 6, and only who makes an index anew looks into them.
-            said = {key: one for key, one in made.items() if key in there or lake.version > 6 or not is_of_log(one)}
-            assert there == said, partition
-
-
-def is_of_log(record: dict[str, Any]) -> bool:
-    stats = record.get("ColumnStatsMetadata")
-    return stats is not None and bool(stats["fileName"].startswith("."))
 
 
 STEPS: dict[str, Callable[[Lake], object]] = {

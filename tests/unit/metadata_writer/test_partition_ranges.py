@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.metadata_writer import MetadataRecords
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes import partition_stats
 from hoodie.metadata_writer.indexes.partition_stats import PartitionStatsIndex
-from hoodie.metadata_writer.metadata_index import IndexContext
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.testing.lake import ROWS, Lake, row
 

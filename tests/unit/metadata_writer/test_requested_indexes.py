@@ -16,8 +16,8 @@ from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
+from hoodie.metadata_writer.indexes.expression_index import parse_expression_options
 from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
-from hoodie.metadata_writer.requested_indexes import parse_expression_options
 from hoodie.spec import INDEXING
 from hoodie.state.handle import timeline_of
 from hoodie.testing.counting_storage import CountingStorage, Crash

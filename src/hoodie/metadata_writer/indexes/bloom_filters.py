@@ -9,26 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.metadata import BLOOM_FILTERS
+from hoodie.metadata import BLOOM_FILTERS, FileOf, IndexDefinition, MetadataTable
 from hoodie.metadata.bloom_filters import BLOOM
 from hoodie.metadata.keys import bloom_filter_key
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import KEY, TYPE
 from hoodie.metadata.store import READING_THREADS
-from hoodie.metadata_writer.indexes.column_stats import FILES_PER_TASK, DataFile, committed_files, written_files
-from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
+from hoodie.metadata_writer.data_files import FILES_PER_TASK, DataFile, committed_files, written_files
+from hoodie.metadata_writer.file_facts import IndexNeeds
+from hoodie.metadata_writer.index_check import CheckedTable, IndexCheck, SliceShown, Trouble, index_path, some
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.metadata_index import (
+    IndexRequest,
+    MetadataIndex,
+    MetadataIndexKind,
+    MetadataRecords,
+    Records,
+    RecordTask,
+    group_file_ids,
+)
+from hoodie.metadata_writer.slice_rows import SliceRows
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import read_footer
 from hoodie.records.bloom import SIMPLE
 from hoodie.storage import Storage
-from hoodie.view import BaseFile
+from hoodie.view import BaseFile, FileSlice
 
-_FILE_GROUPS = "hoodie.metadata.index.bloom.filter.file.group.count"
+ENABLE: Final = "hoodie.metadata.index.bloom.filter.enable"
+_FILE_GROUPS: Final = "hoodie.metadata.index.bloom.filter.file.group.count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +62,14 @@ class FiltersTask:
     files: tuple[DataFile, ...]
 
 
-class BloomFiltersIndex:
-    """The source of `bloom_filters`."""
+class BloomFiltersIndex(MetadataIndex):
+    """The bloom filters of base files."""
 
     partition = BLOOM_FILTERS
 
     def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; 4 by default."""
-        return group_file_ids(BLOOM_FILTERS, context.options.config.integer(_FILE_GROUPS))
+        return group_file_ids("bloom-filters-", context.options.config.integer(_FILE_GROUPS))
 
     def initial(self, context: IndexContext) -> Iterator[Records]:
         """Filters of all base files of completed writes."""
@@ -78,9 +91,13 @@ class BloomFiltersIndex:
             for name in names
             if not name.rpartition("/")[2].startswith(".")
         ]
-        rows = [one for some in found for one in some]
+        rows = [stored for filters in found for stored in filters]
         if rows or gone:
             yield MetadataRecords(BLOOM_FILTERS, filter_rows(rows), pa.array(gone, pa.string()))
+
+    def check(self, table: CheckedTable) -> IndexCheck:
+        """Compares filters with the keys of base files."""
+        return BloomFiltersCheck(table.metadata, table.keys)
 
 
 def bloom_filter_records(task: FiltersTask) -> MetadataRecords:
@@ -91,14 +108,14 @@ def bloom_filter_records(task: FiltersTask) -> MetadataRecords:
 def filter_rows(filters: Sequence[StoredFilter]) -> pa.Table:
     """The records of filters, in their order."""
     columns = {
-        "type": pa.array([one.kind for one in filters], pa.string()),
-        "timestamp": pa.array([one.instant for one in filters], pa.string()),
-        "bloomFilter": pa.array([one.text.encode("ascii") for one in filters], pa.binary()),
+        "type": pa.array([stored.kind for stored in filters], pa.string()),
+        "timestamp": pa.array([stored.instant for stored in filters], pa.string()),
+        "bloomFilter": pa.array([stored.text.encode("ascii") for stored in filters], pa.binary()),
         "isDeleted": pa.repeat(False, len(filters)),
     }
     return pa.table(
         {
-            KEY: pa.array([one.key for one in filters], pa.string()),
+            KEY: pa.array([stored.key for stored in filters], pa.string()),
             TYPE: pa.repeat(pa.scalar(int(RecordType.BLOOM_FILTER), pa.int32()), len(filters)),
             BLOOM: pa.StructArray.from_arrays(list(columns.values()), names=list(columns)),
         }
@@ -131,3 +148,66 @@ def _filters(task: FiltersTask) -> Iterator[StoredFilter]:
         footer = read_footer(task.storage, file.file.path)
         if footer.bloom_text is not None:
             yield StoredFilter(_key(file), footer.bloom_type or SIMPLE, footer.bloom_text, file.file.name.instant)
+
+
+class BloomFiltersCheck(IndexCheck):
+    """A filter must hold every key of its file. Files without a filter may hold anything. `rows` reads keys."""
+
+    def __init__(self, table: MetadataTable, rows: SliceRows) -> None:
+        self._table = table
+        self._rows = rows
+
+    def columns(self, part: FileSlice) -> tuple[str, ...] | None:
+        """No columns but the key, where the rows are those of the base file."""
+        return None if part.logs or part.base is None else ()
+
+    def compare(self, shown: SliceShown) -> Iterator[Trouble]:
+        """Keys of the base file that its filter does not hold."""
+        base, part = shown.part.base, shown.part
+        if base is None:
+            return
+        file = FileOf(part.partition, base.path.rpartition("/")[2])
+        filters = self._table.bloom_filters([file])
+        if file not in filters:
+            return
+        keys = shown.keys if not part.logs else self._rows.keys(FileSlice(*part.group_id, part.base_instant, base, ()))
+        lost = keys.filter(pa.array(~filters[file].contains(keys)))
+        if len(lost):
+            yield index_path(BLOOM_FILTERS), f"has a filter of {base.path} without {some(lost)} of its keys"
+
+
+def bloom_filters_index() -> IndexDefinition:
+    """An index of the bloom filters of base files."""
+    return IndexDefinition(BLOOM_FILTERS, BLOOM_FILTERS)
+
+
+class BloomFiltersKind(MetadataIndexKind):
+    """Bloom filters of base files. They have no definition."""
+
+    name = BLOOM_FILTERS
+
+    def open(self, partition: str, context: IndexContext) -> BloomFiltersIndex:
+        """The filters of any table."""
+        del partition, context
+        return BloomFiltersIndex()
+
+    def switch(self, context: IndexContext) -> str:
+        """Whether there are any; by default there are none."""
+        del context
+        return ENABLE
+
+    def described(self, request: IndexRequest) -> IndexDefinition | None:
+        """The index of that name."""
+        return bloom_filters_index() if request.name == BLOOM_FILTERS else None
+
+    def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
+        """Nothing is stored."""
+        del described, made, version
+
+    def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:
+        """The filters of base files."""
+        del context, update
+        return IndexNeeds(filters=True)
+
+
+KIND: Final = BloomFiltersKind()

@@ -12,17 +12,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.logs import read_block_rows, read_blocks
-from hoodie.metadata import COLUMN_STATS, IndexDefinition
+from hoodie.errors import Invalid, Unsupported
+from hoodie.metadata import BLOOM_FILTERS, COLUMN_STATS, FileOf, IndexDefinition, MetadataTable
+from hoodie.metadata.bloom_filters import load_bloom_filters
 from hoodie.metadata.keys import (
     EXPRESSION_PARTITION_STATS,
     bloom_filter_key,
@@ -30,33 +34,55 @@ from hoodie.metadata.keys import (
     name_hash,
     partition_hash,
 )
-from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.partitions import EXPRESSION_PREFIX, RecordType
 from hoodie.metadata.store import READING_THREADS
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
+from hoodie.metadata_writer.data_files import FILES_PER_TASK, DataFile, committed_files, files_of, written_files
+from hoodie.metadata_writer.expression_values import (
+    ExpressionTask,
+    filter_of_file,
+    range_of_file,
+    result_texts,
+)
 from hoodie.metadata_writer.file_ranges import values_at
+from hoodie.metadata_writer.index_check import CheckedTable, IndexCheck, SliceShown, Trouble, index_path, some
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.index_functions import IndexFunction, parse_function
 from hoodie.metadata_writer.indexes.bloom_filters import StoredFilter, filter_rows
-from hoodie.metadata_writer.indexes.column_stats import FILES_PER_TASK, DataFile, committed_files, written_files
-from hoodie.metadata_writer.indexes.partition_stats import live_files, stored_ranges
-from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
-from hoodie.metadata_writer.skeletons import Sources, skeleton_sources, source_of_base
+from hoodie.metadata_writer.indexes.partition_stats import stored_ranges
+from hoodie.metadata_writer.metadata_index import (
+    IndexRequest,
+    MetadataIndex,
+    MetadataIndexKind,
+    MetadataRecords,
+    Records,
+    RecordTask,
+    group_file_ids,
+    prefixed,
+)
+from hoodie.metadata_writer.range_checks import range_troubles
+from hoodie.metadata_writer.skeletons import skeleton_sources
 from hoodie.metadata_writer.slices_after import slices_after
-from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows, is_storable
-from hoodie.metadata_writer.table_columns import columns_after, columns_before
+from hoodie.metadata_writer.stats_rows import StatsRow, expression_rows
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.records import BloomOptions, align, opened_once, read_columns, read_footer, with_meta
+from hoodie.records import BloomOptions, with_meta
 from hoodie.records.bloom import DYNAMIC, SIMPLE
 from hoodie.records.columns import type_at
-from hoodie.records.java_text import java_text
-from hoodie.slices.bootstrap import iter_stitched
-from hoodie.storage import Storage
-from hoodie.view import LogFile
+from hoodie.view import FileSlice
 
-_FILE_GROUPS = "hoodie.metadata.index.expression.file.group.count"
-_PARQUET = ".parquet"
-_BATCH_ROWS = 65_536
-_BLOOM_KEYS = {
+ENABLE: Final = "hoodie.metadata.index.expression.enable"
+COLUMN: Final = "hoodie.metadata.index.expression.column"
+OPTIONS: Final = "hoodie.metadata.index.expression.options"
+USING: Final = "hoodie.expression.index.type"
+NAME: Final = "hoodie.index.name"
+
+_FILE_GROUPS: Final = "hoodie.metadata.index.expression.file.group.count"
+_FUNCTION: Final = "expr"
+_OPTION: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(?:'(.*?)'|([^,]*))\s*(?:,|$)")
+_KEEPS: Final = (COLUMN_STATS, BLOOM_FILTERS)
+"""Kinds of definitions: ranges of results, or filters of them."""
+
+_BLOOM_KEYS: Final = {
     "filtertype": "hoodie.bloom.index.filter.type",
     "numentries": "hoodie.index.bloom.num_entries",
     "fpp": "hoodie.index.bloom.fpp",
@@ -65,24 +91,9 @@ _BLOOM_KEYS = {
 """Options of an index of filters, and the options of a write that say the same of base files."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExpressionTask:
-    """Files, and the function of a column that is wanted of them. `schema` are the table's columns."""
-
-    storage: Storage
-    partition: str
-    column: str
-    function: IndexFunction
-    version: str
-    schema: pa.Schema
-    files: tuple[DataFile, ...]
-    bloom: BloomOptions | None = None
-    sources: Sources = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
-class ExpressionIndex:
-    """The source of the expression index that `definition` is about."""
+class ExpressionIndex(MetadataIndex):
+    """The expression index that `definition` is about."""
 
     definition: IndexDefinition
 
@@ -98,11 +109,11 @@ class ExpressionIndex:
 
     def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; 2 by default."""
-        return group_file_ids(self.partition, context.options.config.integer(_FILE_GROUPS))
+        return group_file_ids(self.partition.replace("_", "-") + "-", context.options.config.integer(_FILE_GROUPS))
 
     def initial(self, context: IndexContext) -> Iterator[Records]:
         """Records of all files of completed writes; of partitions with live files."""
-        schema = columns_before(context)
+        schema = context.columns_before()
         if schema is None:
             return
         files = committed_files(context)
@@ -110,20 +121,19 @@ class ExpressionIndex:
             task = self._task(context, schema, files[at : at + FILES_PER_TASK])
             yield RecordTask(records_of_files, task)
         if self.has_ranges:
-            for own in live_files(context.view().slices_at()).values():
-                yield RecordTask(records_of_partition, self._task(context, schema, own))
+            for of_partition in files_of(context.view().slices_at()).values():
+                yield RecordTask(records_of_partition, self._task(context, schema, of_partition))
 
     def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Records of written files and the partitions they are in; deletes for removed files."""
-        schema = columns_after(context, update)
+        schema = context.columns_after(update)
         if schema is None:
             return
         files = written_files(update)
         gone = pa.array(list(self._gone(update)), pa.string())
         if not self.has_ranges:
             tasks = [self._task(context, schema, [file]) for file in files]
-            some = LocalEngine(READING_THREADS).run(_filters_of, tasks, "expression index")
-            found = [one for of_file in some for one in of_file]
+            found = LocalEngine(READING_THREADS).run(_filter_of, tasks, "expression index")
             if found or len(gone):
                 yield MetadataRecords(self.partition, filter_rows(found), gone)
             return
@@ -135,6 +145,12 @@ class ExpressionIndex:
             yield MetadataRecords(self.partition, expression_rows(rows, RecordType.COLUMN_STATS, self._version), gone)
         yield from self._partitions(context, update, schema, ranges)
 
+    def check(self, table: CheckedTable) -> IndexCheck:
+        """Compares ranges, or filters, with the function's results."""
+        if self.has_ranges:
+            return ExpressionRangesCheck(table.metadata, self.definition, self._function, table.schema)
+        return ExpressionFiltersCheck(table.metadata, self.definition, self._function)
+
     def _partitions(
         self, context: IndexContext, update: TableUpdate, schema: pa.Schema, written: dict[DataFile, ColumnRange]
     ) -> Iterator[MetadataRecords]:
@@ -142,7 +158,7 @@ class ExpressionIndex:
         touched = {file.partition for file in written} | set(update.replaced)
         if not touched:
             return
-        live = live_files(slices_after(context.view(touched), update, touched).values())
+        live = files_of(slices_after(context.view(touched), update, touched).values())
         parts: dict[str, list[ColumnRange]] = defaultdict(list)
         others = [file for files in live.values() for file in files if file not in written]
         table = context.metadata_table()
@@ -200,7 +216,7 @@ class ExpressionIndex:
 def records_of_files(task: ExpressionTask) -> MetadataRecords:
     """The records of the files of a task."""
     if task.bloom is not None:
-        return MetadataRecords(task.partition, filter_rows([_filter_of(task, file) for file in task.files]))
+        return MetadataRecords(task.partition, filter_rows([filter_of_file(task, file) for file in task.files]))
     rows = [_file_row(file, range_of_file(task, file)) for file in task.files]
     return MetadataRecords(task.partition, expression_rows(rows, RecordType.COLUMN_STATS, task.version))
 
@@ -210,55 +226,6 @@ def records_of_partition(task: ExpressionTask) -> MetadataRecords:
     found = _joined([range_of_file(task, file) for file in task.files])
     rows = [_partition_row(task.files[0].partition, found)] if found.is_known else []
     return MetadataRecords(task.partition, expression_rows(rows, RecordType.PARTITION_STATS, task.version))
-
-
-def range_of_file(task: ExpressionTask, file: DataFile) -> ColumnRange:
-    """The range of the function in one file."""
-    found = range_of_values(task.column, task.function.of(_values(task, file)))
-    size = file.file.size_bytes
-    if found.data_type is None or not is_storable(found.data_type, task.version, with_bytes=True):
-        found = replace(found, low=None, high=None)
-    return replace(found, size_bytes=size, plain_bytes=2 * size)
-
-
-def _values(task: ExpressionTask, file: DataFile) -> pa.ChunkedArray:
-    """The column's values in a file; NULL where it has no such column."""
-    first = task.column.partition(".")[0]
-    wanted = pa.schema([task.schema.field(first).with_nullable(True)])
-    if isinstance(file.file, LogFile):
-        blocks = [one for one in read_blocks(task.storage, file.file.path, file.file.size_bytes) if one.kind.is_data]
-        parts = [align(read_block_rows(task.storage, block, columns=[first]), wanted) for block in blocks]
-        return values_at(pa.concat_tables([wanted.empty_table(), *parts]), task.column)
-    if not file.name.endswith(_PARQUET):
-        return values_at(wanted.empty_table(), task.column)
-    source = source_of_base(task.sources, file.partition, file.file)
-    if source is not None:
-        batches = iter_stitched(task.storage, file.file.path, source, wanted, _BATCH_ROWS)
-        return values_at(pa.Table.from_batches(batches, wanted), task.column)
-    with opened_once(task.storage) as storage:
-        footer = read_footer(storage, file.file.path)
-        if footer.schema.get_field_index(first) < 0:
-            nothing = pa.table([pa.nulls(footer.rows, wanted.field(0).type)], schema=wanted)
-            return values_at(nothing, task.column)
-        rows = read_columns(storage, file.file.path, [first], footer=footer)
-    return values_at(align(rows, wanted), task.column)
-
-
-def _filter_of(task: ExpressionTask, file: DataFile) -> StoredFilter:
-    bloom = (task.bloom or BloomOptions()).new_filter()
-    found = task.function.of(_values(task, file))
-    for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
-        bloom.add(result_texts(chunk).drop_null())
-    instant = file.file.name.instant
-    return StoredFilter(bloom_filter_key(file.partition, file.name), bloom.type_code, bloom.to_text(), instant)
-
-
-def result_texts(values: pa.Array) -> pa.Array:
-    """Results as Spark's rows print them: timestamps with as many digits as they need."""
-    if not pa.types.is_timestamp(values.type):
-        return java_text(values)
-    texts = pc.strftime(values.cast(pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
-    return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1")
 
 
 def bloom_options(config: Config, options: Mapping[str, str]) -> BloomOptions:
@@ -277,8 +244,8 @@ def bloom_options(config: Config, options: Mapping[str, str]) -> BloomOptions:
     )
 
 
-def _filters_of(_: TaskId, task: ExpressionTask) -> list[StoredFilter]:
-    return [_filter_of(task, file) for file in task.files]
+def _filter_of(_: TaskId, task: ExpressionTask) -> StoredFilter:
+    return filter_of_file(task, task.files[0])
 
 
 def _range_of(_: TaskId, task: ExpressionTask) -> ColumnRange:
@@ -299,5 +266,161 @@ def _partition_key(column: str, partition: str) -> str:
 
 def _joined(ranges: Sequence[ColumnRange]) -> ColumnRange:
     """One range over several, in the type that most of them know."""
-    types = [one.data_type for one in ranges if one.data_type is not None]
-    return join_ranges([as_type(one, types[-1]) if types else one for one in ranges])
+    types = [found.data_type for found in ranges if found.data_type is not None]
+    return join_ranges([as_type(found, types[-1]) if types else found for found in ranges])
+
+
+class ExpressionRangesCheck(IndexCheck):
+    """Bounds and counts of files say at least what there is."""
+
+    def __init__(
+        self, table: MetadataTable, definition: IndexDefinition, function: IndexFunction, schema: pa.Schema
+    ) -> None:
+        self._table = table
+        self._definition = definition
+        self._function = function
+        self._column = definition.source_fields[0]
+        data_type = type_at(schema, self._column)
+        self._type = None if data_type is None else function.result_of(data_type)
+        self._slices: list[tuple[FileSlice, ColumnRange]] = []
+
+    def columns(self, part: FileSlice) -> tuple[str, ...] | None:
+        """The column it is on."""
+        del part
+        return None if self._type is None else (self._column.partition(".")[0],)
+
+    def compare(self, shown: SliceShown) -> Iterator[Trouble]:
+        """Yields no findings yet: what is said is asked for all slices at once."""
+        if self._type is not None:
+            results = self._function.of(values_at(shown.rows, self._column))
+            self._slices.append((shown.part, range_of_values(self._column, results)))
+        yield from ()
+
+    def finish(self) -> Iterator[Trouble]:
+        """Files with results outside of what is said of them."""
+        if self._type is not None:
+            name = self._definition.name
+            found = range_troubles(self._table.store, name, {self._column: self._type}, {self._column: self._slices})
+            yield from ((index_path(name), f"says of its results for {what}") for _, what in found)
+
+
+class ExpressionFiltersCheck(IndexCheck):
+    """A filter of one of the files of a slice holds every result that there is in its rows."""
+
+    def __init__(self, table: MetadataTable, definition: IndexDefinition, function: IndexFunction) -> None:
+        self._table = table
+        self._definition = definition
+        self._function = function
+        self._column = definition.source_fields[0]
+
+    def columns(self, part: FileSlice) -> tuple[str, ...] | None:
+        """The column it is on."""
+        del part
+        return (self._column.partition(".")[0],)
+
+    def compare(self, shown: SliceShown) -> Iterator[Trouble]:
+        """Results that no filter of the slice's files holds."""
+        part = shown.part
+        files = [FileOf(part.partition, file.name) for file in files_of([part])[part.partition]]
+        filters = load_bloom_filters(self._table.store, files, self._definition.name)
+        if len(filters) < len(files):
+            return
+        results = self._function.of(values_at(shown.rows, self._column))
+        for chunk in results.chunks if isinstance(results, pa.ChunkedArray) else [results]:
+            texts = pc.drop_null(result_texts(chunk)).unique()
+            is_held = np.zeros(len(texts), dtype=np.bool_)
+            for bloom in filters.values():
+                is_held |= bloom.contains(texts)
+            lost = texts.filter(pa.array(~is_held))
+            if len(lost):
+                where = f"{part.partition}/{files[-1].name}".lstrip("/")
+                yield index_path(self._definition.name), f"has filters of {where} without {some(lost)} of its results"
+
+
+def expression_index(
+    name: str, column: str, function: str, options: Mapping[str, str] | None = None, *, using: str = COLUMN_STATS
+) -> IndexDefinition:
+    """An index of a function of a column, `using` column_stats or bloom_filters. `options`: those of the function.
+
+    Raises:
+        Invalid: another kind, or an option the function needs is not there. Unsupported: the function is not known.
+    """
+    if using not in _KEEPS:
+        raise Invalid(f"An expression index cannot use {using!r}", remedy="Use column_stats or bloom_filters")
+    made = parse_function(function, options or {})
+    said = {"expr": made.name, **made.options}
+    return IndexDefinition(prefixed(EXPRESSION_PREFIX, name), using, made.name, (column,), said)
+
+
+def parse_expression_options(text: str) -> dict[str, str]:
+    """The options of `expr=from_unixtime, format='yyyy-MM-dd'` by name; a value in quotes may have commas.
+
+    Raises:
+        Invalid: it is not such a list.
+    """
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _OPTION.match(text, at)
+        if match is None:
+            raise Invalid(
+                f"{OPTIONS} is {text!r}, which is no list of options",
+                remedy="Write for example expr=from_unixtime,format=yyyy-MM-dd",
+                key=OPTIONS,
+            )
+        name, quoted, plain = match.groups()
+        found[name] = plain.strip() if quoted is None else quoted
+        at = match.end()
+    return found
+
+
+class ExpressionIndexKind(MetadataIndexKind):
+    """Expression indexes. The definition says of which function and column, and whether ranges or filters are kept."""
+
+    name = EXPRESSION_PREFIX
+    is_named = True
+
+    def open(self, partition: str, context: IndexContext) -> ExpressionIndex | None:
+        """The index of that name, if its function and its options are known here."""
+        definition = context.definitions.get(partition)
+        if definition is None or len(definition.source_fields) != 1 or definition.kind not in _KEEPS:
+            return None
+        try:
+            parse_function(definition.function, definition.options)
+            bloom_options(context.options.config, definition.options)
+        except (Invalid, Unsupported):
+            return None
+        return ExpressionIndex(definition)
+
+    def requested(self, config: Config) -> IndexDefinition | None:
+        """The index that options ask for; called like its column where they give it no name."""
+        column = config.text(COLUMN)
+        if not config.flag(ENABLE) or not column:
+            return None
+        options = parse_expression_options(config.text(OPTIONS))
+        if _FUNCTION not in options:
+            raise Invalid(
+                f"{COLUMN} asks for an index, and {OPTIONS} names no function for it",
+                remedy=f"Set {OPTIONS} to the function and its options, for example expr=identity",
+                key=OPTIONS,
+            )
+        function, using = options.pop(_FUNCTION), config.text(USING).lower()
+        return expression_index(config.text(NAME) or column, column, function, options, using=using)
+
+    def satisfies(self, known: IndexDefinition, wanted: IndexDefinition) -> bool:
+        """Names of functions in any case of letters."""
+        function = wanted.options.get(_FUNCTION, "").lower()
+        same = known.options.get(_FUNCTION, "").lower() == function
+        named = {**known.options, _FUNCTION: wanted.options.get(_FUNCTION, "")}
+        return same and MetadataIndexKind.satisfies(self, replace(known, options=named), wanted)
+
+    def described(self, request: IndexRequest) -> IndexDefinition | None:
+        """The index of a function of one column."""
+        if request.function is None:
+            return None
+        return expression_index(
+            request.name, request.columns[0], request.function, request.options, using=request.using
+        )
+
+
+KIND: Final = ExpressionIndexKind()

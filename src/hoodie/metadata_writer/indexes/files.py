@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,8 +20,9 @@ from hoodie.metadata.file_entries import FILES_MAP
 from hoodie.metadata.keys import ALL_PARTITIONS, files_key
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.records import KEY, TYPE
-from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords
+from hoodie.metadata_writer.index_check import CheckedTable
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.metadata_index import MetadataIndex, MetadataIndexKind, MetadataRecords, group_file_ids
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import WriteStat
 
@@ -32,24 +35,23 @@ _MAPS = pa.map_(
 )
 
 
-class FilesIndex:
-    """The source of `files`."""
+class FilesIndex(MetadataIndex):
+    """The list of files."""
 
     partition = FILES
 
     def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """One group."""
         del context
-        return group_file_ids(FILES, 1)
+        return group_file_ids("files-", 1)
 
     def initial(self, context: IndexContext) -> Iterator[MetadataRecords]:
         """All files of completed writes."""
         files: dict[str, dict[str, int | None]] = {name: {} for name in context.view().partitions}
         for part in context.view().all_slices():
-            own = files[part.partition]
-            for one in (part.base, *part.logs):
-                if one is not None and one.size_bytes > 0:
-                    own[one.path.rpartition("/")[2]] = one.size_bytes
+            for file in (part.base, *part.logs):
+                if file is not None and file.size_bytes > 0:
+                    files[part.partition][file.path.rpartition("/")[2]] = file.size_bytes
         for listed in context.view().files:
             for change in listed.changes:
                 if context.view().timeline.is_committed(change.name.instant):
@@ -71,6 +73,10 @@ class FilesIndex:
             files.setdefault(partition, {})
         if files or update.action in _ALWAYS:
             yield files_records(files, update.deleted_partitions)
+
+    def check(self, table: CheckedTable) -> None:
+        """Nothing: `hoodie.metadata.validate` compares the list with storage."""
+        del table
 
 
 _ALWAYS = frozenset({"commit", "deltacommit", "replacecommit"})
@@ -101,10 +107,8 @@ def files_records(files: Mapping[str, Sizes], gone: tuple[str, ...]) -> Metadata
 
 
 def _maps(maps: list[list[tuple[str, tuple[int, bool]]]]) -> pa.Array:
-    entries = [entry for one in maps for entry in one]
-    offsets = [0]
-    for one in maps:
-        offsets.append(offsets[-1] + len(one))
+    entries = [entry for entries in maps for entry in entries]
+    offsets = [0, *accumulate(map(len, maps))]
     values = pa.StructArray.from_arrays(
         [
             pa.array([size for _, (size, _) in entries], pa.int64()),
@@ -125,3 +129,22 @@ def _add(files: dict[str, dict[str, int | None]], path: str, size: int) -> None:
     partition, _, name = path.rpartition("/")
     known = files[partition].get(name) or 0
     files[partition][name] = max(known, size)
+
+
+class FilesKind(MetadataIndexKind):
+    """The list of files: the metadata table has it before anything else."""
+
+    name = FILES
+
+    def open(self, partition: str, context: IndexContext) -> FilesIndex:
+        """The list of files of any table."""
+        del partition, context
+        return FilesIndex()
+
+    def is_wanted(self, context: IndexContext) -> bool:
+        """Always: whoever wants a metadata table wants it."""
+        del context
+        return True
+
+
+KIND: Final = FilesKind()

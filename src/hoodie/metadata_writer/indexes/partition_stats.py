@@ -15,11 +15,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.metadata import COLUMN_STATS, PARTITION_STATS
+from hoodie.metadata import COLUMN_STATS, PARTITION_STATS, IndexDefinition, MetadataTable
+from hoodie.metadata.column_stats import partition_ranges
 from hoodie.metadata.keys import file_hash, name_hash, partition_hash, partition_stats_key
 from hoodie.metadata.listing import by_group
 from hoodie.metadata.merge import STATS, merge_stats, outlived_keys
@@ -28,31 +31,43 @@ from hoodie.metadata.records import EVERYTHING, KEY, Wanted, concat_records
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, in_order, join_ranges, stored_bound
+from hoodie.metadata_writer.data_files import DataFile, files_of
+from hoodie.metadata_writer.file_facts import IndexNeeds
+from hoodie.metadata_writer.index_check import CheckedTable, IndexCheck, SliceShown, Trouble, index_path
+from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes.column_stats import (
-    DataFile,
     RangesTask,
     columns_now,
     columns_of_update,
     ranges_of_file,
     ranges_of_update,
     ranges_task,
+    shown_ranges,
     stats_version,
 )
-from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.metadata_index import IndexContext, MetadataRecords, Records, RecordTask
+from hoodie.metadata_writer.metadata_index import (
+    IndexRequest,
+    MetadataIndex,
+    MetadataIndexKind,
+    MetadataRecords,
+    Records,
+    RecordTask,
+    group_file_ids,
+)
+from hoodie.metadata_writer.range_checks import SliceRanges, left_out, rows_of
 from hoodie.metadata_writer.skeletons import skeletons_among
 from hoodie.metadata_writer.slices_after import slices_after
 from hoodie.metadata_writer.stats_rows import StatsRow, stats_rows
-from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.records import with_meta
+from hoodie.records import KEY_FIELD, with_meta
 from hoodie.records.columns import type_at
 from hoodie.view import FileSlice
 
 PARTITIONS_PER_TASK = 16
 """Partitions one task of an initialisation looks at."""
 
-_FILE_GROUPS = "hoodie.metadata.index.partition.stats.file.group.count"
+ENABLE: Final = "hoodie.metadata.index.partition.stats.enable"
+_FILE_GROUPS: Final = "hoodie.metadata.index.partition.stats.file.group.count"
 _MAX_PREFIXES = 2_000
 
 _TIGHT = "isTightBound"
@@ -64,22 +79,22 @@ Ranges = Mapping[tuple[str, str], ColumnRange]
 """Ranges by partition and column."""
 
 
-class PartitionStatsIndex:
-    """The source of `partition_stats`."""
+class PartitionStatsIndex(MetadataIndex):
+    """Value ranges of columns over partitions."""
 
     partition = PARTITION_STATS
 
     def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as the options say; one by default."""
-        return group_file_ids(PARTITION_STATS, context.options.config.integer(_FILE_GROUPS))
+        return group_file_ids("partition-stats-", context.options.config.integer(_FILE_GROUPS))
 
     def initial(self, context: IndexContext) -> Iterator[Records]:
         """Ranges of all partitions with live files."""
-        schema = columns_before(context)
+        schema = context.columns_before()
         if schema is None:
             return
         columns = columns_now(context, schema)
-        files = live_files(context.view().slices_at())
+        files = files_of(context.view().slices_at())
         partitions = sorted(files)
         for at in range(0, len(partitions), PARTITIONS_PER_TASK):
             some = tuple(file for name in partitions[at : at + PARTITIONS_PER_TASK] for file in files[name])
@@ -87,29 +102,36 @@ class PartitionStatsIndex:
 
     def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Ranges of the partitions that got or lost files."""
-        schema = columns_after(context, update)
+        schema = context.columns_after(update)
         touched = {stat.partition_path for stat in update.stats if stat.path is not None} | set(update.replaced)
         if schema is None or not touched:
             return
         columns = columns_of_update(context, update)
         written = ranges_of_update(context, update, columns, schema)
         view = context.view(touched)
-        live = live_files(slices_after(view, update, touched).values())
-        grown = _grown(live_files(view.slices_at(None, touched)), live, written)
+        live = files_of(slices_after(view, update, touched).values())
+        grown = _grown(files_of(view.slices_at(None, touched)), live, written)
         before = _ranges_before(context, grown, columns, schema)
         others = [file for files in live.values() for file in files if file not in written]
         others = [file for file in others if file.partition not in before]
         parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
-        for partition, own in before.items():
-            for one in own:
-                parts[partition, one.column].append(one)
-        for partition, one in _known_ranges(context, others, columns, schema):
-            parts[partition, one.column].append(one)
-        for file in (file for files in live.values() for file in files):
-            for one in written.get(file, ()):
-                parts[file.partition, one.column].append(one)
+        for partition, found in chain(
+            ((partition, found) for partition, ranges in before.items() for found in ranges),
+            _known_ranges(context, others, columns, schema),
+            (
+                (partition, found)
+                for partition, files in live.items()
+                for file in files
+                for found in written.get(file, ())
+            ),
+        ):
+            parts[partition, found.column].append(found)
         ranges = _joined(parts, with_meta(schema))
         yield _records(ranges, touched, columns, stats_version(context))
+
+    def check(self, table: CheckedTable) -> IndexCheck:
+        """Compares ranges of partitions with those of their live slices."""
+        return PartitionStatsCheck(table.metadata, shown_ranges(table))
 
 
 def _grown(before: Files, live: Files, written: Collection[DataFile]) -> list[str]:
@@ -145,14 +167,12 @@ def _ranges_before(
     is_tight = pc.fill_null(pc.struct_field(stats, _TIGHT), False)
     found: dict[str, list[ColumnRange]] = defaultdict(list)
     for place, (column, data_type) in enumerate(types.items()):
-        own = slice(place * len(partitions), (place + 1) * len(partitions))
-        tight = is_tight[own]
-        told = pa.array(partitions, pa.string()).filter(tight)
-        for partition, one in _by_partition(
-            column, data_type, stats[own].filter(tight), told, pa.repeat(False, len(told))
-        ):
-            if one.is_known:
-                found[partition].append(one)
+        of_column = slice(place * len(partitions), (place + 1) * len(partitions))
+        tight = is_tight[of_column]
+        told, said = pa.array(partitions, pa.string()).filter(tight), stats[of_column].filter(tight)
+        for partition, column_range in _by_partition(column, data_type, said, told, pa.repeat(False, len(told))):
+            if column_range.is_known:
+                found[partition].append(column_range)
     return {partition: ranges for partition, ranges in found.items() if len(ranges) == len(types)}
 
 
@@ -162,21 +182,12 @@ def column_types(columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.Data
     return {column: found for column in columns if (found := type_at(full, column)) is not None}
 
 
-def live_files(slices: Collection[FileSlice]) -> dict[str, list[DataFile]]:
-    """The files of slices by partition."""
-    found: dict[str, list[DataFile]] = defaultdict(list)
-    for part in slices:
-        own = (part.base, *part.logs)
-        found[part.partition].extend(DataFile(part.partition, file) for file in own if file is not None)
-    return dict(found)
-
-
 def partition_stats_records(task: RangesTask) -> MetadataRecords:
     """The records of the partitions whose files a task has."""
     parts: dict[tuple[str, str], list[ColumnRange]] = defaultdict(list)
     for file in task.files:
-        for one in ranges_of_file(task, file):
-            parts[file.partition, one.column].append(one)
+        for column_range in ranges_of_file(task, file):
+            parts[file.partition, column_range.column].append(column_range)
     return _records(_joined(parts, task.schema), (), (), task.version)
 
 
@@ -185,9 +196,9 @@ def _joined(parts: Mapping[tuple[str, str], Sequence[ColumnRange]], schema: pa.S
     found: dict[tuple[str, str], ColumnRange] = {}
     for key, ranges in parts.items():
         data_type = type_at(schema, key[1])
-        one = join_ranges(ranges if data_type is None else [as_type(part, data_type) for part in ranges])
-        if one.is_known:
-            found[key] = one
+        joined = join_ranges(ranges if data_type is None else [as_type(part, data_type) for part in ranges])
+        if joined.is_known:
+            found[key] = joined
     return found
 
 
@@ -203,8 +214,8 @@ def _known_ranges(
         return
     task = ranges_task(context, files, columns, schema)
     for file in files:
-        for one in ranges_of_file(task, file):
-            yield file.partition, one
+        for column_range in ranges_of_file(task, file):
+            yield file.partition, column_range
 
 
 def stored_ranges(
@@ -228,12 +239,12 @@ def stored_ranges(
     rows = concat_records(merged).combine_chunks()
     stats = rows.column(STATS).combine_chunks()
     names = [partition_hash(file.partition) + file_hash(file.name) for file in files]
-    own = pa.array([file.partition for file in files], pa.string())
+    of_files = pa.array([file.partition for file in files], pa.string())
     is_half = pa.array([file.file.path in halves for file in files], pa.bool_())
     for column, data_type in types.items():
         start = name_hash(column)
         at = pc.index_in(pa.array([start + name for name in names], pa.string()), value_set=rows.column(KEY))
-        yield from _by_partition(column, data_type, stats.take(at), own, is_half)
+        yield from _by_partition(column, data_type, stats.take(at), of_files, is_half)
 
 
 def _by_partition(
@@ -286,3 +297,83 @@ def _records(ranges: Ranges, touched: Collection[str], columns: Sequence[str], v
     ]
     table = stats_rows(rows, RecordType.PARTITION_STATS, version, is_tight=True)
     return MetadataRecords(PARTITION_STATS, table, pa.array(gone, pa.string()))
+
+
+class PartitionStatsCheck(IndexCheck):
+    """Bounds of partitions say at least what their live slices have. Readers believe what is said of as many rows as
+    have a key.
+    """
+
+    def __init__(self, table: MetadataTable, ranges: SliceRanges) -> None:
+        self._table = table
+        self._ranges = ranges
+
+    def columns(self, part: FileSlice) -> tuple[str, ...] | None:
+        """The indexed columns, where the rows are not those of one file."""
+        return self._ranges.columns(part)
+
+    def compare(self, shown: SliceShown) -> Iterator[Trouble]:
+        """Yields no findings yet: what is said is asked for all slices at once."""
+        self._ranges.add(shown)
+        yield from ()
+
+    def finish(self) -> Iterator[Trouble]:
+        """Partitions with values outside of what is said of them."""
+        by_column = self._ranges.by_column
+        names = sorted({part.partition for shown in by_column.values() for part, _ in shown})
+        types = {KEY_FIELD: pa.string(), **{column: self._ranges.types[column] for column in by_column}}
+        said = partition_ranges(self._table.store, types, names)
+        all_rows = said[KEY_FIELD].rows.to_pylist()
+        for column, shown in by_column.items():
+            actual: dict[str, list[ColumnRange]] = defaultdict(list)
+            for part, column_range in shown:
+                actual[part.partition].append(column_range)
+            for at, (name, rows) in enumerate(zip(names, all_rows, strict=True)):
+                if actual[name] and rows is not None and said[column].rows[at].as_py() == rows:
+                    wrong = left_out(rows_of(said[column], at, 1), join_ranges(actual[name]))
+                    if wrong:
+                        where = f"column {column!r} of the partition {name!r}"
+                        yield index_path(PARTITION_STATS), f"says of {where} {wrong}"
+
+
+def partition_stats_index() -> IndexDefinition:
+    """An index of value ranges over the partitions of a table."""
+    return IndexDefinition(PARTITION_STATS, PARTITION_STATS)
+
+
+class PartitionStatsKind(MetadataIndexKind):
+    """Value ranges of columns over partitions, of the columns of `column_stats`. They have no definition."""
+
+    name = PARTITION_STATS
+    needs = (COLUMN_STATS,)
+
+    def open(self, partition: str, context: IndexContext) -> PartitionStatsIndex:
+        """The statistics of any table."""
+        del partition, context
+        return PartitionStatsIndex()
+
+    def switch(self, context: IndexContext) -> str:
+        """Whether there are any; by default partitioned tables have them where they have statistics of columns."""
+        del context
+        return ENABLE
+
+    def is_wanted(self, context: IndexContext) -> bool:
+        """In a partitioned table, unless the options say no."""
+        is_possible = context.handle.profile.indexes.can_have(PARTITION_STATS)
+        is_partitioned = bool(context.handle.config.partition_fields)
+        return is_possible and is_partitioned and context.options.config.flag(ENABLE)
+
+    def described(self, request: IndexRequest) -> IndexDefinition | None:
+        """The index of that name."""
+        return partition_stats_index() if request.name == PARTITION_STATS else None
+
+    def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
+        """Nothing is stored."""
+        del described, made, version
+
+    def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:
+        """The ranges of the columns of `column_stats` after the write."""
+        return IndexNeeds(columns_of_update(context, update))
+
+
+KIND: Final = PartitionStatsKind()

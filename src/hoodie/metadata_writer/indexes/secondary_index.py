@@ -10,20 +10,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import Unsupported
-from hoodie.metadata import IndexDefinition
+from hoodie.config import Config
+from hoodie.errors import Invalid, Unsupported
+from hoodie.metadata import RECORD_INDEX, IndexDefinition, MetadataTable, group_of_keys
 from hoodie.metadata.encode_records import encoded_alike
 from hoodie.metadata.keys import secondary_keys
-from hoodie.metadata.partitions import RecordType
-from hoodie.metadata.records import KEY, TYPE
+from hoodie.metadata.merge import merge_newest
+from hoodie.metadata.partitions import SECONDARY_PREFIX, RecordType
+from hoodie.metadata.records import KEY, TYPE, Wanted
 from hoodie.metadata_writer.file_ranges import values_at
+from hoodie.metadata_writer.index_check import CheckedTable, IndexCheck, SliceShown, Trouble, index_path, some
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.indexes.record_index import GLOBAL_ENABLE, is_partitioned
 from hoodie.metadata_writer.key_work import (
     DRIVER_ROWS,
     GLOBAL_INDEX,
@@ -31,12 +38,20 @@ from hoodie.metadata_writer.key_work import (
     changes_keys,
     group_count,
 )
-from hoodie.metadata_writer.layout import group_file_ids
-from hoodie.metadata_writer.metadata_index import NO_KEYS, IndexContext, MetadataRecords, Records, RecordTask
+from hoodie.metadata_writer.metadata_index import (
+    NO_KEYS,
+    IndexRequest,
+    MetadataIndex,
+    MetadataIndexKind,
+    MetadataRecords,
+    Records,
+    RecordTask,
+    group_file_ids,
+    prefixed,
+)
 from hoodie.metadata_writer.skeletons import Sources, skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.slices_after import slice_after, slices_before, stats_by_group
-from hoodie.metadata_writer.table_columns import columns_after, columns_before
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.records import KEY_FIELD
 from hoodie.records.columns import type_at
@@ -45,6 +60,10 @@ from hoodie.spec import AvroGeneration
 from hoodie.view import FileSlice, GroupId
 
 SECONDARY: Final = "SecondaryIndexMetadata"
+ENABLE: Final = "hoodie.metadata.index.secondary.enable"
+COLUMN: Final = "hoodie.metadata.index.secondary.column"
+NAME: Final = "hoodie.index.name"
+_VALUE: Final = r"^(?P<value>(?:[^\\$]|\\(?s:.))*\$)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +117,8 @@ class ChangeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondaryIndex:
-    """The source of the secondary index that `definition` is about."""
+class SecondaryIndex(MetadataIndex):
+    """The secondary index that `definition` is about."""
 
     definition: IndexDefinition
 
@@ -111,21 +130,21 @@ class SecondaryIndex:
     def file_ids(self, context: IndexContext) -> tuple[str, ...]:
         """As many groups as a record index of the same rows has."""
         count = group_count(context, context.view().slices_at(), GLOBAL_INDEX)
-        return group_file_ids(self.partition, count)
+        return group_file_ids(self.partition.replace("_", "-") + "-", count)
 
     def initial(self, context: IndexContext) -> Iterator[Records]:
         """Entries of all rows."""
-        schema = columns_before(context)
+        schema = context.columns_before()
         if schema is None:
             return
         entries = self._entries(context, schema)
-        for some in bounded_slices(context.view().slices_at()):
-            sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in some))
-            yield RecordTask(records_of_slices, SlicesTask(entries.having(sources), some))
+        for slices in bounded_slices(context.view().slices_at()):
+            sources = skeleton_sources(context.handle, ((part.partition, part.base) for part in slices))
+            yield RecordTask(records_of_slices, SlicesTask(entries.having(sources), slices))
 
     def updated(self, context: IndexContext, update: TableUpdate) -> Iterator[Records]:
         """Entries that came, and those that are gone."""
-        schema = columns_after(context, update)
+        schema = context.columns_after(update)
         if schema is None or not changes_keys(update):
             return
         entries = self._entries(context, schema, update.instant)
@@ -137,6 +156,10 @@ class SecondaryIndex:
                 yield RecordTask(records_of_change, task)
             elif len(records := records_of_change(task)):
                 yield records
+
+    def check(self, table: CheckedTable) -> IndexCheck:
+        """Compares entries with rows."""
+        return SecondaryIndexCheck(table.metadata, self.definition)
 
     def _entries(self, context: IndexContext, schema: pa.Schema, instant: str | None = None) -> Entries:
         column = self.definition.source_fields[0]
@@ -209,3 +232,114 @@ def ensure_indexable(schema: pa.Schema, column: str) -> None:
             remedy="Choose a column of text, numbers, dates or times",
             column=column,
         )
+
+
+class SecondaryIndexCheck(IndexCheck):
+    """Every row has an entry of its value and key. There are not more entries than rows: what is too much is found by
+    counting.
+    """
+
+    def __init__(self, table: MetadataTable, definition: IndexDefinition) -> None:
+        self._store = table.store
+        self._definition = definition
+        self._column = definition.source_fields[0]
+        self._file_ids = [group.file_id for group in self._store.groups(definition.name)]
+        self._rows = 0
+
+    def columns(self, part: FileSlice) -> tuple[str, ...] | None:
+        """The column it is on."""
+        del part
+        return (self._column.partition(".")[0],)
+
+    def compare(self, shown: SliceShown) -> Iterator[Trouble]:
+        """Rows without entry."""
+        if not shown.rows.num_rows:
+            return
+        texts = value_texts(values_at(shown.rows, self._column).combine_chunks())
+        entries = secondary_keys(texts, shown.keys).unique()
+        self._rows += len(entries)
+        lost = entries.filter(pc.invert(pc.is_in(entries, value_set=self._known(entries))))
+        if len(lost):
+            part = shown.part
+            where = f"{part.partition}/{part.file_id}".lstrip("/")
+            yield self._path, f"lacks {some(lost)} entries for rows of {where}: scans by the index lose them"
+
+    def finish(self) -> Iterator[Trouble]:
+        """Entries without row."""
+        there = sum(
+            merge_newest(parts).num_rows
+            for file_id in self._file_ids
+            for parts in self._store.read(self._definition.name, {file_id: Wanted()}, ())
+            if parts
+        )
+        if there > self._rows:
+            yield self._path, f"has {there - self._rows:,} entries that no row has"
+
+    @property
+    def _path(self) -> str:
+        return index_path(self._definition.name)
+
+    def _known(self, entries: pa.Array) -> pa.Array:
+        """Those of the entries that the index has."""
+        at = KIND.groups_of(entries, self._file_ids, self._definition, "")
+        wanted = {
+            self._file_ids[place]: Wanted(keys=entries.filter(pa.array(at == place)))
+            for place in np.unique(at).astype(int).tolist()
+        }
+        groups = self._store.read(self._definition.name, wanted, ())
+        return pa.concat_arrays([NO_KEYS, *(merge_newest(parts)[KEY].combine_chunks() for parts in groups if parts)])
+
+
+def secondary_index(name: str, column: str) -> IndexDefinition:
+    """An index of which rows have a value in a column."""
+    return IndexDefinition(prefixed(SECONDARY_PREFIX, name), "secondary_index", "identity", (column,))
+
+
+class SecondaryIndexKind(MetadataIndexKind):
+    """Secondary indexes. The definition says of which column; the rows of a value are found by the record index."""
+
+    name = SECONDARY_PREFIX
+    is_named = True
+    needs = (RECORD_INDEX,)
+    one_per_columns = True
+
+    def open(self, partition: str, context: IndexContext) -> SecondaryIndex | None:
+        """The index of that name, if it has one column."""
+        definition = context.definitions.get(partition)
+        return None if definition is None or len(definition.source_fields) != 1 else SecondaryIndex(definition)
+
+    def requested(self, config: Config) -> IndexDefinition | None:
+        """The index that options ask for; called like its column where they give it no name."""
+        column = config.text(COLUMN)
+        if not config.flag(ENABLE) or not column:
+            return None
+        return secondary_index(config.text(NAME) or column, column)
+
+    def described(self, request: IndexRequest) -> IndexDefinition | None:
+        """The index of one column that has no function."""
+        return None if request.function is not None else secondary_index(request.name, request.columns[0])
+
+    def ensure_needs(self, context: IndexContext, wanted: Collection[str]) -> None:
+        """Checks that there will be a record index of the whole table."""
+        if RECORD_INDEX not in wanted or is_partitioned(context):
+            raise Invalid(
+                f"{COLUMN} asks for a secondary index, which needs a record index of the whole table",
+                remedy=f"Set {GLOBAL_ENABLE}=true, too",
+                key=COLUMN,
+            )
+
+    def ensure_columns(self, schema: pa.Schema, definition: IndexDefinition) -> None:
+        """Checks that there is such a column, of texts, numbers, dates or times."""
+        ensure_indexable(schema, definition.source_fields[0])
+
+    def groups_of(
+        self, keys: pa.Array, file_ids: Sequence[str], definition: IndexDefinition | None, data_partition: str
+    ) -> npt.NDArray[np.int64]:
+        """By the hash of the key; in version V2 by that of its value with the `$`."""
+        del data_partition
+        if definition is not None and definition.version != "V1":
+            keys = pc.struct_field(pc.extract_regex(keys, _VALUE), "value")
+        return group_of_keys(keys, len(file_ids))
+
+
+KIND: Final = SecondaryIndexKind()

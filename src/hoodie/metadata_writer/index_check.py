@@ -9,18 +9,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from hoodie.metadata import MetadataTable
+from hoodie.metadata_writer.index_context import IndexContext
+from hoodie.metadata_writer.slice_rows import SliceRows
 from hoodie.records import KEY_FIELD
 from hoodie.spec import keys
 from hoodie.view import FileSlice
 
 Trouble: TypeAlias = tuple[str, str]
 """The folder of the index (or a file of it that cannot be read), and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedTable:
+    """A table whose indexes are compared: its metadata table, its data columns, its live slices, and what reads keys
+    of any of their files.
+    """
+
+    metadata: MetadataTable
+    context: IndexContext
+    schema: pa.Schema
+    slices: Sequence[FileSlice]
+    keys: SliceRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +53,7 @@ class SliceShown:
 
 
 class IndexCheck(Protocol):
-    """The comparison of one index."""
+    """The comparison of one index. It is made anew for every `validate` and asked by one thread."""
 
     def columns(self, part: FileSlice) -> tuple[str, ...] | None:
         """The top-level columns it wants of a slice beside the key; None: it does not look at the rows."""
@@ -49,7 +65,7 @@ class IndexCheck(Protocol):
 
     def finish(self) -> Iterator[Trouble]:
         """What it says wrongly about all of them together. Called once, after the last slice."""
-        ...
+        yield from ()
 
 
 def index_path(partition: str) -> str:
@@ -59,5 +75,5 @@ def index_path(partition: str) -> str:
 
 def some(values: pa.Array) -> str:
     """How many values there are, with the first of them."""
-    first = ", ".join(repr(one) for one in values[:3].to_pylist())
+    first = ", ".join(repr(value) for value in values[:3].to_pylist())
     return f"{len(values):,} ({first}{', ...' if len(values) > 3 else ''})"
