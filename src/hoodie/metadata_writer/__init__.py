@@ -16,6 +16,7 @@ from hoodie.metadata_writer.indexes.registry import describe_index
 from hoodie.metadata_writer.indexes.secondary_index import secondary_index
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import look_at_metadata
+from hoodie.metadata_writer.metadata_handle import open_metadata_handle
 from hoodie.metadata_writer.metadata_index import (
     IndexRequest,
     MetadataIndex,
@@ -26,7 +27,6 @@ from hoodie.metadata_writer.metadata_index import (
 )
 from hoodie.metadata_writer.options import ENABLE as METADATA_ENABLE
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import open_own
 from hoodie.metadata_writer.participant import MetadataParticipant
 from hoodie.metadata_writer.record import (
     compact_metadata,
@@ -66,7 +66,7 @@ __all__ = [
     "index_needs",
     "index_troubles",
     "look_at_metadata",
-    "open_own",
+    "open_metadata_handle",
     "partition_stats_index",
     "rebuild_partitions",
     "record_index",

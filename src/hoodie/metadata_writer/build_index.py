@@ -30,10 +30,10 @@ from hoodie.metadata_writer.drop_index import give_up_builds
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes.registry import ensure_possible, index_of, is_named, kind_of, ordered
 from hoodie.metadata_writer.initialise import add_groups, initialise, next_init_instant
+from hoodie.metadata_writer.metadata_handle import listed_file_ids, open_metadata_handle
 from hoodie.metadata_writer.metadata_index import MetadataIndex, Records
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import listed_file_ids, open_own
-from hoodie.metadata_writer.partition_state import announce, announce_inflight, kept_partitions, withdraw
+from hoodie.metadata_writer.partition_state import announce, announce_inflight, maintained_partitions, withdraw
 from hoodie.metadata_writer.undo import last_compaction, settle
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.notebook import Displayed
@@ -160,12 +160,14 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     context = IndexContext(handle, timeline, engine, MetadataOptions.of(config), known)
     _ensure_possible(context, definition)
     if not handle.config.is_metadata_table_ready:
-        again = frozenset(kept_partitions(handle)) - {definition.name}  # those of a metadata table that was dropped
+        again = frozenset(maintained_partitions(handle)) - {
+            definition.name
+        }  # those of a metadata table that was dropped
         handle = initialise(replace(context, rebuilt=again), ordered({FILES, *again}))
     needed = (*kind_of(definition.name).needs, definition.name)
     names = tuple(name for name in needed if name not in handle.config.metadata_partitions)
     give_up_builds(handle, names)
-    handle = withdraw(handle, set(names) & set(kept_partitions(handle)))
+    handle = withdraw(handle, set(names) & set(maintained_partitions(handle)))
     context = replace(context, handle=handle, definitions=_without(known, names))
     definitions = definitions_for(context, names)
     made, version = definitions.get(definition.name), handle.profile.indexes.version
@@ -176,9 +178,9 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     timeline = timeline_of(handle)
     announced = handle.config.with_changes({keys.METADATA_PARTITIONS_INFLIGHT: ",".join(names)})
     context = IndexContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
-    own = open_own(handle)
-    own_timeline = settle(own, timeline_of(own))
-    begun = _begin(own, context, names)
+    metadata = open_metadata_handle(handle)
+    metadata_timeline = settle(metadata, timeline_of(metadata))
+    begun = _begin(metadata, context, names)
     handle = announce_inflight(handle, names)
     context = replace(context, handle=handle)
     requested_at = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
@@ -188,22 +190,26 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     requested = create_requested(handle.storage, handle.profile, requested_at, INDEXING, payload)
     inflight = to_inflight(handle.storage, handle.profile, requested)
     must_hold = not handle.profile.indexes.is_built_beside_writes
-    return _Plan(context, inflight, names, begun, upto, last_compaction(own_timeline), must_hold)
+    return _Plan(context, inflight, names, begun, upto, last_compaction(metadata_timeline), must_hold)
 
 
-def _begin(own: TableHandle, context: IndexContext, names: Sequence[str]) -> _Begun:
+def _begin(metadata: TableHandle, context: IndexContext, names: Sequence[str]) -> _Begun:
     """The partitions, begun: their groups are settled and empty."""
-    groups_at = next_init_instant(own, context.timeline)
-    groups = to_inflight(own.storage, own.profile, create_requested(own.storage, own.profile, groups_at, DELTA_COMMIT))
+    groups_at = next_init_instant(metadata, context.timeline)
+    groups = to_inflight(
+        metadata.storage,
+        metadata.profile,
+        create_requested(metadata.storage, metadata.profile, groups_at, DELTA_COMMIT),
+    )
     instants: dict[str, InstantTime] = {}
     made: dict[str, tuple[str, ...]] = {}
     for name in names:
         # Not the instant of the groups: a delta commit that is taken back takes all files of its instant along, and
         # writers need settled groups from the announcement on.
-        instants[name] = next_init_instant(own, context.timeline, (groups_at, *instants.values()))
-        own.storage.delete_dir(name)
-        made[name] = _make_groups(own, context, _index(name, context), groups_at)
-    finish(own, groups, (), BULK_INSERT)
+        instants[name] = next_init_instant(metadata, context.timeline, (groups_at, *instants.values()))
+        metadata.storage.delete_dir(name)
+        made[name] = _make_groups(metadata, context, _index(name, context), groups_at)
+    finish(metadata, groups, (), BULK_INSERT)
     return _Begun(made, instants)
 
 
@@ -215,12 +221,12 @@ def _under(held: TableHandle, plan: _Plan) -> _Plan:
 
 def _stage(plan: _Plan, context: IndexContext, name: str) -> _Staged:
     """The first records of a partition, as files that nobody sees."""
-    index, own = _index(name, context), open_own(context.handle)
+    index, metadata = _index(name, context), open_metadata_handle(context.handle)
     # A key goes to a group by their number: those made here count even where a listing does not show them yet.
-    file_ids = {name: tuple(sorted({*plan.begun.groups[name], *listed_file_ids(own.storage, name)}))}
+    file_ids = {name: tuple(sorted({*plan.begun.groups[name], *listed_file_ids(metadata.storage, name)}))}
     records: Sequence[Records] = tuple(index.initial(context))
-    stats = write_bases(own, plan.begun.instants[name], records, file_ids, context.definitions, context.engine)
-    index.ensure_initialised(own, stats, context.options.config)
+    stats = write_bases(metadata, plan.begun.instants[name], records, file_ids, context.definitions, context.engine)
+    index.ensure_initialised(metadata, stats, context.options.config)
     return _Staged(name, stats)
 
 
@@ -228,14 +234,14 @@ def _finish(
     plan: _Plan, handle: TableHandle, now: Timeline, staged: tuple[_Staged, ...]
 ) -> tuple[Instant, tuple[_Staged, ...]]:
     """The completed indexing, and what it made visible. The table is held; `handle` and `now` are as it is."""
-    own = open_own(handle)
-    own_timeline = settle(own, timeline_of(own))
+    metadata = open_metadata_handle(handle)
+    metadata_timeline = settle(metadata, timeline_of(metadata))
     known = {instant.logical for instant in plan.context.timeline.completed()}
     later = sorted(
         (instant for instant in now.completed() if instant.logical not in known),
         key=lambda instant: instant.completed or "",
     )
-    may_catch_up = last_compaction(own_timeline) == plan.compacted and all(
+    may_catch_up = last_compaction(metadata_timeline) == plan.compacted and all(
         instant.action in COMPLETED_WRITE_ACTIONS for instant in later
     )
     if plan.must_hold or not may_catch_up:
@@ -243,13 +249,15 @@ def _finish(
         if not may_catch_up:
             handle = withdraw(handle, plan.names)
             # New instants: what was committed to the groups before would be missed in those of now.
-            plan = replace(plan, begun=_begin(own, context, plan.names))
+            plan = replace(plan, begun=_begin(metadata, context, plan.names))
             handle = announce_inflight(handle, plan.names)
         staged = tuple(_stage(plan, context, name) for name in plan.names)
         later = []
     for base_files in staged:
-        requested = create_requested(own.storage, own.profile, plan.begun.instants[base_files.name], DELTA_COMMIT)
-        finish(own, to_inflight(own.storage, own.profile, requested), base_files.stats, BULK_INSERT)
+        requested = create_requested(
+            metadata.storage, metadata.profile, plan.begun.instants[base_files.name], DELTA_COMMIT
+        )
+        finish(metadata, to_inflight(metadata.storage, metadata.profile, requested), base_files.stats, BULK_INSERT)
     before = plan.context.timeline
     for instant in later:
         _catch_up(plan, handle, before, instant)
@@ -285,11 +293,11 @@ def _catch_up(plan: _Plan, handle: TableHandle, before: Timeline, instant: Insta
     )
     context = plan.context.at(before, handle)
     records = [found for name in plan.names for found in _index(name, context).updated(context, update)]
-    own = open_own(handle)
-    timeline = timeline_of(own)
+    metadata = open_metadata_handle(handle)
+    timeline = timeline_of(metadata)
     newest = max(filter(None, (timeline.last_time(), timeline_of(handle).last_time())), default=None)
     at = new_instant_time(handle.env, handle.config.timezone, newest)
-    write_delta_commit(own, timeline, at, records, context.definitions, context.engine, plan.names)
+    write_delta_commit(metadata, timeline, at, records, context.definitions, context.engine, plan.names)
 
 
 def _ensure_possible(context: IndexContext, definition: IndexDefinition) -> None:
@@ -322,11 +330,11 @@ def _index(name: str, context: IndexContext) -> MetadataIndex:
 
 
 def _make_groups(
-    own: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime
+    metadata: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime
 ) -> tuple[str, ...]:
     """The file ids of the groups that were made."""
-    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
-    own.storage.put(f"{index.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
+    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), metadata.env.now())
+    metadata.storage.put(f"{index.partition}/{keys.PARTITION_METAFILE_PREFIX}", metafile)
     file_ids = index.file_ids(context)
-    add_groups(own, index.partition, file_ids, instant)
+    add_groups(metadata, index.partition, file_ids, instant)
     return file_ids

@@ -58,72 +58,72 @@ _DELETABLE = (STATS, "BloomFilterMetadata", "SecondaryIndexMetadata")
 
 
 def compact_if_due(
-    handle: TableHandle, own: TableHandle, engine: Engine, compact_after: int, partitions: Sequence[str]
+    handle: TableHandle, metadata: TableHandle, engine: Engine, compact_after: int, partitions: Sequence[str]
 ) -> Instant | None:
-    """The completed compaction of the metadata table `own` of `handle`, if one was due. `partitions` are those that are
-    kept. One that died is finished before: the slices it began have no base files yet.
+    """The completed compaction of the metadata table `metadata` of `handle`, if one was due. `partitions` are those
+    that are maintained. One that died is finished before: the slices it began have no base files yet.
     """
     table = timeline_of(handle)
-    timeline = finish_compactions(own, table, timeline_of(own), engine)
-    if not has_enough(own, timeline, compact_after):
+    timeline = finish_compactions(metadata, table, timeline_of(metadata), engine)
+    if not has_enough(metadata, timeline, compact_after):
         return None
-    instant = plan_instant(own, table, timeline)
+    instant = plan_instant(metadata, table, timeline)
     if instant is None:
         return None
-    parts = [one for one in _slices(own, timeline, partitions, instant) if one.logs]
+    parts = [one for one in _slices(metadata, timeline, partitions, instant) if one.logs]
     if not parts:
         return None
     plan = _plan(parts)
-    requested = create_requested(own.storage, own.profile, instant, COMPACTION, plan)
-    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
-    return _run(own, table, timeline, inflight, parts, engine)
+    requested = create_requested(metadata.storage, metadata.profile, instant, COMPACTION, plan)
+    inflight = to_inflight(metadata.storage, metadata.profile, requested, is_new=True)
+    return _run(metadata, table, timeline, inflight, parts, engine)
 
 
-def finish_compactions(own: TableHandle, table: Timeline, timeline: Timeline, engine: Engine) -> Timeline:
+def finish_compactions(metadata: TableHandle, table: Timeline, timeline: Timeline, engine: Engine) -> Timeline:
     """The timeline of the metadata table after its pending compactions were completed."""
-    plans = PendingPlans(own.storage, timeline)
+    plans = PendingPlans(metadata.storage, timeline)
     for one in plans.instants(COMPACTION):
         log.info("finishing the compaction %s of the metadata table", one.requested)
         groups = set(plans.groups(one))
-        found = _slices(own, timeline, sorted({partition for partition, _ in groups}), one.requested)
+        found = _slices(metadata, timeline, sorted({partition for partition, _ in groups}), one.requested)
         parts = [part for part in found if part.group_id in groups]
-        inflight = one if one.state is State.INFLIGHT else to_inflight(own.storage, own.profile, one)
-        _run(own, table, timeline, inflight, parts, engine)
-        timeline = timeline_of(own)
+        inflight = one if one.state is State.INFLIGHT else to_inflight(metadata.storage, metadata.profile, one)
+        _run(metadata, table, timeline, inflight, parts, engine)
+        timeline = timeline_of(metadata)
     return timeline
 
 
-def has_enough(own: TableHandle, timeline: Timeline, compact_after: int) -> bool:
+def has_enough(metadata: TableHandle, timeline: Timeline, compact_after: int) -> bool:
     """Whether there are as many delta commits since the last compaction."""
     since = last_compaction(timeline) or ""
     commits = (one for one in timeline.completed() if one.action == DELTA_COMMIT)
-    return sum(own.profile.clock.of(one) > since for one in commits) >= compact_after
+    return sum(metadata.profile.clock.of(one) > since for one in commits) >= compact_after
 
 
-def plan_instant(own: TableHandle, table: Timeline, timeline: Timeline) -> InstantTime | None:
+def plan_instant(metadata: TableHandle, table: Timeline, timeline: Timeline) -> InstantTime | None:
     """The instant of a compaction that is made now; None while none may be."""
     commits = [one for one in timeline.completed() if one.action == DELTA_COMMIT]
     counting = valid_instants(table, timeline)
     if not commits or any(one.requested not in counting for one in commits):
         return None
-    instants, last = own.profile.metadata_instants, max(one.requested for one in commits)
+    instants, last = metadata.profile.metadata_instants, max(one.requested for one in commits)
     if instants.has_to_wait(one for one in table.pending() if one.requested <= last):
         return None
-    return instants.compaction(last) or new_instant_time(own.env, own.config.timezone, timeline.last_time())
+    return instants.compaction(last) or new_instant_time(metadata.env, metadata.config.timezone, timeline.last_time())
 
 
 def _slices(
-    own: TableHandle, timeline: Timeline, partitions: Sequence[str], instant: InstantTime
+    metadata: TableHandle, timeline: Timeline, partitions: Sequence[str], instant: InstantTime
 ) -> tuple[FileSlice, ...]:
     """The newest slice of each file group that began before `instant`."""
-    files = list_files(own.storage, partitions, engine=_LISTING)
-    groups = view_of(timeline, files, {}, PendingPlans(own.storage, timeline).compactions()).groups
+    files = list_files(metadata.storage, partitions, engine=_LISTING)
+    groups = view_of(timeline, files, {}, PendingPlans(metadata.storage, timeline).compactions()).groups
     newest = (next((part for part in group.slices if part.base_instant < instant), None) for group in groups)
     return tuple(part for part in newest if part is not None and not part.is_empty)
 
 
 def _run(  # noqa: PLR0917
-    own: TableHandle,
+    metadata: TableHandle,
     table: Timeline,
     timeline: Timeline,
     inflight: Instant,
@@ -133,11 +133,11 @@ def _run(  # noqa: PLR0917
     counting = valid_instants(table, timeline)
     tasks = [
         _MergeTask(
-            own.storage,
+            metadata.storage,
             part,
             counting,
             f"{part.partition}/{base_name(part.file_id, number, inflight.requested)}",
-            own.profile.avro_generation,
+            metadata.profile.avro_generation,
         )
         for number, part in enumerate(parts)
     ]
@@ -145,12 +145,12 @@ def _run(  # noqa: PLR0917
     with naming_metadata_table():
         done = (LocalEngine(1) if is_small else engine).run(_merge, tasks, "compact metadata table")
         merged = _until(timeline, inflight.requested)
-        ensure_whole(own.storage, merged, counting.__contains__, [seen for _, _, seen in done], {}, _LISTING)
+        ensure_whole(metadata.storage, merged, counting.__contains__, [seen for _, _, seen in done], {}, _LISTING)
     stats = tuple(
         base_stat(part.partition, part.file_id, task.path.rpartition("/")[2], size, rows)
         for part, task, (size, rows, _) in zip(parts, tasks, done, strict=True)
     )
-    return finish(own, inflight, stats, COMPACT)
+    return finish(metadata, inflight, stats, COMPACT)
 
 
 def _until(timeline: Timeline, compaction: InstantTime) -> Timeline:

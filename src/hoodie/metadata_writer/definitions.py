@@ -21,7 +21,7 @@ from hoodie.metadata.index_definitions import DEFAULT_PATH
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes import registry
 from hoodie.metadata_writer.indexes.registry import is_named, kind_of
-from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
+from hoodie.metadata_writer.partition_state import maintained_partitions, withdraw
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle
@@ -84,7 +84,7 @@ def with_readable_definitions(handle: TableHandle) -> TableHandle:
     except Corrupt as damage:
         if damage.facts.get("path") != DEFAULT_PATH:
             raise
-        kept = kept_partitions(handle)
+        kept = maintained_partitions(handle)
         lost = [name for name in kept if is_named(name)]
         log.warning(
             "table %s loses these indexes, make them again: %s (%s)",

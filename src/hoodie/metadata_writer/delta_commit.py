@@ -65,7 +65,7 @@ GroupEntries = Mapping[tuple[str, str], tuple[Entries, ...]]
 
 
 def write_delta_commit(  # noqa: PLR0917
-    own: TableHandle,
+    metadata: TableHandle,
     timeline: Timeline,
     instant: InstantTime,
     records: Sequence[Records],
@@ -80,24 +80,24 @@ def write_delta_commit(  # noqa: PLR0917
     Raises:
         Conflict: there is such a delta commit. Corrupt: a partition has no file groups.
     """
-    slots = load_slots(own, timeline, tuple(partitions), instant, listed) if records else {}
-    requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
+    slots = load_slots(metadata, timeline, tuple(partitions), instant, listed) if records else {}
+    requested = create_requested(metadata.storage, metadata.profile, instant, DELTA_COMMIT)
     file_ids = {name: tuple(slot.file_id for slot in found) for name, found in slots.items()}
-    entries = gather(own, instant, records, file_ids, definitions, engine)
+    entries = gather(metadata, instant, records, file_ids, definitions, engine)
     chosen = [slot for found in slots.values() for slot in found if (slot.partition, slot.file_id) in entries]
     names = [log_name(slot, number, instant) for number, slot in enumerate(chosen)]
     planned = tuple(log_stat(slot, name, 0, 0, 0) for slot, name in zip(chosen, names, strict=True))
-    payload = _payload(own, planned, UPSERT, DELTA_COMMIT)
-    inflight = to_inflight(own.storage, own.profile, requested, payload, is_new=True)
-    tasks = _files(own, instant, chosen, names, entries)
+    payload = _payload(metadata, planned, UPSERT, DELTA_COMMIT)
+    inflight = to_inflight(metadata.storage, metadata.profile, requested, payload, is_new=True)
+    tasks = _files(metadata, instant, chosen, names, entries)
     written = _spread(tasks, engine).run(write_log, tasks, "metadata table")
     stats = tuple(_log_stat(slot, one) for slot, one in zip(chosen, written, strict=True))
-    _drop_spilled(own, instant, records)
-    return finish(own, inflight, stats, UPSERT)
+    _drop_spilled(metadata, instant, records)
+    return finish(metadata, inflight, stats, UPSERT)
 
 
 def write_bases(  # noqa: PLR0917
-    own: TableHandle,
+    metadata: TableHandle,
     instant: InstantTime,
     records: Sequence[Records],
     file_ids: Mapping[str, tuple[str, ...]],
@@ -107,16 +107,23 @@ def write_bases(  # noqa: PLR0917
     """Base files with the records, which nobody sees before a delta commit `instant` completes. Groups that get none
     have no base file.
     """
-    entries = gather(own, instant, records, file_ids, definitions, engine)
+    entries = gather(metadata, instant, records, file_ids, definitions, engine)
     groups = sorted(entries)
     names = [base_name(file_id, number, instant) for number, (_, file_id) in enumerate(groups)]
     tasks = [
-        GroupFile(own.storage, f"{partition}/{name}", partition, instant, own.profile.avro_generation, entries[group])
+        GroupFile(
+            metadata.storage,
+            f"{partition}/{name}",
+            partition,
+            instant,
+            metadata.profile.avro_generation,
+            entries[group],
+        )
         for (group, name) in zip(groups, names, strict=True)
         for partition in (group[0],)
     ]
     written = _spread(tasks, engine).run(write_base, tasks, "metadata table")
-    _drop_spilled(own, instant, records)
+    _drop_spilled(metadata, instant, records)
     return tuple(
         base_stat(partition, file_id, name, one.size_bytes, one.puts)
         for (partition, file_id), name, one in zip(groups, names, written, strict=True)
@@ -124,7 +131,7 @@ def write_bases(  # noqa: PLR0917
 
 
 def gather(  # noqa: PLR0917
-    own: TableHandle,
+    metadata: TableHandle,
     instant: InstantTime,
     records: Sequence[Records],
     file_ids: Mapping[str, tuple[str, ...]],
@@ -135,16 +142,16 @@ def gather(  # noqa: PLR0917
     found: dict[tuple[str, str], list[Entries]] = defaultdict(list)
     made = [one for one in records if isinstance(one, MetadataRecords)]
     for one in made:
-        for place, batch in split(one, file_ids, definitions, own.profile.avro_generation):
+        for place, batch in split(one, file_ids, definitions, metadata.profile.avro_generation):
             found[one.partition, file_ids[one.partition][place]].append(batch)
     tasks = [
         _MakeTask(
-            own.storage,
+            metadata.storage,
             f"{spill_folder(instant)}/{number}.arrow",
             one,
             file_ids,
             definitions,
-            own.profile.avro_generation,
+            metadata.profile.avro_generation,
         )
         for number, one in enumerate(one for one in records if isinstance(one, RecordTask))
     ]
@@ -185,15 +192,15 @@ def split(
     ]
 
 
-def finish(own: TableHandle, inflight: Instant, stats: tuple[WriteStat, ...], operation: str) -> Instant:
+def finish(metadata: TableHandle, inflight: Instant, stats: tuple[WriteStat, ...], operation: str) -> Instant:
     """The completed instant of the metadata table."""
-    payload = _payload(own, stats, operation, inflight.comparable_action)
-    return complete(own.storage, own.profile, inflight, payload, own.env, own.config.timezone)
+    payload = _payload(metadata, stats, operation, inflight.comparable_action)
+    return complete(metadata.storage, metadata.profile, inflight, payload, metadata.env, metadata.config.timezone)
 
 
-def _drop_spilled(own: TableHandle, instant: InstantTime, records: Sequence[Records]) -> None:
+def _drop_spilled(metadata: TableHandle, instant: InstantTime, records: Sequence[Records]) -> None:
     if any(isinstance(one, RecordTask) for one in records):
-        own.storage.delete_dir(spill_folder(instant))
+        metadata.storage.delete_dir(spill_folder(instant))
 
 
 def spill_folder(instant: InstantTime) -> str:
@@ -201,17 +208,17 @@ def spill_folder(instant: InstantTime) -> str:
     return f"{keys.TEMP_DIR}/{instant}"
 
 
-def _payload(own: TableHandle, stats: tuple[WriteStat, ...], operation: str, action: str) -> bytes:
+def _payload(metadata: TableHandle, stats: tuple[WriteStat, ...], operation: str, action: str) -> bytes:
     by_partition: dict[str, list[WriteStat]] = defaultdict(list)
     for stat in stats:
         by_partition[stat.partition_path].append(stat)
-    metadata = CommitMetadata(
+    payload = CommitMetadata(
         partition_to_write_stats={name: tuple(found) for name, found in by_partition.items()},
         compacted=operation == COMPACT,
-        extra_metadata={keys.SCHEMA_EXTRA: _plain_schema(own.profile.avro_generation)},
+        extra_metadata={keys.SCHEMA_EXTRA: _plain_schema(metadata.profile.avro_generation)},
         operation_type=operation,
     )
-    return own.profile.commit_codec.encode(metadata, action)
+    return metadata.profile.commit_codec.encode(payload, action)
 
 
 @cache
@@ -223,15 +230,15 @@ def _plain_schema(generation: AvroGeneration) -> str:
 
 
 def _files(
-    own: TableHandle, instant: InstantTime, slots: Sequence[Slot], names: Sequence[str], entries: GroupEntries
+    metadata: TableHandle, instant: InstantTime, slots: Sequence[Slot], names: Sequence[str], entries: GroupEntries
 ) -> list[GroupFile]:
     return [
         GroupFile(
-            own.storage,
+            metadata.storage,
             f"{slot.partition}/{name}",
             slot.partition,
             instant,
-            own.profile.avro_generation,
+            metadata.profile.avro_generation,
             entries[slot.partition, slot.file_id],
         )
         for slot, name in zip(slots, names, strict=True)

@@ -15,7 +15,7 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.metadata import FILES, load_index_definitions
 from hoodie.metadata_writer.definitions import store_index_definitions
 from hoodie.metadata_writer.indexes.registry import dependents, partition_names
-from hoodie.metadata_writer.partition_state import kept_partitions, withdraw
+from hoodie.metadata_writer.partition_state import maintained_partitions, withdraw
 from hoodie.spec import INDEXING, State
 from hoodie.spec.index_plan import parse_index_plan
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -32,7 +32,7 @@ def drop_index(handle: TableHandle, name: str) -> tuple[str, ...]:
         Invalid: there is no such index, or it is the list of files.
     """
     handle = load_handle(handle.storage, handle.env)
-    kept = set(kept_partitions(handle))
+    kept = set(maintained_partitions(handle))
     definitions = load_index_definitions(handle.storage, handle.config)
     there = kept | (definitions.keys() - {FILES})
     found = next((candidate for candidate in partition_names(name) if candidate in there), None)

@@ -10,7 +10,7 @@ from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes import registry
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.metadata_writer.partition_state import maintained_partitions
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import Timeline
@@ -30,7 +30,7 @@ def index_needs(
     if known is None or known.columns is None:
         return needs
     context = IndexContext(handle, timeline, LocalEngine(1), options, known.definitions, schema, known=known)
-    kept = kept_partitions(handle)
+    kept = maintained_partitions(handle)
     for kind in registry.KINDS:
         if any(map(kind.owns, kept)):
             needs = needs.joined(kind.file_needs(context, TableUpdate("", "", schema=schema)))

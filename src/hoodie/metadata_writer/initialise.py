@@ -22,8 +22,8 @@ from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases
 from hoodie.metadata_writer.group_files import empty_log
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes.registry import index_of, ordered
+from hoodie.metadata_writer.metadata_handle import create_metadata_handle, open_metadata_handle
 from hoodie.metadata_writer.metadata_index import MetadataIndex
-from hoodie.metadata_writer.own_table import create_own, open_own
 from hoodie.metadata_writer.partition_state import announce
 from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
@@ -57,10 +57,10 @@ def initialise(
     """
     handle = context.handle
     if not handle.config.is_metadata_table_ready:
-        own = create_own(handle)
+        metadata = create_metadata_handle(handle)
     else:
-        own = open_own(handle)
-        settle(own, timeline_of(own))
+        metadata = open_metadata_handle(handle)
+        settle(metadata, timeline_of(metadata))
     definitions = {**definitions_for(context, partitions), **(requested or {})}
     if definitions != dict(context.definitions):
         handle = store_index_definitions(handle, definitions)
@@ -69,40 +69,41 @@ def initialise(
     for name in ordered(partitions):
         index = index_of(name, context)
         if index is not None:
-            make_partition(own, context, index, next_init_instant(own, context.timeline))
+            make_partition(metadata, context, index, next_init_instant(metadata, context.timeline))
             done.append(name)
     log.info("the metadata table of %s has now %s", handle.config.name, ", ".join(done))
     return announce(handle, done)
 
 
-def make_partition(own: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime) -> None:
+def make_partition(metadata: TableHandle, context: IndexContext, index: MetadataIndex, instant: InstantTime) -> None:
     """Writes the partition of `index` into the metadata table, as the delta commit `instant`."""
-    own.storage.delete_dir(index.partition)
+    metadata.storage.delete_dir(index.partition)
     file_ids = index.file_ids(context)
     records = tuple(index.initial(context))
-    requested = create_requested(own.storage, own.profile, instant, DELTA_COMMIT)
-    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
-    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), own.env.now())
-    own.storage.put(f"{index.partition}/{_PARTITION_METAFILE}", metafile)
-    add_groups(own, index.partition, file_ids, instant)
+    requested = create_requested(metadata.storage, metadata.profile, instant, DELTA_COMMIT)
+    inflight = to_inflight(metadata.storage, metadata.profile, requested, is_new=True)
+    metafile = encode_partition_metafile(PartitionMetafile(instant, 1), metadata.env.now())
+    metadata.storage.put(f"{index.partition}/{_PARTITION_METAFILE}", metafile)
+    add_groups(metadata, index.partition, file_ids, instant)
     groups = {index.partition: file_ids}
-    stats = write_bases(own, instant, records, groups, context.definitions, context.engine)
-    index.ensure_initialised(own, stats, context.options.config)
-    finish(own, inflight, stats, BULK_INSERT)
+    stats = write_bases(metadata, instant, records, groups, context.definitions, context.engine)
+    index.ensure_initialised(metadata, stats, context.options.config)
+    finish(metadata, inflight, stats, BULK_INSERT)
 
 
-def add_groups(own: TableHandle, partition: str, file_ids: Sequence[str], instant: InstantTime) -> None:
+def add_groups(metadata: TableHandle, partition: str, file_ids: Sequence[str], instant: InstantTime) -> None:
     """Creates the file groups: each has a log file of no deletes."""
     tasks = [
-        (own.storage, f"{partition}/{LogFileName(file_id, instant, 1, '0-0-0').text}", instant) for file_id in file_ids
+        (metadata.storage, f"{partition}/{LogFileName(file_id, instant, 1, '0-0-0').text}", instant)
+        for file_id in file_ids
     ]
     _FILES_AT_ONCE.run(_put_empty, tasks, "file groups")
 
 
-def next_init_instant(own: TableHandle, table: Timeline, besides: Iterable[InstantTime] = ()) -> InstantTime:
+def next_init_instant(metadata: TableHandle, table: Timeline, besides: Iterable[InstantTime] = ()) -> InstantTime:
     """The instant of the next partition that is made; `besides`: instants that are given away already."""
-    taken = {*besides, *(one.requested for one in timeline_of(own).instants)}
-    candidates = own.profile.metadata_instants.initialisations(table.completed())
+    taken = {*besides, *(one.requested for one in timeline_of(metadata).instants)}
+    candidates = metadata.profile.metadata_instants.initialisations(table.completed())
     return next(one for one in candidates if one not in taken)
 
 

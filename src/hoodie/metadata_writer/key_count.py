@@ -22,9 +22,9 @@ from hoodie.storage import Storage
 VALIDATE: Final = "hoodie.metadata.record.index.enable.validation.on.initialization"
 
 
-def ensure_counted(own: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
+def ensure_counted(metadata: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
     """Checks that the base files of a record index hold as many keys as rows went into them. `stats` are theirs;
-    `own` is the metadata table.
+    `metadata` is the metadata table.
 
     Raises:
         Invalid: they hold fewer.
@@ -32,7 +32,7 @@ def ensure_counted(own: TableHandle, stats: Sequence[WriteStat], config: Config)
     if not config.flag(VALIDATE):
         return
     engine = LocalEngine(READING_THREADS)
-    keys = sum(engine.run(_entry_count, [(own.storage, stat) for stat in stats], "count keys"))
+    keys = sum(engine.run(_entry_count, [(metadata.storage, stat) for stat in stats], "count keys"))
     rows = sum(stat.num_writes for stat in stats)
     if keys != rows:
         raise Invalid(

@@ -50,10 +50,10 @@ def bounded_slices(slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, ...
     by_partition: dict[str, list[FileSlice]] = defaultdict(list)
     for part in slices:
         by_partition[part.partition].append(part)
-    for own in by_partition.values():
+    for of_partition in by_partition.values():
         held: list[FileSlice] = []
         held_bytes = 0
-        for part in own:
+        for part in of_partition:
             if held and held_bytes + part.size_bytes > _TASK_BYTES:
                 yield tuple(held)
                 held, held_bytes = [], 0

@@ -20,13 +20,13 @@ from hoodie.view import PartitionFiles, View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownMetadata:
-    """`own` is the metadata table and `timeline` its own, without anything unfinished; `definitions` those of the
-    table's indexes, `columns` the table's data columns before the write (None: nobody has asked). `view` has the files
+    """`metadata` is the metadata table and `timeline` its timeline, without anything unfinished; `definitions` those of
+    the table's indexes, `columns` the table's data columns before the write (None: unknown). `view` has the files
     of `partitions` (None: of all) before the write, where they were listed; `listed` what lies in partitions of the
     metadata table, uncommitted files too.
     """
 
-    own: TableHandle
+    metadata: TableHandle
     timeline: Timeline
     definitions: Mapping[str, IndexDefinition]
     columns: pa.Schema | None
@@ -37,7 +37,7 @@ class KnownMetadata:
     @property
     def state(self) -> MetadataState:
         """What opening the metadata table for reading needs."""
-        return MetadataState(self.own.storage, self.timeline, self.definitions, self.listed)
+        return MetadataState(self.metadata.storage, self.timeline, self.definitions, self.listed)
 
     def with_view(self, view: View, partitions: Collection[str] | None) -> KnownMetadata:
         """The same, with the files of some partitions (None: of all)."""

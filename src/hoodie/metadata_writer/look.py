@@ -16,9 +16,9 @@ from hoodie.engine import LocalEngine, side_by_side
 from hoodie.errors import Corrupt
 from hoodie.metadata import IndexDefinition, load_index_definitions
 from hoodie.metadata.damage import REBUILD
+from hoodie.metadata_writer.metadata_handle import load_metadata_handle
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import load_own
-from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.metadata_writer.partition_state import maintained_partitions
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Snapshot
@@ -81,9 +81,9 @@ def _definitions(handle: TableHandle) -> Mapping[str, IndexDefinition] | Corrupt
 
 
 def _opened(handle: TableHandle, folder: Snapshot) -> tuple[TableHandle, Timeline] | Corrupt | None:
-    if not kept_partitions(handle) or not handle.config.is_metadata_table_ready:
+    if not maintained_partitions(handle) or not handle.config.is_metadata_table_ready:
         return None
     try:
-        return load_own(handle, folder)
+        return load_metadata_handle(handle, folder)
     except Corrupt as damage:
         return damage

@@ -105,14 +105,14 @@ class MetadataIndex(Protocol):
         del context, update
         return ()
 
-    def ensure_initialised(self, own: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
+    def ensure_initialised(self, metadata: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
         """Checks the base files `stats` of the metadata table that the initial records went to, where options ask for
         that. Called before anybody may use the index.
 
         Raises:
             Invalid: the index would be wrong.
         """
-        del own, stats, config
+        del metadata, stats, config
 
     def check(self, table: CheckedTable) -> IndexCheck | None:
         """What compares the index with the rows of the table for `validate`; None: nothing does."""

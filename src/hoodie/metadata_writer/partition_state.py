@@ -17,7 +17,7 @@ from hoodie.state.handle import TableHandle
 from hoodie.timeline import store_table_config
 
 
-def kept_partitions(handle: TableHandle) -> tuple[str, ...]:
+def maintained_partitions(handle: TableHandle) -> tuple[str, ...]:
     """Partitions that every action of the table has to keep true: those that are ready, and those being built."""
     config = handle.config
     return tuple(sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}))
@@ -59,7 +59,7 @@ def withdraw(handle: TableHandle, names: Collection[str]) -> TableHandle:
 
 def set_aside(handle: TableHandle) -> TableHandle:
     """The handle of a table whose metadata table is gone, and whose properties remember what it had."""
-    handle = _stored(handle, (), _remembered(handle, kept_partitions(handle)))
+    handle = _stored(handle, (), _remembered(handle, maintained_partitions(handle)))
     handle.storage.delete_dir(keys.METADATA_TABLE_DIR)
     return handle
 

@@ -14,8 +14,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.metadata.column_stats import FileOf, file_ranges_of_columns
-from hoodie.metadata.ranges import Ranges
+from hoodie.metadata import FileOf, Ranges
+from hoodie.metadata.column_stats import file_ranges_of_columns
 from hoodie.metadata.store import MetadataStore
 from hoodie.metadata_writer.column_range import Bound, ColumnRange, as_type, in_order, range_of_values, stored_bound
 from hoodie.metadata_writer.file_ranges import values_at

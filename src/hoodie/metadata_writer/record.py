@@ -34,11 +34,11 @@ from hoodie.metadata_writer.indexes.registry import index_of, is_named, ordered
 from hoodie.metadata_writer.initialise import add_groups, initialise, may_initialise
 from hoodie.metadata_writer.known import KnownMetadata
 from hoodie.metadata_writer.look import MetadataLook, look_at_metadata
+from hoodie.metadata_writer.metadata_handle import load_metadata_handle, open_metadata_handle
 from hoodie.metadata_writer.metadata_index import Records
 from hoodie.metadata_writer.options import MetadataOptions
-from hoodie.metadata_writer.own_table import load_own, open_own
 from hoodie.metadata_writer.partition_state import (
-    kept_partitions,
+    maintained_partitions,
     remember,
     set_aside,
     withdraw,
@@ -98,17 +98,17 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
     if not handle.config.is_metadata_table_ready:
         return handle
     try:
-        own = open_own(handle)
-        timeline = timeline_of(own)
+        metadata = open_metadata_handle(handle)
+        timeline = timeline_of(metadata)
         if rollback is not None:
-            timeline = settle(own, timeline)
+            timeline = settle(metadata, timeline)
     except Corrupt as damage:
         return _drop_damaged(handle, damage)
     found = timeline.find(target.requested, DELTA_COMMIT)
     if found is None:
         return handle
     compacted = last_compaction(timeline)
-    if compacted is not None and own.profile.clock.of(found) <= compacted:
+    if compacted is not None and metadata.profile.clock.of(found) <= compacted:
         log.warning(
             "the metadata table of %s is dropped: %s, which is rolled back, is merged into its base files; "
             "the next write makes it again",
@@ -116,7 +116,7 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
             target.requested,
         )
         return set_aside(handle)
-    roll_back(own, found, rollback)
+    roll_back(metadata, found, rollback)
     return handle
 
 
@@ -126,7 +126,7 @@ def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime,
     Called when the files of everything after `to` are gone, right before the restore completes. Version 6 cannot make a
     metadata table while an instant is pending: it is dropped, and the next write makes it.
     """
-    names = kept_partitions(handle)
+    names = maintained_partitions(handle)
     if not names:
         return handle
     log.info("the metadata table of %s is made anew: restore %s to %s", handle.config.name, restore, to)
@@ -154,7 +154,7 @@ def ensure_metadata(  # noqa: PLR0917
         Invalid, Unsupported: the table cannot have an index the options ask for. Nothing was changed, unless the rows
             were counted for it.
     """
-    had = kept_partitions(handle)
+    had = maintained_partitions(handle)
     if look is None or look.handle is not handle:
         look = look_at_metadata(handle, config)
     if look is None:
@@ -166,9 +166,9 @@ def ensure_metadata(  # noqa: PLR0917
     wanted, requested = _wanted(context, unwanted)
     if had:
         try:
-            own, seen = look.ensure_complete()
+            metadata, seen = look.ensure_complete()
             ensure_finished(timeline, seen)
-            own_timeline = finish_compactions(own, timeline, settle(own, seen), engine)
+            metadata_timeline = finish_compactions(metadata, timeline, settle(metadata, seen), engine)
         except Corrupt as damage:
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
@@ -179,8 +179,8 @@ def ensure_metadata(  # noqa: PLR0917
         kept = _initialised(context, wanted, requested)
         if kept is not handle:
             return kept, None
-        listed = look.listed if own_timeline is seen else {}
-        return kept, KnownMetadata(own, own_timeline, context.definitions, before, listed=listed)
+        listed = look.listed if metadata_timeline is seen else {}
+        return kept, KnownMetadata(metadata, metadata_timeline, context.definitions, before, listed=listed)
     return _initialised(context, wanted, requested), None
 
 
@@ -189,7 +189,7 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
     from storage, as their definitions say. Where these are damaged, without the indexes that only they know.
     """
     handle = with_readable_definitions(handle)
-    had = kept_partitions(handle)
+    had = maintained_partitions(handle)
     wanted = set(names or had)
     if FILES in wanted or not handle.config.is_metadata_table_ready:
         wanted |= set(had)
@@ -208,7 +208,9 @@ def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptio
     if not handle.config.is_metadata_table_ready:
         return None
     chosen = options or MetadataOptions()
-    return compact_if_due(handle, open_own(handle), engine, chosen.compact_after, kept_partitions(handle))
+    return compact_if_due(
+        handle, open_metadata_handle(handle), engine, chosen.compact_after, maintained_partitions(handle)
+    )
 
 
 def _record(  # noqa: PLR0917
@@ -219,20 +221,20 @@ def _record(  # noqa: PLR0917
     table: Timeline,
     known: KnownMetadata,
 ) -> None:
-    partitions = kept_partitions(handle)
-    own = known.own
+    partitions = maintained_partitions(handle)
+    metadata = known.metadata
     before = known.timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
-        roll_back(own, before, None)
-        known = replace(known, timeline=timeline_of(own), listed={})
+        roll_back(metadata, before, None)
+        known = replace(known, timeline=timeline_of(metadata), listed={})
     context = IndexContext(handle, table, engine, options, known.definitions, update.schema, known=known)
     unkept = _unkept(context, partitions)
     if unkept:
         context = context.with_handle(withdraw(handle, unkept))
-        partitions = kept_partitions(context.handle)
+        partitions = maintained_partitions(context.handle)
     # What is written is listed anyway, if it was not yet; who reads it before does not list it again.
     unlisted = [name for name in partitions if name not in known.listed]
-    listed = {files.partition: files for files in list_files(own.storage, unlisted, engine=_LISTING)}
+    listed = {files.partition: files for files in list_files(metadata.storage, unlisted, engine=_LISTING)}
     listed |= {name: known.listed[name] for name in partitions if name in known.listed}
     if context.known is not None:
         context = replace(context, known=replace(context.known, listed=listed))
@@ -246,10 +248,12 @@ def _record(  # noqa: PLR0917
         records.extend(index.updated(context, update))
         new = index.new_file_ids(context, update)
         if new:
-            add_groups(own, name, new, update.instant)
+            add_groups(metadata, name, new, update.instant)
             grown.add(name)
     listed = {name: files for name, files in listed.items() if name not in grown}
-    write_delta_commit(own, known.timeline, update.instant, records, context.definitions, engine, partitions, listed)
+    write_delta_commit(
+        metadata, known.timeline, update.instant, records, context.definitions, engine, partitions, listed
+    )
 
 
 def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
@@ -258,11 +262,11 @@ def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
     Raises:
         Corrupt: it is damaged.
     """
-    own, own_timeline = load_own(handle)
-    ensure_finished(table, own_timeline)
-    own_timeline = settle(own, own_timeline)
-    definitions = _definitions(handle, kept_partitions(handle))
-    return KnownMetadata(own, own_timeline, definitions, None)
+    metadata, metadata_timeline = load_metadata_handle(handle)
+    ensure_finished(table, metadata_timeline)
+    metadata_timeline = settle(metadata, metadata_timeline)
+    definitions = _definitions(handle, maintained_partitions(handle))
+    return KnownMetadata(metadata, metadata_timeline, definitions, None)
 
 
 def _with_definitions(context: IndexContext, update: TableUpdate) -> IndexContext:
@@ -286,7 +290,7 @@ def _initialised(
     context: IndexContext, wanted: Collection[str], requested: Mapping[str, IndexDefinition] | None = None
 ) -> TableHandle:
     handle = context.handle
-    had = kept_partitions(handle) if handle.config.is_metadata_table_ready else ()
+    had = maintained_partitions(handle) if handle.config.is_metadata_table_ready else ()
     missing = [name for name in ordered(wanted) if name not in had]
     if not missing:
         return handle

@@ -25,7 +25,7 @@ from hoodie.metadata import FILES, IndexDefinition
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.indexes import registry
 from hoodie.metadata_writer.indexes.registry import dependents, ensure_possible, kind_of, partition_names
-from hoodie.metadata_writer.partition_state import kept_partitions
+from hoodie.metadata_writer.partition_state import maintained_partitions
 from hoodie.records import with_meta
 from hoodie.records.columns import type_at
 
@@ -61,7 +61,7 @@ def unwanted_partitions(context: IndexContext) -> tuple[str, ...]:
     """The partitions there are that options set by the caller say no to, or to drop, and those that they want
     otherwise: such an index is made anew.
     """
-    config, kept = context.options.config, set(kept_partitions(context.handle))
+    config, kept = context.options.config, set(maintained_partitions(context.handle))
     found = set()
     for kind in registry.KINDS:
         switch = kind.switch(context)
@@ -115,7 +115,7 @@ def _is_there(context: IndexContext, wanted: IndexDefinition) -> bool:
     """
     kind = kind_of(wanted.name)
     if kind.one_per_columns:
-        others = map(context.definition_of, filter(kind.owns, kept_partitions(context.handle)))
+        others = map(context.definition_of, filter(kind.owns, maintained_partitions(context.handle)))
         if any(other is not None and other.source_fields == wanted.source_fields for other in others):
             return True
     known = context.definition_of(wanted.name)
@@ -136,7 +136,7 @@ def _is_possible(context: IndexContext, wanted: IndexDefinition, others: Collect
     """
     kind = kind_of(wanted.name)
     ensure_possible(context.handle, wanted.name, wanted)
-    kind.ensure_needs(context, {*others, *kept_partitions(context.handle)})
+    kind.ensure_needs(context, {*others, *maintained_partitions(context.handle)})
     before, after = context.columns_before(), context.schema
     if after is not None:
         kind.ensure_columns(after, wanted)

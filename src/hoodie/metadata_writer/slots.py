@@ -43,7 +43,7 @@ class Slot:
 
 
 def load_slots(
-    own: TableHandle,
+    metadata: TableHandle,
     timeline: Timeline,
     partitions: Collection[str],
     instant: InstantTime,
@@ -56,10 +56,10 @@ def load_slots(
         Corrupt: a partition has no file groups.
     """
     missing = [name for name in partitions if name not in listed]
-    new = list_files(own.storage, missing, engine=_LISTING) if missing else ()
+    new = list_files(metadata.storage, missing, engine=_LISTING) if missing else ()
     found = {one.partition: one for one in (*new, *(listed[name] for name in partitions if name in listed))}
-    next_slots = _NEXT_SLOTS[own.profile.log_naming]
-    slots = {name: next_slots(own, timeline, files, instant) for name, files in found.items()}
+    next_slots = _NEXT_SLOTS[metadata.profile.log_naming]
+    slots = {name: next_slots(metadata, timeline, files, instant) for name, files in found.items()}
     for name in partitions:
         adds_groups = kind_of(name).adds_groups
         if not slots[name] and not adds_groups:
@@ -119,17 +119,17 @@ def base_stat(partition: str, file_id: str, name: str, size_bytes: int, rows: in
 
 
 def _named_by_write(
-    own: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
+    metadata: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
 ) -> tuple[Slot, ...]:
-    del own, timeline
+    del metadata, timeline
     return tuple(Slot(files.partition, file_id, instant) for file_id in _file_ids(files))
 
 
 def _named_by_slice(
-    own: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
+    metadata: TableHandle, timeline: Timeline, files: PartitionFiles, instant: InstantTime
 ) -> tuple[Slot, ...]:
     del instant
-    groups = view_of(timeline, (files,), {}, PendingPlans(own.storage, timeline).compactions()).groups
+    groups = view_of(timeline, (files,), {}, PendingPlans(metadata.storage, timeline).compactions()).groups
     newest = {group.file_id: group.slices[0] for group in groups}
     logs = _logs_by_slice(files)
     slots = []

@@ -165,11 +165,12 @@ def _wrapped(
         if place not in places:
             members.append(pa.nulls(len(bounds), pa.struct([pa.field("value", stored)])))
             continue
-        own = [other == place and not none for other, none in zip(places, is_none, strict=True)]
+        is_here = [other == place and not none for other, none in zip(places, is_none, strict=True)]
         values = [
-            _stored(bound, one, version) if mine else None for bound, one, mine in zip(bounds, ranges, own, strict=True)
+            _stored(bound, one, version) if mine else None
+            for bound, one, mine in zip(bounds, ranges, is_here, strict=True)
         ]
-        mask = pa.array([not mine for mine in own], pa.bool_())
+        mask = pa.array([not mine for mine in is_here], pa.bool_())
         members.append(pa.StructArray.from_arrays([pa.array(values, stored)], names=["value"], mask=mask))
     names = [f"member{place}" for place in range(len(members))]
     return pa.StructArray.from_arrays(members, names=names, mask=pa.array(is_none, pa.bool_()))

@@ -61,114 +61,123 @@ def last_compaction(timeline: Timeline) -> InstantTime | None:
     return max((one.requested for one in timeline.completed() if one.action == "commit"), default=None)
 
 
-def settle(own: TableHandle, timeline: Timeline) -> Timeline:
+def settle(metadata: TableHandle, timeline: Timeline) -> Timeline:
     """The timeline of the metadata table without delta commits and rollbacks that nobody finished."""
     unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]
     for one in sorted(unfinished, reverse=True):
         log.info("rolling back the unfinished %s %s of the metadata table", one.action, one.requested)
         if one.action == DELTA_COMMIT:
-            remove_files(own, one, None)
-        delete_instant_files(own.storage, own.profile, one)
-    return timeline_of(own) if unfinished else timeline
+            remove_files(metadata, one, None)
+        delete_instant_files(metadata.storage, metadata.profile, one)
+    return timeline_of(metadata) if unfinished else timeline
 
 
-def roll_back(own: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
+def roll_back(metadata: TableHandle, target: Instant, rollback: InstantTime | None) -> None:
     """Rolls back the delta commit `target` of the metadata table. `rollback`: record that it was rolled back.
 
     What is left of an earlier attempt to do this is gone, too.
     """
     if rollback is None:
-        remove_files(own, target, None)
-        delete_instant_files(own.storage, own.profile, target)
+        remove_files(metadata, target, None)
+        delete_instant_files(metadata.storage, metadata.profile, target)
         return
-    at = own.profile.metadata_instants.rollback(rollback)
-    paths = list(_paths_of(own, target))
-    before = timeline_of(own).find(at, ROLLBACK)
+    at = metadata.profile.metadata_instants.rollback(rollback)
+    paths = list(_paths_of(metadata, target))
+    before = timeline_of(metadata).find(at, ROLLBACK)
     if before is not None:
-        delete_instant_files(own.storage, own.profile, before)
+        delete_instant_files(metadata.storage, metadata.profile, before)
     info = InstantInfo(target.requested, DELTA_COMMIT)
-    requests = tuple(RollbackRequest(path.partition("/")[0], "", "", (own.storage.absolute(path),)) for path in paths)
-    requested = create_requested(
-        own.storage, own.profile, at, ROLLBACK, encode_rollback_plan(RollbackPlan(info, requests))
+    requests = tuple(
+        RollbackRequest(path.partition("/")[0], "", "", (metadata.storage.absolute(path),)) for path in paths
     )
-    inflight = to_inflight(own.storage, own.profile, requested, is_new=True)
-    clock = own.env.monotonic()
-    deleted = remove_files(own, target, at)
-    delete_instant_files(own.storage, own.profile, target)
-    metadata = RollbackMetadata(
+    requested = create_requested(
+        metadata.storage, metadata.profile, at, ROLLBACK, encode_rollback_plan(RollbackPlan(info, requests))
+    )
+    inflight = to_inflight(metadata.storage, metadata.profile, requested, is_new=True)
+    clock = metadata.env.monotonic()
+    deleted = remove_files(metadata, target, at)
+    delete_instant_files(metadata.storage, metadata.profile, target)
+    payload = RollbackMetadata(
         start_time=at,
-        time_taken_ms=int((own.env.monotonic() - clock) * 1000),
+        time_taken_ms=int((metadata.env.monotonic() - clock) * 1000),
         total_files_deleted=len(deleted),
         commits=(target.requested,),
-        partitions=_by_partition(own, deleted),
+        partitions=_by_partition(metadata, deleted),
         instants=(info,),
     )
-    complete(own.storage, own.profile, inflight, encode_rollback_metadata(metadata), own.env, own.config.timezone)
+    complete(
+        metadata.storage,
+        metadata.profile,
+        inflight,
+        encode_rollback_metadata(payload),
+        metadata.env,
+        metadata.config.timezone,
+    )
 
 
-def remove_files(own: TableHandle, target: Instant, rollback: InstantTime | None) -> list[str]:
+def remove_files(metadata: TableHandle, target: Instant, rollback: InstantTime | None) -> list[str]:
     """Paths of the files of a delta commit that were deleted. A file that it shares gets a command block behind it."""
     deleted: list[str] = []
-    for path in _paths_of(own, target):
-        if _is_shared(own, path, target.requested):
-            _append_command(own, path, target.requested, rollback or target.requested)
-        elif own.storage.delete(path):
+    for path in _paths_of(metadata, target):
+        if _is_shared(metadata, path, target.requested):
+            _append_command(metadata, path, target.requested, rollback or target.requested)
+        elif metadata.storage.delete(path):
             deleted.append(path)
-    own.storage.delete_dir(spill_folder(target.requested))
+    metadata.storage.delete_dir(spill_folder(target.requested))
     return deleted
 
 
-def _paths_of(own: TableHandle, target: Instant) -> Iterator[str]:
+def _paths_of(metadata: TableHandle, target: Instant) -> Iterator[str]:
     """Files that a delta commit has written, or may have."""
-    said = [stat.path for _, stat in _metadata_of(own, target).write_stats() if stat.path]
+    said = [stat.path for _, stat in _metadata_of(metadata, target).write_stats() if stat.path]
     if target.is_completed or said:
         yield from said
         return
-    for files in list_files(own.storage):
+    for files in list_files(metadata.storage):
         if files.partition:
-            yield from _unsaid(own, files, target.requested)
+            yield from _unsaid(metadata, files, target.requested)
 
 
-def _metadata_of(own: TableHandle, target: Instant) -> CommitMetadata:
+def _metadata_of(metadata: TableHandle, target: Instant) -> CommitMetadata:
     """What a delta commit says of itself. Of one that is listed as requested its inflight file is asked for by name: a
     listing that lags shows neither that file nor those that it names, and their blocks would count when the table
     repeats the action at the same instant.
     """
     if target.state is not State.REQUESTED:
-        return load_commit_metadata(own.storage, own.profile, target)
+        return load_commit_metadata(metadata.storage, metadata.profile, target)
     try:
-        return load_commit_metadata(own.storage, own.profile, replace(target, state=State.INFLIGHT))
+        return load_commit_metadata(metadata.storage, metadata.profile, replace(target, state=State.INFLIGHT))
     except Missing:
         return CommitMetadata()
 
 
-def _unsaid(own: TableHandle, files: PartitionFiles, instant: InstantTime) -> Iterator[str]:
+def _unsaid(metadata: TableHandle, files: PartitionFiles, instant: InstantTime) -> Iterator[str]:
     """Files of one partition that an instant which names none has written."""
     yield from (base.path for base in files.bases if base.name.instant == instant)
     for one in files.logs:
-        writer = own.profile.log_naming.writer_of(one.name)
-        if _holds(own, one, instant) if writer is None else writer == instant:
+        writer = metadata.profile.log_naming.writer_of(one.name)
+        if _holds(metadata, one, instant) if writer is None else writer == instant:
             yield one.path
 
 
-def _holds(own: TableHandle, one: LogFile, instant: InstantTime) -> bool:
-    blocks = read_blocks(own.storage, one.path, one.size_bytes)
+def _holds(metadata: TableHandle, one: LogFile, instant: InstantTime) -> bool:
+    blocks = read_blocks(metadata.storage, one.path, one.size_bytes)
     return any(block.header.get(HeaderKey.INSTANT_TIME) == instant for block in blocks)
 
 
-def _is_shared(own: TableHandle, path: str, instant: InstantTime) -> bool:
+def _is_shared(metadata: TableHandle, path: str, instant: InstantTime) -> bool:
     """Whether a log file has blocks of others. Files named by their writer have not."""
-    if own.profile.log_naming.has_one_write_per_file or not path.rpartition("/")[2].startswith("."):
+    if metadata.profile.log_naming.has_one_write_per_file or not path.rpartition("/")[2].startswith("."):
         return False
-    found = [file for file in own.storage.list_dir(path.rpartition("/")[0]).files if file.path == path]
-    blocks = [block for file in found for block in read_blocks(own.storage, path, file.size_bytes)]
+    found = [file for file in metadata.storage.list_dir(path.rpartition("/")[0]).files if file.path == path]
+    blocks = [block for file in found for block in read_blocks(metadata.storage, path, file.size_bytes)]
     return any(block.header.get(HeaderKey.INSTANT_TIME, instant) != instant for block in blocks)
 
 
-def _append_command(own: TableHandle, path: str, target: InstantTime, instant: InstantTime) -> None:
+def _append_command(metadata: TableHandle, path: str, target: InstantTime, instant: InstantTime) -> None:
     """A new log file behind `path` that says that the blocks of `target` do not count."""
     partition, _, name = path.rpartition("/")
-    files = next(iter(list_files(own.storage, [partition])))
+    files = next(iter(list_files(metadata.storage, [partition])))
     before = [one.name for one in files.logs if one.name.text.startswith(name.rpartition(".log.")[0] + ".log.")]
     newest = max(before, key=lambda one: one.version)
     block = encode_block(
@@ -183,12 +192,12 @@ def _append_command(own: TableHandle, path: str, target: InstantTime, instant: I
     for version in count(newest.version + 1):
         with suppress(Conflict):  # another writer's, who came first
             behind = LogFileName(newest.file_id, newest.instant, version, UNKNOWN_WRITE_TOKEN)
-            own.storage.create(f"{partition}/{behind.text}", block)
+            metadata.storage.create(f"{partition}/{behind.text}", block)
             return
 
 
-def _by_partition(own: TableHandle, deleted: Sequence[str]) -> dict[str, RollbackPartition]:
+def _by_partition(metadata: TableHandle, deleted: Sequence[str]) -> dict[str, RollbackPartition]:
     found: dict[str, list[str]] = {}
     for path in deleted:
-        found.setdefault(path.partition("/")[0], []).append(own.storage.absolute(path))
+        found.setdefault(path.partition("/")[0], []).append(metadata.storage.absolute(path))
     return {name: RollbackPartition(name, tuple(paths), ()) for name, paths in found.items()}

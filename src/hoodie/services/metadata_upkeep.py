@@ -16,9 +16,9 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_own
+from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_metadata_handle
 from hoodie.metadata_writer.compact import has_enough
-from hoodie.metadata_writer.own_table import nested_storage
+from hoodie.metadata_writer.metadata_handle import nested_storage
 from hoodie.notebook import Displayed
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
@@ -51,7 +51,7 @@ def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> Metada
     compaction = compact_metadata(handle, engine, options)
     if compaction is None:
         return None
-    own = open_own(handle)
+    own = open_metadata_handle(handle)
     services = _own_options(config, options)
     at = own.profile.metadata_instants.clean(compaction.requested)
     cleaned = clean(own, services, engine, instant=at, forced=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hoodie.env import SystemEnv
 from hoodie.fileview import FolderView
-from hoodie.metadata_writer import open_own
+from hoodie.metadata_writer import open_metadata_handle
 from hoodie.spec import is_partition_metafile, keys
 from hoodie.state.handle import open_handle, timeline_of
 from hoodie.storage.posix import TEMP_PREFIX
@@ -26,7 +26,7 @@ def orphans(path: str) -> list[str]:
     view = FolderView(handle.storage, timeline_of(handle)).load()
     known = set(_files_of(view.slices_at()))
     if handle.config.has_metadata_table:
-        own = open_own(handle)
+        own = open_metadata_handle(handle)
         own_view = FolderView(own.storage, timeline_of(own)).load()
         known.update(f"{keys.METADATA_TABLE_DIR}/{name}" for name in _files_of(own_view.all_slices()))
     return sorted(name for name in files_on_disk(path) if _must_be_known(name) and name not in known)

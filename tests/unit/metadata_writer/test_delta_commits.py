@@ -12,7 +12,7 @@ from hoodie.engine import LocalEngine
 from hoodie.logs import read_blocks
 from hoodie.metadata import IndexDefinition, group_of_keys, open_metadata_table
 from hoodie.metadata.keys import secondary_key
-from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, open_own
+from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, open_metadata_handle
 from hoodie.metadata_writer.delta_commit import gather, split
 from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, write_log
 from hoodie.metadata_writer.indexes.registry import kind_of
@@ -36,7 +36,7 @@ def of_range(bounds: tuple[int, int]) -> MetadataRecords:
 
 
 def own_of(version: int) -> tuple[TableHandle, Timeline]:
-    own = open_own(lake_of(version).handle())
+    own = open_metadata_handle(lake_of(version).handle())
     return own, timeline_of(own)
 
 
@@ -88,7 +88,7 @@ def test_many_entries_are_cut_into_blocks_with_deletes_behind(monkeypatch: pytes
 
 def test_a_delta_commit_that_names_no_files_is_found_by_names_or_blocks(version: int) -> None:
     lake = lake_of(version)
-    own = open_own(lake.handle())
+    own = open_metadata_handle(lake.handle())
     done = timeline_of(own).find(timeline_of(lake.handle()).instants[-1].requested, DELTA_COMMIT)
     assert done is not None
     inflight = Instant(done.requested, DELTA_COMMIT, State.INFLIGHT)
@@ -106,7 +106,7 @@ def test_a_delta_commit_that_names_no_files_is_found_by_names_or_blocks(version:
 def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -> None:
     lake = lake_of(version)
     handle = lake.handle()
-    own = open_own(handle)
+    own = open_metadata_handle(handle)
     if own.profile.log_naming == NAMED_BY_WRITE:
         return  # every delta commit has files of its own
     at = new_instant_time(own.env, own.config.timezone, timeline_of(handle).last_time())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
-from hoodie.metadata_writer import build_index
+from hoodie.metadata_writer import build_index, store_index_definitions
 from hoodie.metadata_writer.indexes import bloom_filters, column_stats, expression_index, partition_stats
 from hoodie.metadata_writer.indexes.record_index import RecordLevelIndex
 from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
@@ -130,3 +130,16 @@ def test_a_key_that_the_index_has_in_another_group_is_found(monkeypatch: pytest.
         lake.write("upsert", [row("a", "moved", 5, part="q")], moving)
     found = [one.message for one in lake.table.validate() if one.path.endswith("record_index")]
     assert any("in other file groups" in one for one in found)
+
+
+def test_an_index_of_a_function_that_is_not_known_keeps_no_other_from_being_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = lake_of(9, "COPY_ON_WRITE")
+    with monkeypatch.context() as patch:
+        lies(patch, "record_index")
+        lake.write("insert", [row("new")])
+    definitions = lake.metadata().definitions
+    strange = replace(definitions["expr_index_up"], function="frobnicate")
+    store_index_definitions(lake.handle(), {**definitions, strange.name: strange})
+    assert ["record_index" in finding.path for finding in lake.table.validate()] == [True]

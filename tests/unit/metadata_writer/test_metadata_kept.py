@@ -16,7 +16,7 @@ from hoodie.metadata_writer import (
     compact_metadata,
     drop_partitions,
     ensure_metadata,
-    open_own,
+    open_metadata_handle,
     rebuild_partitions,
     record_update,
     undo_update,
@@ -201,7 +201,7 @@ def test_a_metadata_table_that_nobody_finished_making_is_made_anew(version: int)
 def test_a_partition_is_made_after_hudi_restored_the_metadata_table(version: int) -> None:
     stats = "hoodie.metadata.index.column.stats.enable"
     lake = lake_of(version, **{stats: "false"})
-    own = open_own(lake.handle())
+    own = open_metadata_handle(lake.handle())
     at = new_instant_time(own.env, own.config.timezone, timeline_of(own).last_time())
     begun_restore = create_requested(own.storage, own.profile, at, "restore")
     inflight = to_inflight(own.storage, own.profile, begun_restore)

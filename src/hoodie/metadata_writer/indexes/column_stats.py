@@ -1,6 +1,6 @@
 """Records of `column_stats`: the value ranges of indexed columns in every file.
 
-1. Files are asked one by one: footers of base files, blocks of log files. Whoever has just written one says what is in
+1. Files are read one by one: footers of base files, blocks of log files. Whoever has just written one says what is in
    it (`file_facts`), and it is not opened.
    A bootstrap skeleton has the ranges of its meta columns, and those of its source: it stands for the rows of both.
 2. Removed files get deletes, for every column that may have a record.

@@ -41,6 +41,7 @@ from hoodie.metadata_writer.key_work import (
     group_count,
 )
 from hoodie.metadata_writer.locations import instant_millis, location_rows
+from hoodie.metadata_writer.metadata_handle import listed_file_ids, nested_storage
 from hoodie.metadata_writer.metadata_index import (
     NO_KEYS,
     IndexRequest,
@@ -51,7 +52,6 @@ from hoodie.metadata_writer.metadata_index import (
     RecordTask,
     group_file_ids,
 )
-from hoodie.metadata_writer.own_table import listed_file_ids, nested_storage
 from hoodie.metadata_writer.skeletons import skeleton_sources
 from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.update import TableUpdate
@@ -156,9 +156,9 @@ class RecordLevelIndex(MetadataIndex):
         unknown = (name for name in partitions if name not in known)
         return tuple(file_id for name in unknown for file_id in _partition_file_ids(name, count))
 
-    def ensure_initialised(self, own: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
+    def ensure_initialised(self, metadata: TableHandle, stats: Sequence[WriteStat], config: Config) -> None:
         """Checks that there are as many keys as rows."""
-        ensure_counted(own, stats, config)
+        ensure_counted(metadata, stats, config)
 
     def check(self, table: CheckedTable) -> IndexCheck:
         """Compares the index with the keys of file slices."""

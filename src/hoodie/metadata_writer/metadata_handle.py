@@ -1,7 +1,7 @@
 """The metadata table as a table of its own: its properties, its handle, what of it is unfinished.
 
-1. It lies in `.hoodie/metadata`, is merge-on-read with HFiles and of the version of the table around it.
-2. Whoever writes the table around it holds it too: there is one writer.
+1. It lies in `.hoodie/metadata`, is merge-on-read with HFiles and of the version of the data table.
+2. Whoever writes the data table holds it too: there is one writer.
 3. It exists for others when the table's properties list its partitions; a folder without that is a leftover.
 """
 
@@ -26,7 +26,7 @@ def nested_storage(handle: TableHandle) -> NestedStorage:
     return NestedStorage(handle.storage, keys.METADATA_TABLE_DIR)
 
 
-def open_own(handle: TableHandle) -> TableHandle:
+def open_metadata_handle(handle: TableHandle) -> TableHandle:
     """The handle of the metadata table.
 
     Raises:
@@ -42,19 +42,19 @@ def open_own(handle: TableHandle) -> TableHandle:
     return TableHandle(storage, _in_zone(config, handle), profile, handle.env)
 
 
-def load_own(handle: TableHandle, listed: Listable | None = None) -> tuple[TableHandle, Timeline]:
+def load_metadata_handle(handle: TableHandle, listed: Listable | None = None) -> tuple[TableHandle, Timeline]:
     """The handle of the metadata table and its timeline as it is now: two calls at the same time, as it has the layout
-    of the table around it. `listed`: its folder, where somebody has looked.
+    of the data table. `listed`: its folder, where somebody has looked.
 
     Raises:
-        Corrupt: as `open_own`.
+        Corrupt: as `open_metadata_handle`.
     """
     listing = partial(load_timeline, listed or nested_storage(handle), handle.profile, handle.config.timezone)
-    own, timeline = side_by_side(partial(open_own, handle), listing)
-    return own, timeline if own.profile.loads_like(handle.profile) else timeline_of(own)
+    metadata, timeline = side_by_side(partial(open_metadata_handle, handle), listing)
+    return metadata, timeline if metadata.profile.loads_like(handle.profile) else timeline_of(metadata)
 
 
-def create_own(handle: TableHandle) -> TableHandle:
+def create_metadata_handle(handle: TableHandle) -> TableHandle:
     """The handle of the new, empty metadata table. What lay in its folder is gone."""
     storage = nested_storage(handle)
     handle.storage.delete_dir(keys.METADATA_TABLE_DIR)
@@ -63,10 +63,10 @@ def create_own(handle: TableHandle) -> TableHandle:
 
 
 def _in_zone(config: TableConfig, handle: TableHandle) -> TableConfig:
-    """The config with the zone of the table around it, in which its times are: its own properties do not say it."""
+    """The config with the zone of the data table, in which its times are: its own properties do not say it."""
     return replace(config, raw={**config.raw, keys.TIMELINE_TIMEZONE: handle.config.timezone})
 
 
-def listed_file_ids(own: Storage, partition: str) -> list[str]:
+def listed_file_ids(metadata: Storage, partition: str) -> list[str]:
     """File ids of the groups that lie in a partition of the metadata table, also those that writers have added."""
-    return sorted({file.name.file_id for files in list_files(own, [partition]) for file in files.everything})
+    return sorted({file.name.file_id for files in list_files(metadata, [partition]) for file in files.everything})
