@@ -6,7 +6,7 @@ from hoodie.metadata_writer.drop_index import drop_index
 from hoodie.metadata_writer.file_facts import FileFacts
 from hoodie.metadata_writer.index_contents import index_troubles
 from hoodie.metadata_writer.index_context import IndexContext
-from hoodie.metadata_writer.index_needs import index_needs
+from hoodie.metadata_writer.index_needs import rewrite_needs, write_needs
 from hoodie.metadata_writer.indexes.bloom_filters import bloom_filters_index
 from hoodie.metadata_writer.indexes.column_stats import column_stats_index
 from hoodie.metadata_writer.indexes.expression_index import expression_index
@@ -63,7 +63,6 @@ __all__ = [
     "drop_partitions",
     "ensure_metadata",
     "expression_index",
-    "index_needs",
     "index_troubles",
     "look_at_metadata",
     "open_metadata_handle",
@@ -72,7 +71,9 @@ __all__ = [
     "record_index",
     "record_update",
     "restore_metadata",
+    "rewrite_needs",
     "secondary_index",
     "store_index_definitions",
     "undo_update",
+    "write_needs",
 ]

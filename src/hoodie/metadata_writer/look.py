@@ -68,7 +68,7 @@ def look_at_metadata(handle: TableHandle, config: Config, below: Snapshot | None
         return None
     folder = (below or Snapshot(handle.storage, "")).inside(keys.METADATA_TABLE_DIR)
     definitions, opened = side_by_side(partial(_definitions, handle), partial(_opened, handle, folder))
-    partitions = kept_partitions(handle) if folder.is_whole else ()
+    partitions = maintained_partitions(handle) if folder.is_whole else ()
     listed = {one.partition: one for one in list_files(folder, partitions, engine=_HERE)}
     return MetadataLook(handle, definitions, opened, listed)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import TaskId
-from hoodie.metadata_writer import index_needs
+from hoodie.metadata_writer import write_needs
 from hoodie.spec import new_file_id
 from hoodie.write.change_log import change_logging_of
 from hoodie.write.file_task import FileTask, WriteTarget, write_file
@@ -59,7 +59,7 @@ def write_target(write: Write) -> WriteTarget:
         delete_marker=options.delete_marker,
         options=options.base_file,
         changes=change_logging_of(write.handle),
-        needs=index_needs(write.handle, write.timeline, write.known, write.metadata, write.table_schema),
+        needs=write_needs(write.handle, write.timeline, write.known, write.metadata, write.table_schema),
     )
 
 

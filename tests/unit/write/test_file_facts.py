@@ -24,8 +24,10 @@ from hoodie.logs import (
 from hoodie.metadata_writer.column_range import ColumnRange
 from hoodie.metadata_writer.file_facts import IndexNeeds, base_file_facts, encoded_ranges, log_file_facts
 from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges, typed_range
+from hoodie.metadata_writer.indexes import bloom_filters, column_stats
 from hoodie.records import BaseFileOptions, BaseFileWriter, read_footer, to_avro, with_meta
 from hoodie.storage import MemoryStorage, Storage, open_storage
+from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
 COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
@@ -56,6 +58,11 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
 SCHEMA = pa.schema([(name, data_type) for name, (data_type, _) in COLUMNS.items()])
 INDEXED = (*(name for name in SCHEMA.names if name not in ("deep", "list")), "deep.n", "deep.more.x", "nowhere", "list")
 _NAMES = count()
+MERGE = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+}
 
 
 def table(seed: int, rows: int, nulls: float) -> pa.Table:
@@ -157,4 +164,18 @@ def test_an_index_by_what_tasks_say_is_as_one_that_reads_files(version: int, for
     for ts in (1, 2, 3):
         rows = table_of([row(f"k{at}", ts=ts, part=f"p{at % 2}") for at in range(ts, ts + 6)])
         lake.write("upsert", pa.table([*rows.columns, *table(ts, 6, 0.2).columns], lake.schema))
+    if kind == "MERGE_ON_READ":
+        lake.table.services.compact()
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_compaction_tells_the_indexes_what_is_in_its_files(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(version, {**MERGE, "hoodie.compact.inline": "false"})
+    for ts in (1, 2):
+        lake.upsert(*(row(f"k{at}", ts=ts, part=f"p{at % 2}") for at in range(6)))
+    monkeypatch.setattr(column_stats, "base_file_ranges", None)
+    monkeypatch.setattr(bloom_filters, "read_footer", None)
+    assert lake.table.services.compact() is not None
+    monkeypatch.undo()
+    ensure_true(lake)

@@ -47,6 +47,7 @@ from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, load_commit_metadata, new_instant_time
 from hoodie.transaction import LockPolicy
 from hoodie.view import View
+from hoodie.write.written_file import facts_by_path
 
 log = logging.getLogger(__name__)
 
@@ -172,8 +173,9 @@ def _compacted(run: PlanRun) -> Rewritten:
     engine, target = prepare_tasks(run, found)
     # The largest first: the last task to end should be a short one.
     tasks = [CompactTask(target, part) for part in sorted(found.slices, key=lambda part: part.size_bytes, reverse=True)]
-    stats = engine.run(compact_slice, tasks, "compact")
-    return Rewritten(tuple(stats), schema_metadata(run, found.facts))
+    files = engine.run(compact_slice, tasks, "compact")
+    stats = tuple(file.stat for file in files)
+    return Rewritten(stats, schema_metadata(run, found.facts), facts=facts_by_path(files))
 
 
 COMPACTIONS: Final = PlanKind(

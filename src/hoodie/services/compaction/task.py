@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.merge import Changes
+from hoodie.metadata_writer.file_facts import base_file_facts
 from hoodie.records import (
     FILE_NAME_FIELD,
     META_FIELDS,
@@ -37,6 +38,7 @@ from hoodie.slices import OpenSlice, SliceRead
 from hoodie.spec import LogFileName, RuntimeStats, WriteStat
 from hoodie.write.change_log import SUFFIX, ChangeLog, aborted_on_failure
 from hoodie.write.new_base_file import NewBaseFile
+from hoodie.write.written_file import WrittenFile
 
 _FEW_DELETES: Final = 8
 """A footer is inherited while the log deletes less than one of so many rows."""
@@ -57,8 +59,8 @@ class _Counts:
     inserts: int = 0
 
 
-def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
-    """The write stat of the base file that now has the rows of the slice.
+def compact_slice(task_id: TaskId, task: CompactTask) -> WrittenFile:
+    """The base file that now has the rows of the slice.
 
     Raises:
         Corrupt: a file of the slice is damaged. Missing: one is gone.
@@ -85,7 +87,8 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WriteStat:
         cdc_stats=cdc_stats,
         runtime=RuntimeStats(total_scan_time_ms=scan_ms, total_upsert_time_ms=file.duration_ms),
     )
-    return with_log_facts(stat, merge)
+    facts = base_file_facts(target.needs, writer.footer()) if target.needs else None
+    return WrittenFile(with_log_facts(stat, merge), facts)
 
 
 def with_log_facts(stat: WriteStat, merge: OpenSlice) -> WriteStat:

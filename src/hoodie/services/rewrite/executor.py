@@ -103,7 +103,7 @@ def run_plan(
             is_same = written.replaced is None
             outcome = Outcome(kind.operation, written.stats, written.extra_metadata, written.replaced, is_same)
             transaction = Transaction(handle, inflight.requested, locking, config, inflight)
-            metadata = MetadataParticipant(engine, MetadataOptions.of(config))
+            metadata = MetadataParticipant(engine, MetadataOptions.of(config), facts=written.facts)
             done = transaction.commit(outcome, plans.timeline, partitions, (metadata,), kind.rule)
         except (CommitUnknown, Fenced):
             raise

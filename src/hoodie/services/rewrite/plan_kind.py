@@ -16,12 +16,13 @@ state: one may be asked from any thread. Contract: `hoodie.testing.plan_kind_con
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
+from hoodie.metadata_writer import FileFacts
 from hoodie.services.rewrite.options import RewriteOptions
 from hoodie.spec import CLUSTERING, REPLACE_COMMIT, FormatProfile, Instant, InstantTime, WriteStat
 from hoodie.state.handle import TableHandle
@@ -52,13 +53,15 @@ def _nothing() -> None:
 class Rewritten:
     """What one attempt has written, which nobody sees yet. `extra_metadata` goes into the commit; `replaced`: file ids
     by partition that the new files take the place of, None when they go on with their file groups. `settle` is called
-    when the commit is visible, and not at all when the executor dies there: nothing may depend on it.
+    when the commit is visible, and not at all when the executor dies there: nothing may depend on it. `facts`: what is
+    known of some of the files beside their statistics, by path.
     """
 
     stats: tuple[WriteStat, ...]
     extra_metadata: Mapping[str, str]
     replaced: Mapping[str, tuple[str, ...]] | None = None
     settle: Callable[[], None] = _nothing
+    facts: Mapping[str, FileFacts] = field(default_factory=dict)
 
 
 _SET_ASIDE: Final = PlanSetAside()

@@ -6,13 +6,15 @@ A task reads a file slice by the reader's own merge, so what a snapshot shows be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Invalid
 from hoodie.logs import read_blocks
+from hoodie.metadata_writer import MetadataOptions, rewrite_needs
+from hoodie.metadata_writer.file_facts import IndexNeeds
 from hoodie.query import ReadFacts
 from hoodie.records import OPERATION_FIELD, BaseFooter, ColumnIds, to_avro, with_meta, without_meta
 from hoodie.services.rewrite.plan_kind import PlanRun
@@ -29,7 +31,7 @@ from hoodie.write.new_base_file import FileTarget
 class RewriteTarget(FileTarget):
     """What all tasks of a plan share. `schema` has the stored data columns; `attempt` is where the attempt
     numbers of this run begin: two runs of one plan never give a file the same name. `changes`: how merged changes are
-    logged, where they are.
+    logged, where they are. `needs`: what indexes need to know of its files.
     """
 
     schema: pa.Schema
@@ -39,6 +41,7 @@ class RewriteTarget(FileTarget):
     batch_rows: int
     attempt: int
     changes: ChangeLogging | None = None
+    needs: IndexNeeds = field(default_factory=IndexNeeds)
 
     def token(self, task_id: TaskId) -> str:
         """The write token of files of this task."""
@@ -88,6 +91,7 @@ def prepare_tasks(run: PlanRun, found: PlanSlices) -> tuple[Engine, RewriteTarge
         batch_rows=READ_BATCH_ROWS,
         attempt=run.attempt,
         changes=_change_logging(handle),
+        needs=rewrite_needs(handle, found.view.timeline, MetadataOptions.of(run.config), own),
     )
     return engine, target
 
