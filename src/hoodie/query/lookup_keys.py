@@ -5,6 +5,8 @@
    text is the one the table's key generator makes.
 3. Keys of several fields are tuples in the fields' order, mappings, or rows of a frame that has these columns.
 4. Where tables differ in how they write a key (timestamps, a single field of a COMPLEX key), all its spellings count.
+5. NULL, empty text and (of text keys) NaN are no keys: no write stores them. Among others they are left out, as by an
+   IN of SQL; a look-up of nothing else is an error.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
 from hoodie.records.columns import decoded
@@ -54,10 +57,24 @@ def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.Data
     """The distinct texts of `asked`; `types` are those of the key fields, where they are known.
 
     Raises:
-        Invalid: a value is none of its field's, or all fields of a key are NULL.
+        Invalid: a value is none of its field's, all fields of a key are NULL, or there is no key among the values.
     """
+    found = _spellings(asked, config, types)
+    kept = found.filter(pc.not_equal(found, ""))  # which is NULL, so no, of a NULL
+    if len(found) and not len(kept):
+        names = ", ".join(config.record_key_fields) or "record key"
+        raise Invalid(
+            f"NULL, NaN and empty text are no record keys: no row has one in {names}",
+            remedy=_REMEDY,
+            columns=config.record_key_fields,
+        )
+    return kept.unique()
+
+
+def _spellings(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
+    """The texts of all keys, NULL where a single value is, each as often as it was given."""
     if asked.texts is not None:
-        return asked.texts.drop_null().unique()
+        return asked.texts
     fields = config.record_key_fields
     values = [
         _typed(column, types.get(name), name)
@@ -70,12 +87,12 @@ def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.Data
     for form in forms:
         parts = [java_text(column, form) for column in values]
         if len(parts) == 1:
-            found.append(parts[0].drop_null())
+            found.append(parts[0])
             if config.keygen_type == "COMPLEX":
-                found.append(joined_keys([parts[0].drop_null()], fields))
+                found.append(joined_keys([parts[0].filter(pc.not_equal(parts[0], ""))], fields))
         else:
             found.append(joined_keys(parts, fields))
-    return pa.concat_arrays(found).unique()
+    return pa.concat_arrays(found)
 
 
 def _asked(keys: Any, fields: tuple[str, ...]) -> AskedKeys:
@@ -145,7 +162,8 @@ def _typed(values: pa.Array, kind: pa.DataType | None, name: str) -> pa.Array:
     if kind is None or values.type.equals(kind) or pa.types.is_string(values.type):
         return values
     if pa.types.is_string(kind):
-        return java_text(values)
+        is_number = pa.types.is_floating(values.type)
+        return java_text(pc.if_else(pc.is_nan(values), None, values) if is_number else values)
     try:
         return values.cast(kind)
     except (pa.ArrowException, ValueError) as error:

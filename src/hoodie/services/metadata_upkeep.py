@@ -16,15 +16,19 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.fileview import FolderView
 from hoodie.metadata_writer import MetadataOptions, compact_metadata, open_metadata_handle
-from hoodie.metadata_writer.compact import has_enough
+from hoodie.metadata_writer.compact import has_enough, plan_instant
 from hoodie.metadata_writer.metadata_handle import nested_storage
+from hoodie.metadata_writer.partition_state import maintained_partitions
 from hoodie.notebook import Displayed
 from hoodie.services.archiving.archive import archive
 from hoodie.services.cleaning.clean import clean
+from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import COMPACTION, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
 from hoodie.timeline import load_timeline
 
@@ -63,6 +67,33 @@ def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> Metada
     )
 
 
+def preview_metadata(handle: TableHandle, config: Config, engine: Engine) -> ServicePreview:
+    """What `keep_metadata` would compact now: a step for each file group that has log files. Writes nothing.
+
+    What its clean and its archiving take away follows from the compaction, and is not known before it. Lists the
+    timelines and, when a compaction is due, the metadata table.
+    """
+    if not handle.config.is_metadata_table_ready:
+        return ServicePreview("metadata", notes=("the table has no metadata table",))
+    own = open_metadata_handle(handle)
+    timeline = timeline_of(own)
+    plans = PendingPlans(own.storage, timeline)
+    begun = plans.instants(COMPACTION)
+    limit = MetadataOptions.of(config).compact_after
+    if not begun and not has_enough(own, timeline, limit):
+        return ServicePreview("metadata", notes=(f"a compaction is due {limit} delta commits after the last one",))
+    if not begun and plan_instant(own, timeline_of(handle), timeline) is None:
+        return ServicePreview("metadata", notes=("a commit of the table is pending: it is not compacted beside it",))
+    reason = f"the compaction {begun[0].requested} was begun" if begun else f"{limit} delta commits or more are waiting"
+    view = FolderView(own.storage, timeline, engine, plans).load(maintained_partitions(handle))
+    steps = tuple(
+        PreviewStep("merge", part.partition, part.file_id, part.paths, part.size_bytes, reason)
+        for part in view.slices_at()
+        if part.logs
+    )
+    return ServicePreview("metadata", steps, ("its cleaning and archiving follow the compaction",))
+
+
 def _own_options(config: Config, options: MetadataOptions) -> Config:
     """Options of cleaning and archiving the metadata table."""
     return Config(
@@ -95,6 +126,7 @@ SERVICE: Final = Service(
     name="metadata",
     nothing="the metadata table needs nothing",
     run=keep_metadata,
+    preview=preview_metadata,
     after_commit=(
         AfterCommit(
             "upkeep of the metadata table",

@@ -276,6 +276,17 @@ def test_left_over_temporary_files_are_swept(version: int) -> None:
     lake.ensure_sound()
 
 
+def test_the_spooled_input_of_a_living_writer_stays(version: int) -> None:
+    lake = lake_of(version)
+    alive, dead = "20200101000000000", "20200102000000000"
+    for instant in (alive, dead):
+        lake.storage.put(f".hoodie/.temp/{instant}.spool/0-1-2.arrow", b"rows")
+    lake.storage.put(f".hoodie/.heartbeat/{alive}", b"")
+    lake.upsert(row("z"))
+    left = {file.path for file in lake.storage.list(".hoodie/.temp")}
+    assert left == {f".hoodie/.temp/{alive}.spool/0-1-2.arrow"}
+
+
 # --- other writers
 
 

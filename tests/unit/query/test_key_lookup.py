@@ -60,6 +60,27 @@ def test_what_is_no_list_of_keys_is_refused(table):
         load_lookup_plan(table.storage, table.config, table.timeline(), "k1", ReadOptions(filter="qty = 1"))
 
 
+@pytest.mark.parametrize("generator", [None, "COMPLEX"])
+@pytest.mark.parametrize("nothing", [None, "", [None, ""], float("nan"), pa.array([None], pa.string()), np.nan])
+def test_a_look_up_of_what_can_be_no_key_is_refused(nothing, generator):
+    lake = Lake(9, {"hoodie.datasource.write.keygenerator.type": generator} if generator else {})
+    lake.upsert({"id": "a", "part": "p", "v": "1", "ts": 1})
+    with pytest.raises(Invalid, match="no record keys: no row has one in id") as caught:
+        lake.table.lookup(nothing)
+    assert "values of the key field" in str(caught.value)
+    stored = "id:a" if generator else "a"
+    assert lake.table.lookup([None, "", stored], columns=["v"]).read_all().to_pylist() == [{"v": "1"}]
+
+
+def test_nan_is_a_key_where_the_field_has_numbers_that_may_be_none():
+    schema = SEVERAL.set(0, pa.field("id", pa.float64()))
+    lake = Lake(9, schema=schema)
+    lake.upsert({"id": float("nan"), "day": DAY, "part": "p", "v": "nan", "ts": 1})
+    assert lake.table.lookup(float("nan"), columns=["v"]).read_all().to_pylist() == [{"v": "nan"}]
+    with pytest.raises(Invalid, match="no record keys"):
+        lake.table.lookup([None])
+
+
 def test_buckets_leave_other_file_groups_alone(profile):
     made = HandLogTable(profile)
     groups = {("p0", f"{bucket:08d}-0daf-438b-9a72-0f7a6e5b1f10-0"): [] for bucket in range(4)}

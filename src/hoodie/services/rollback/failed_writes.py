@@ -46,7 +46,7 @@ def roll_back_failed_writes(
     if policy == "EAGER":
         for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
             timeline = roll_back(handle, engine, timeline, instant, config)
-    remove_leftovers(handle.storage, timeline, leftovers)
+    remove_leftovers(handle, timeline, config, leftovers)
     return timeline
 
 
