@@ -70,14 +70,14 @@ def run(said: Namespace) -> int:
 
 def _options(said: Namespace) -> dict[str, str]:
     """The options given as such, and those that arguments stand for."""
-    asked = {
+    keywords = {
         _QUERY: "incremental" if said.type in _INCREMENTAL else said.type,
         _FORMAT: "cdc" if said.type == "cdc" else None,
         _AS_OF: said.as_of,
         _BEGIN: said.begin,
         _END: said.end,
     }
-    options = parse_options(said.option) | {key: value for key, value in asked.items() if value is not None}
+    options = parse_options(said.option) | {key: value for key, value in keywords.items() if value is not None}
     incremental = options.get(_QUERY) == "incremental"
     if (said.begin or said.end) and not incremental:
         raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")
@@ -124,13 +124,13 @@ def _cut(reader: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
 
 def _first_rows(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
     """The first `limit` rows, and how many there are in all."""
-    kept: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     total = 0
     for batch in reader:
         if total < limit:
-            kept.append(batch.slice(0, limit - total))
+            batches.append(batch.slice(0, limit - total))
         total += batch.num_rows
-    return pa.Table.from_batches(kept, reader.schema), total
+    return pa.Table.from_batches(batches, reader.schema), total
 
 
 def _print_table(rows: pa.Table, total: int, *, all_columns: bool) -> None:

@@ -74,8 +74,8 @@ def parse_deletes(content: bytes, path: str, offset: int) -> Deletes:
         raise _corrupt(f"has version {version} and {length} of {len(content) - _START.size} bytes", path, offset)
     if version in JAVA_VERSIONS:
         return Deletes(*parse_java_deletes(content[_START.size :], version, path, offset + _START.size))
-    one = RowBytes(content, np.array([_START.size]), np.array([len(content)]))
-    lists = decode_rows(one, DELETE_LIST_SCHEMA, path=path, offset=offset).column(0).combine_chunks()
+    record = RowBytes(content, np.array([_START.size]), np.array([len(content)]))
+    lists = decode_rows(record, DELETE_LIST_SCHEMA, path=path, offset=offset).column(0).combine_chunks()
     keys, partitions, wrapped = lists.flatten().flatten()
     if keys.null_count:
         raise _corrupt("has deletes without key", path, offset)

@@ -183,8 +183,8 @@ def _column(values: list[_Value | None]) -> pa.Array:
     kinds = {value[0] for value in values if value is not None}
     columns = []
     for kind in kinds:
-        own = [value[1] if value is not None and value[0] == kind else None for value in values]
-        columns.append(pa.array(own) if pa.types.is_decimal(kind) else pa.array(own, kind))
+        of_kind = [value[1] if value is not None and value[0] == kind else None for value in values]
+        columns.append(pa.array(of_kind) if pa.types.is_decimal(kind) else pa.array(of_kind, kind))
     return join_values(columns, len(values))
 
 

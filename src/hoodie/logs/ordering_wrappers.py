@@ -131,8 +131,8 @@ def _arrays(columns: Sequence[pa.Array], is_default: Mask) -> pa.Array:
     for column in columns:
         place, values = (INT_WRAPPER, column.cast(pa.int32())) if pa.types.is_null(column.type) else _fitted(column)
         cells.append(_struct(WRAPPED, {place: values}, rows))
-    kept = np.flatnonzero(~is_default)
-    by_row = (kept[:, np.newaxis] + rows * np.arange(width)).ravel()
+    places = np.flatnonzero(~is_default)
+    by_row = (places[:, np.newaxis] + rows * np.arange(width)).ravel()
     ends = np.cumsum(np.where(is_default, 0, width))
     offsets = pa.array(np.append(0, ends).astype(np.int32), mask=np.append(is_default, False))
     return pa.ListArray.from_arrays(offsets, pa.concat_arrays(cells).take(pa.array(by_row)), type=WRAPPED_LIST)

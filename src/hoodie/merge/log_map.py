@@ -63,7 +63,7 @@ class LogPart:
         columns = [values.combine_chunks() for values in self.versions.rows().columns]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def own(self, base: pa.RecordBatch) -> pa.RecordBatch:
+    def base_rows(self, base: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of `base` that this part is responsible for."""
         if self.group is None:
             return base

@@ -127,7 +127,7 @@ def _changes(batch: pa.RecordBatch, meeting: _Meeting) -> tuple[Changes, ...]:
 def _matched(batches: Iterable[pa.RecordBatch], part: LogPart) -> Iterator[tuple[pa.RecordBatch, Positions, Positions]]:
     """Each batch of the part's base rows, with the places of rows that are in the log and where they are there."""
     key = part.versions.layout.key
-    mine = (part.own(batch) for batch in batches)
+    mine = (part.base_rows(batch) for batch in batches)
     if not len(part.keys):
         nowhere = np.empty(0, dtype=np.int64)
         yield from ((batch, nowhere, nowhere) for batch in mine if batch.num_rows)
@@ -176,8 +176,8 @@ def _meet(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart
         return _Meeting(removed, changed, _selected(_filled(older, newer, wins[changes], source, part), names))
     merged = merged_by(rules.custom, pa.Table.from_batches([older]), pa.Table.from_batches([newer]), layout.key)
     gone = layout.marked_deleted(merged)
-    kept = _one_batch(merged.filter(pa.array(~gone)), batch.schema)
-    return _Meeting(np.union1d(removed, changed[gone]), changed[~gone], _selected(kept, names))
+    rows_after = _one_batch(merged.filter(pa.array(~gone)), batch.schema)
+    return _Meeting(np.union1d(removed, changed[gone]), changed[~gone], _selected(rows_after, names))
 
 
 def _log_wins(batch: pa.RecordBatch, places: Positions, at: Positions, part: LogPart) -> Mask:
@@ -209,10 +209,10 @@ def _filled(
     return pa.RecordBatch.from_arrays(columns, schema=older.schema)
 
 
-def _chosen(first: Mask, one: pa.Array, other: pa.Array) -> pa.Array:
-    """`one` where `first`, else `other`, row by row."""
+def _chosen(first: Mask, preferred: pa.Array, other: pa.Array) -> pa.Array:
+    """`preferred` where `first`, else `other`, row by row."""
     places = np.arange(len(first))
-    return pa.concat_arrays([one, other]).take(pa.array(np.where(first, places, places + len(first))))
+    return pa.concat_arrays([preferred, other]).take(pa.array(np.where(first, places, places + len(first))))
 
 
 def _applied(batch: pa.RecordBatch, meeting: _Meeting) -> pa.RecordBatch:
@@ -223,9 +223,9 @@ def _applied(batch: pa.RecordBatch, meeting: _Meeting) -> pa.RecordBatch:
         return meeting.after
     order = np.arange(batch.num_rows)
     order[meeting.changed] = np.arange(batch.num_rows, batch.num_rows + len(meeting.changed))
-    kept = pa.array(np.delete(order, meeting.removed))
+    places = pa.array(np.delete(order, meeting.removed))
     pairs = zip(batch.columns, meeting.after.columns, strict=True)
-    columns = [pa.concat_arrays([stored, merged]).take(kept) for stored, merged in pairs]
+    columns = [pa.concat_arrays([stored, merged]).take(places) for stored, merged in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 

@@ -111,8 +111,8 @@ def columns_needed(
         return (*wanted, *(name for name in schema.names if name not in wanted))
     ordering = [name for name in rules.ordering_fields if rules.is_ordered and has_column(schema, name)]
     operation = [name for name in (OPERATION_FIELD,) if name in schema.names]
-    asked = (key, *(name.partition(".")[0] for name in ordering), *deletion_columns(schema, rules.marker), *operation)
-    return tuple(dict.fromkeys((*wanted, *asked)))
+    needed = (key, *(name.partition(".")[0] for name in ordering), *deletion_columns(schema, rules.marker), *operation)
+    return tuple(dict.fromkeys((*wanted, *needed)))
 
 
 def _mode(config: TableConfig) -> MergeMode:

@@ -69,19 +69,19 @@ def as_grid(value: Any, title: str | None = None) -> RenderableType:
 
 
 def _sheet(value: Any, title: str | None) -> Sheet:
-    made = _many if isinstance(value, list | tuple) else _one
+    made = _values_sheet if isinstance(value, list | tuple) else _value_sheet
     sheet = value if isinstance(value, Sheet) else made(value)
     return sheet if title is None else replace(sheet, title=title)
 
 
-def _one(value: Any) -> Sheet:
+def _value_sheet(value: Any) -> Sheet:
     form = _form(value) or _FIELDS
     if form.sheet is not None:
         return form.sheet(value)
     return facts(_class_words(value) if form.title is None else form.title(value), as_json(value))
 
 
-def _many(values: Sequence[Any]) -> Sheet:
+def _values_sheet(values: Sequence[Any]) -> Sheet:
     form = (_form(values[0]) if values else None) or _FIELDS
     if form.listing is not None:
         return form.listing(values)

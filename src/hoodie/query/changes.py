@@ -83,7 +83,7 @@ def change_reads(
     for instant in window.instants:
         metadata = commits[instant.requested]
         if metadata.operation_type in _DATA_CHANGES:
-            reads += sorted(known.of_commit(instant.requested, metadata), key=lambda one: one.partition)
+            reads += sorted(known.of_commit(instant.requested, metadata), key=lambda read: read.partition)
     return tuple(reads)
 
 
@@ -148,10 +148,10 @@ class _Known:
 
     def _slice_before(self, requested: InstantTime, partition: str, stat: WriteStat) -> SliceRead | None:
         """The slice a log file was written on, as its commit describes it; None when there was nothing."""
-        own = (stat.path or "").rpartition("/")[2]
+        base_name = (stat.path or "").rpartition("/")[2]
         base = self._base(_path(partition, stat.base_file), requested) if stat.base_file else None
         names = [name.rpartition("/")[2] for name in stat.log_files or ()]
-        logs = [self._log(_path(partition, name), requested) for name in names if name != own and _has_rows(name)]
+        logs = [self._log(_path(partition, name), requested) for name in names if name != base_name and _has_rows(name)]
         if base is None and not logs:
             return None
         return self._read(partition, base, tuple(sorted(logs, key=lambda log: log.name.order)))

@@ -31,7 +31,7 @@ def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOpti
     slices = [file for file in plan.files if isinstance(file, SliceRead)]
     if row_filter is None or not options.skip_data or len(slices) < len(plan.files):
         return plan
-    kept: Sequence[SliceRead] = slices
+    possible: Sequence[SliceRead] = slices
     if row_filter.condition is not ANYTHING:
         question = Question(
             row_filter.condition,
@@ -40,9 +40,9 @@ def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOpti
             by_name=plan.rows.ids is None,
             path_columns=plan.path_columns,
         )
-        kept = metadata.may_match(slices, question)
-    kept = _by_expressions(plan, metadata, row_filter, kept)
-    return replace(plan, files=tuple(kept), skipped_files=plan.skipped_files + len(slices) - len(kept))
+        possible = metadata.may_match(slices, question)
+    possible = _by_expressions(plan, metadata, row_filter, possible)
+    return replace(plan, files=tuple(possible), skipped_files=plan.skipped_files + len(slices) - len(possible))
 
 
 def _by_expressions(
@@ -50,18 +50,20 @@ def _by_expressions(
 ) -> Sequence[SliceRead]:
     """The slices for which conjuncts that are Arrow expressions, and nothing more, may be true."""
     stored = frozenset(plan.table_schema.names) - plan.path_columns
-    asked = [part for part in row_filter.conjuncts if _says_nothing(part) and part.columns and part.columns <= stored]
-    if not asked or plan.rows.ids is not None or len(slices) < 2:
+    conjuncts = [
+        part for part in row_filter.conjuncts if _says_nothing(part) and part.columns and part.columns <= stored
+    ]
+    if not conjuncts or plan.rows.ids is not None or len(slices) < 2:
         return slices
     # Loads Arrow's datasets, which conditions in SQL do without.
     from hoodie.query.expression_skipping import slices_that_may_match  # noqa: PLC0415
 
     is_custom = metadata.store.config.merge_mode == CUSTOM
     decided = [part for part in slices if not (is_custom and part.logs)]
-    names = frozenset().union(*(part.columns for part in asked))
+    names = frozenset().union(*(part.columns for part in conjuncts))
     columns = pa.schema([field for field in plan.table_schema if field.name in names])
-    kept = slices_that_may_match(metadata, decided, all_of(part.expression for part in asked), columns)
-    left_out = {id(part) for part in decided} - {id(part) for part in kept}
+    possible = slices_that_may_match(metadata, decided, all_of(part.expression for part in conjuncts), columns)
+    left_out = {id(part) for part in decided} - {id(part) for part in possible}
     return [part for part in slices if id(part) not in left_out]
 
 

@@ -47,8 +47,8 @@ def slices_that_may_match(
         told = (_statement(name, found, at, len(part)) for name, found in known.items())
         stated.append([stated_range for stated_range in told if stated_range is not None])
         at += len(part)
-    kept = parts_that_may_match(expression, columns, stated)
-    return [part for number, part in enumerate(slices) if number in kept]
+    numbers = parts_that_may_match(expression, columns, stated)
+    return [part for number, part in enumerate(slices) if number in numbers]
 
 
 def _statement(name: str, ranges: Ranges, start: int, count: int) -> pc.Expression | None:

@@ -108,16 +108,18 @@ def without_hollow(window: Window, first_incomplete: InstantTime | None, *, bloc
             "hoodie.query.timeline.holes.resolution.policy=BLOCK",
             incomplete=first_incomplete,
         )
-    kept = tuple(instant for instant in window.instants if instant not in late)
-    return replace(window, instants=kept)
+    instants = tuple(instant for instant in window.instants if instant not in late)
+    return replace(window, instants=instants)
 
 
 def without_operations(
     window: Window, commits: Mapping[InstantTime, CommitMetadata], operations: Container[str]
 ) -> Window:
     """The window without commits of some operations (Hudi's names)."""
-    kept = tuple(instant for instant in window.instants if commits[instant.requested].operation_type not in operations)
-    return replace(window, instants=kept)
+    instants = tuple(
+        instant for instant in window.instants if commits[instant.requested].operation_type not in operations
+    )
+    return replace(window, instants=instants)
 
 
 def touched_slices(

@@ -23,7 +23,7 @@ from hoodie.filters import RowFilter
 from hoodie.filters.row_filter import Conjunct
 from hoodie.index import Buckets, KeyParts, SimpleBuckets, ensure_one_count, load_ring
 from hoodie.query.load_plan import load_read_plan
-from hoodie.query.lookup_keys import AskedKeys, asked_keys, key_texts
+from hoodie.query.lookup_keys import LookupKeys, key_texts, lookup_keys
 from hoodie.query.read_options import ReadOptions
 from hoodie.query.read_plan import ReadPlan
 from hoodie.records import KEY_FIELD, KeyRange, read_footer
@@ -60,7 +60,7 @@ def load_lookup_plan(
     buckets: BucketHint | None = None,
     engine: Engine | None = None,
 ) -> ReadPlan:
-    """The plan that reads the rows with one of `keys` (see `asked_keys`). `buckets`: what is known of the table's
+    """The plan that reads the rows with one of `keys` (see `lookup_keys`). `buckets`: what is known of the table's
     bucket index, which does not say it itself.
 
     Raises:
@@ -69,19 +69,19 @@ def load_lookup_plan(
     """
     if options.filter is not None or options.query != "snapshot":
         raise Invalid("A look-up has no filter and reads a snapshot", remedy="Use scan for other queries")
-    asked_for = keys if isinstance(keys, AskedKeys) else asked_keys(keys, config.record_key_fields)
-    wanted = _key_texts(storage, config, timeline, asked_for)
-    asked = replace(options, filter=_key_filter(config, timeline, wanted))
-    plan = load_read_plan(storage, config, timeline, asked, engine=engine)
+    given = keys if isinstance(keys, LookupKeys) else lookup_keys(keys, config.record_key_fields)
+    wanted = _key_texts(storage, config, timeline, given)
+    filtered = replace(options, filter=_key_filter(config, timeline, wanted))
+    plan = load_read_plan(storage, config, timeline, filtered, engine=engine)
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
     if is_indexed or not config.populate_meta_fields:
         return plan
-    kept = _by_bucket(storage, config, timeline, plan.files, wanted, buckets or BucketHint())
-    kept = _by_footer(storage, kept, wanted, engine or LocalEngine(FOOTER_THREADS))
-    return replace(plan, files=kept, skipped_files=plan.skipped_files + len(plan.files) - len(kept))
+    files = _by_bucket(storage, config, timeline, plan.files, wanted, buckets or BucketHint())
+    files = _by_footer(storage, files, wanted, engine or LocalEngine(FOOTER_THREADS))
+    return replace(plan, files=files, skipped_files=plan.skipped_files + len(plan.files) - len(files))
 
 
-def _key_texts(storage: Storage, config: TableConfig, timeline: Timeline, keys: AskedKeys) -> pa.StringArray:
+def _key_texts(storage: Storage, config: TableConfig, timeline: Timeline, keys: LookupKeys) -> pa.StringArray:
     types: dict[str, pa.DataType] = {}
     if not keys.has_texts_only:
         schema = load_said_schema(storage, config, timeline) or pa.schema([])
@@ -110,22 +110,22 @@ def _by_bucket(  # noqa: PLR0917
     timeline: Timeline,
     files: Sequence[FileRead],
     keys: pa.StringArray,
-    asked: BucketHint,
+    hint: BucketHint,
 ) -> tuple[FileRead, ...]:
     """The slices whose bucket one of the keys has, and those that have none."""
     slices = [file for file in files if isinstance(file, SliceRead)]
-    parts = KeyParts(config.record_key_fields, asked.hash_fields or config.record_key_fields)
-    if asked.count:
+    parts = KeyParts(config.record_key_fields, hint.hash_fields or config.record_key_fields)
+    if hint.count:
         ensure_one_count(storage)
-        return _of_buckets(slices, SimpleBuckets(asked.count, parts), keys)
+        return _of_buckets(slices, SimpleBuckets(hint.count, parts), keys)
     completed = frozenset(instant.requested for instant in timeline.completed())
-    kept: list[FileRead] = []
+    possible: list[FileRead] = []
     for partition in sorted({part.partition for part in slices}):
         inside = [part for part in slices if part.partition == partition]
         live = frozenset(part.file_id for part in inside)
         ring = load_ring(storage, partition, completed, live, parts) if len(inside) > 1 else None
-        kept += inside if ring is None else _of_buckets(inside, ring, keys)
-    return tuple(kept)
+        possible += inside if ring is None else _of_buckets(inside, ring, keys)
+    return tuple(possible)
 
 
 def _of_buckets(slices: Sequence[SliceRead], buckets: Buckets, keys: pa.StringArray) -> tuple[SliceRead, ...]:

@@ -29,7 +29,7 @@ _REMEDY = "Pass texts, values of the key field, or for several fields tuples, ma
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedKeys:
+class LookupKeys:
     """Keys of a look-up: texts as tables store them, or `columns`, one array of values per key field."""
 
     texts: pa.Array | None
@@ -41,44 +41,44 @@ class AskedKeys:
         return self.texts is not None
 
 
-def asked_keys(keys: Any, fields: Sequence[str]) -> AskedKeys:
+def lookup_keys(keys: Any, fields: Sequence[str]) -> LookupKeys:
     """`keys` of a table whose key is made of `fields`: one or many, as said above.
 
     Raises:
         Invalid: they cannot be keys.
     """
     try:
-        return _asked(keys, tuple(fields))
+        return _parsed(keys, tuple(fields))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise Invalid(f"Not a list of record keys: {error}", remedy=_REMEDY) from error
 
 
-def key_texts(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
-    """The distinct texts of `asked`; `types` are those of the key fields, where they are known.
+def key_texts(keys: LookupKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
+    """The distinct texts of `keys`; `types` are those of the key fields, where they are known.
 
     Raises:
         Invalid: a value is none of its field's, all fields of a key are NULL, or there is no key among the values.
     """
-    found = _spellings(asked, config, types)
-    kept = found.filter(pc.not_equal(found, ""))  # which is NULL, so no, of a NULL
-    if len(found) and not len(kept):
+    found = _spellings(keys, config, types)
+    texts = found.filter(pc.not_equal(found, ""))  # which is NULL, so no, of a NULL
+    if len(found) and not len(texts):
         names = ", ".join(config.record_key_fields) or "record key"
         raise Invalid(
             f"NULL, NaN and empty text are no record keys: no row has one in {names}",
             remedy=_REMEDY,
             columns=config.record_key_fields,
         )
-    return kept.unique()
+    return texts.unique()
 
 
-def _spellings(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
+def _spellings(keys: LookupKeys, config: TableConfig, types: Mapping[str, pa.DataType]) -> pa.StringArray:
     """The texts of all keys, NULL where a single value is, each as often as it was given."""
-    if asked.texts is not None:
-        return asked.texts
+    if keys.texts is not None:
+        return keys.texts
     fields = config.record_key_fields
     values = [
         _typed(column, types.get(name), name)
-        for name, column in zip(fields or ("_hoodie_record_key",), asked.columns, strict=True)
+        for name, column in zip(fields or ("_hoodie_record_key",), keys.columns, strict=True)
     ]
     forms = [AVRO_TEXT]
     if any(pa.types.is_timestamp(column.type) for column in values):
@@ -95,14 +95,14 @@ def _spellings(asked: AskedKeys, config: TableConfig, types: Mapping[str, pa.Dat
     return pa.concat_arrays(found)
 
 
-def _asked(keys: Any, fields: tuple[str, ...]) -> AskedKeys:
+def _parsed(keys: Any, fields: tuple[str, ...]) -> LookupKeys:
     if isinstance(keys, Mapping):
         keys = [keys]
     elif isinstance(keys, pa.Scalar):
         keys = pa.array([keys.as_py()], keys.type)
     frame = _frame(keys)
     if frame is not None:
-        return AskedKeys(None, tuple(_of_frame(frame, name) for name in fields))
+        return LookupKeys(None, tuple(_of_frame(frame, name) for name in fields))
     if isinstance(keys, pa.Array | pa.ChunkedArray):
         return _of_values(keys, fields)
     if isinstance(keys, np.ndarray) and not keys.ndim:
@@ -114,12 +114,12 @@ def _asked(keys: Any, fields: tuple[str, ...]) -> AskedKeys:
         items = [keys]
     if items and all(isinstance(item, Mapping) for item in items):
         _ensure_fields(fields)
-        return AskedKeys(None, tuple(pa.array([_part(item, name) for item in items]) for name in fields))
+        return LookupKeys(None, tuple(pa.array([_part(item, name) for item in items]) for name in fields))
     if items and all(isinstance(item, tuple) for item in items):
         wrong = next((item for item in items if len(item) != len(fields)), None)
         if wrong is not None:
             raise ValueError(f"{wrong!r} has not one value for each of the key fields {', '.join(fields)}")
-        return AskedKeys(None, tuple(pa.array(list(column)) for column in zip(*items, strict=True)))
+        return LookupKeys(None, tuple(pa.array(list(column)) for column in zip(*items, strict=True)))
     return _of_values(pa.array(items), fields)
 
 
@@ -142,19 +142,19 @@ def _of_frame(frame: pa.Table, name: str) -> pa.Array:
     return _whole(frame.column(name))
 
 
-def _of_values(values: pa.Array | pa.ChunkedArray, fields: tuple[str, ...]) -> AskedKeys:
+def _of_values(values: pa.Array | pa.ChunkedArray, fields: tuple[str, ...]) -> LookupKeys:
     array = _whole(values)
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
-        return AskedKeys(array.cast(pa.string()))
+        return LookupKeys(array.cast(pa.string()))
     if pa.types.is_null(array.type):
-        return AskedKeys(array.cast(pa.string()))
+        return LookupKeys(array.cast(pa.string()))
     if pa.types.is_struct(array.type) and not array.null_count:
-        return AskedKeys(None, tuple(_of_frame(pa.Table.from_struct_array(array), name) for name in fields))
+        return LookupKeys(None, tuple(_of_frame(pa.Table.from_struct_array(array), name) for name in fields))
     if pa.types.is_nested(array.type):
         raise TypeError(f"{array.type} is no key")
     if len(fields) > 1:
         raise ValueError(f"the key is made of {', '.join(fields)}, and there are single values")
-    return AskedKeys(None, (array,))
+    return LookupKeys(None, (array,))
 
 
 def _typed(values: pa.Array, kind: pa.DataType | None, name: str) -> pa.Array:

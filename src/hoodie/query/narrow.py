@@ -43,5 +43,5 @@ def _matching(plan: ReadPlan, row_filter: RowFilter) -> tuple[FileRead, ...]:
     """The files whose partition values do not rule the filter out."""
     values = {file.partition: dict(file.partition_values) for file in plan.files}
     types = pa.schema([field for field in plan.table_schema if field.name in plan.path_columns])
-    kept = matching_partitions(values, types, row_filter)
-    return tuple(file for file in plan.files if file.partition in kept)
+    partitions = matching_partitions(values, types, row_filter)
+    return tuple(file for file in plan.files if file.partition in partitions)

@@ -79,19 +79,19 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
         return _plan_changes(view, config, facts, options)
     if facts.as_of is not None:
         ensure_known(facts.as_of, facts.past)
-    own = facts.schema if facts.schema is not None else pa.schema([])
-    columns = result_schema(own, config)
+    schema = facts.schema if facts.schema is not None else pa.schema([])
+    columns = result_schema(schema, config)
     chosen = _chosen(view, facts, options)
     row_filter = _row_filter(options, columns.schema)
     types = pa.schema([field for field in columns.schema if field.name in columns.path_columns])
     values = {path: partition_values(path, types, config) for path in {part.partition for part in chosen.slices}}
-    kept = values.keys() if row_filter is None else matching_partitions(values, types, row_filter)
-    wanted = [part for part in chosen.slices if part.partition in kept]
+    partitions = values.keys() if row_filter is None else matching_partitions(values, types, row_filter)
+    wanted = [part for part in chosen.slices if part.partition in partitions]
     rows = _row_plan(columns.schema, row_filter, chosen.times, options)
     keys = frozenset({KEY_FIELD, *(name for name in config.record_key_fields if "." not in name)})
     merge = None
     if any(part.logs for part in wanted):
-        merge = plan_merge(own, rows.needed.names, config, view.timeline, options.merge, until=chosen.until)
+        merge = plan_merge(schema, rows.needed.names, config, view.timeline, options.merge, until=chosen.until)
     return ReadPlan(
         query=options.query,
         files=tuple(_slice_read(part, values, facts, chosen) for part in wanted),
@@ -107,9 +107,9 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
 def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: ReadOptions) -> ReadPlan:
     if facts.window is None:
         raise Invalid("A query of changes needs a range of commits")
-    own = facts.schema if facts.schema is not None else pa.schema([])
-    full = pa.schema([field.with_nullable(True) for field in with_meta(own)])
-    merge = plan_merge(own, full.names, config, view.timeline, options.merge)
+    schema = facts.schema if facts.schema is not None else pa.schema([])
+    full = pa.schema([field.with_nullable(True) for field in with_meta(schema)])
+    merge = plan_merge(schema, full.names, config, view.timeline, options.merge)
     images = RowPlan(full, full, None, None, options.batch_rows, ids=facts.ids, merge=merge)
     rows = _row_plan(CHANGE_SCHEMA, _row_filter(options, CHANGE_SCHEMA), None, options)
     return ReadPlan(
@@ -171,23 +171,23 @@ def _is_wanted(part: FileSlice, glob: PathGlob, base_path: str) -> bool:
 
 def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
     """The filter, and in queries of a range the conditions, as one."""
-    asked = [] if options.filter is None else [options.filter]
+    filters = [] if options.filter is None else [options.filter]
     if options.query == "incremental":
-        asked += options.conditions
-    return joined([_understood(condition, schema, options.timezone) for condition in asked])
+        filters += options.conditions
+    return joined([_understood(condition, schema, options.timezone) for condition in filters])
 
 
-def _understood(asked: Any, schema: pa.Schema, timezone: str) -> RowFilter:
-    if isinstance(asked, RowFilter):
-        return asked
-    if isinstance(asked, str):
+def _understood(given: Any, schema: pa.Schema, timezone: str) -> RowFilter:
+    if isinstance(given, RowFilter):
+        return given
+    if isinstance(given, str):
         # Loads sqlglot, a quarter of the imports of a worker or a command, which mostly have no SQL to parse.
         from hoodie.filters.sql import parse_row_filter  # noqa: PLC0415
 
-        return parse_row_filter(asked, schema, timezone=timezone)
-    if isinstance(asked, pc.Expression):
-        return filter_of(asked, schema)
-    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(asked).__name__}")
+        return parse_row_filter(given, schema, timezone=timezone)
+    if isinstance(given, pc.Expression):
+        return filter_of(given, schema)
+    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(given).__name__}")
 
 
 def _row_plan(
@@ -222,17 +222,17 @@ def matching_partitions(
     alike: dict[tuple[str, ...], list[str]] = {}
     for partition, known in values.items():
         alike.setdefault(tuple(known), []).append(partition)
-    kept: set[str] = set()
+    matches: set[str] = set()
     for columns, partitions in alike.items():
         condition = row_filter.decidable_with(columns)
         if condition is None:
-            kept.update(partitions)
+            matches.update(partitions)
             continue
         schema = pa.schema([types.field(name) for name in columns])
         rows = pa.Table.from_pylist([dict(values[partition]) for partition in partitions], schema=schema)
         rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
-        kept.update(partitions[at] for at in matching(rows, condition).column(_ROW).to_pylist())
-    return frozenset(kept)
+        matches.update(partitions[at] for at in matching(rows, condition).column(_ROW).to_pylist())
+    return frozenset(matches)
 
 
 _ROW = "__hoodie_row"

@@ -41,12 +41,12 @@ def projected(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:
     """
     if columns is None:
         return schema
-    wrong = [asked for asked in columns if not isinstance(asked, str)]
+    wrong = [column for column in columns if not isinstance(column, str)]
     if wrong:
         raise Invalid(f"{wrong[0]!r} is no name of a column", remedy=f"Columns are: {', '.join(schema.names)}")
     by_lower = {name.lower(): name for name in schema.names}
     names = [name if name in schema.names else by_lower.get(name.lower()) for name in columns]
-    unknown = [asked for asked, name in zip(columns, names, strict=True) if name is None]
+    unknown = [column for column, name in zip(columns, names, strict=True) if name is None]
     if unknown:
         raise Invalid(
             f"No such column: {', '.join(unknown)}",

@@ -78,9 +78,11 @@ def load_last_retained(storage: Storage, timeline: Timeline) -> InstantTime | No
         Corrupt: the clean's metadata cannot be read.
     """
     cleans = [instant for instant in timeline.completed() if instant.action == CLEAN]
-    kept = [_earliest_retained(storage, timeline, max(cleans))] if cleans else []
-    kept += [_earliest_planned(storage, timeline, instant) for instant in timeline.pending() if instant.action == CLEAN]
-    return max((time for time in kept if time), default=None)
+    earliest = [_earliest_retained(storage, timeline, max(cleans))] if cleans else []
+    earliest += [
+        _earliest_planned(storage, timeline, instant) for instant in timeline.pending() if instant.action == CLEAN
+    ]
+    return max((time for time in earliest if time), default=None)
 
 
 def first_incomplete_write(storage: Storage, timeline: Timeline) -> InstantTime | None:

@@ -110,7 +110,7 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
 
 
 def _ordered(findings: list[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda one: (one.kind, one.path))
+    return sorted(findings, key=lambda finding: (finding.kind, finding.path))
 
 
 def _properties(storage: Storage) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
         Invalid: a column name is not an Avro name (letters, digits, underscore, not starting with a digit).
     """
     name = avro_name(table_name)
-    record = _record(list(schema), f"{name}_record", f"hoodie.{name}", around="", path="")
+    record = _record(list(schema), f"{name}_record", f"hoodie.{name}", enclosing="", path="")
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -86,16 +86,16 @@ def _meta_field(name: str) -> dict[str, Any]:
     return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
 
 
-def _record(fields: list[pa.Field], name: str, namespace: str, *, around: str, path: str) -> dict[str, Any]:
+def _record(fields: list[pa.Field], name: str, namespace: str, *, enclosing: str, path: str) -> dict[str, Any]:
     out: dict[str, Any] = {"type": "record", "name": name}
-    if namespace != around:
+    if namespace != enclosing:
         out["namespace"] = namespace
     inner = f"{namespace}.{name}" if namespace else name
     out["fields"] = [_field(field, inner, namespace, f"{path}{field.name}") for field in fields]
     return out
 
 
-def _field(field: pa.Field, namespace: str, around: str, path: str) -> dict[str, Any]:
+def _field(field: pa.Field, namespace: str, enclosing: str, path: str) -> dict[str, Any]:
     if _NAME.match(field.name) is None:
         raise Invalid(
             f"Column `{path}` has a name that Hudi's schemas do not allow",
@@ -104,7 +104,7 @@ def _field(field: pa.Field, namespace: str, around: str, path: str) -> dict[str,
         )
     if is_meta(path):
         return _meta_field(field.name)
-    out: dict[str, Any] = {"name": field.name, "type": _optional(field, field.name, namespace, around, path)}
+    out: dict[str, Any] = {"name": field.name, "type": _optional(field, field.name, namespace, enclosing, path)}
     comment = comment_of(field)
     if comment is not None:
         out["doc"] = comment
@@ -113,13 +113,13 @@ def _field(field: pa.Field, namespace: str, around: str, path: str) -> dict[str,
     return out
 
 
-def _optional(field: pa.Field, name: str, namespace: str, around: str, path: str) -> Any:
-    avro = _type(field.type, name, namespace, around, path)
+def _optional(field: pa.Field, name: str, namespace: str, enclosing: str, path: str) -> Any:
+    avro = _type(field.type, name, namespace, enclosing, path)
     return ["null", avro] if field.nullable else avro
 
 
-def _type(data_type: pa.DataType, name: str, namespace: str, around: str, path: str) -> Any:
-    """`name` and `namespace` are those a record would get here; `around` is the namespace the reader already knows."""
+def _type(data_type: pa.DataType, name: str, namespace: str, enclosing: str, path: str) -> Any:
+    """`name` and `namespace` are those a record would get here; `enclosing` is the namespace of the record around."""
     leaf = _LEAF_TO_AVRO.get(data_type)
     if leaf is not None:
         return leaf
@@ -135,11 +135,14 @@ def _type(data_type: pa.DataType, name: str, namespace: str, around: str, path: 
             "scale": data_type.scale,
         }
     if types.is_struct(data_type):
-        return _record(list(data_type), name, namespace, around=around, path=f"{path}.")
+        return _record(list(data_type), name, namespace, enclosing=enclosing, path=f"{path}.")
     if types.is_map(data_type):
-        return {"type": "map", "values": _optional(data_type.item_field, name, namespace, around, f"{path}.value")}
+        return {"type": "map", "values": _optional(data_type.item_field, name, namespace, enclosing, f"{path}.value")}
     if is_list(data_type):
-        return {"type": "array", "items": _optional(data_type.value_field, name, namespace, around, f"{path}.element")}
+        return {
+            "type": "array",
+            "items": _optional(data_type.value_field, name, namespace, enclosing, f"{path}.element"),
+        }
     raise Invalid(
         f"Column `{path}` has the type {data_type}, which is not a stored type",
         remedy="Apply `storable` first",

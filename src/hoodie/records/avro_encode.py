@@ -172,8 +172,8 @@ def _short_decimals(values: pa.Array) -> Piece:
     signs = np.where(digits[:, :1] > 0x7F, 0xFF, 0x00)
     spare = (digits[:, :-1] == signs) & ((digits[:, 1:] ^ signs) < 0x80)
     leading = np.logical_and.accumulate(spare, axis=1).sum(axis=1)
-    kept = np.arange(_DECIMAL_BYTES) >= leading[:, None]
-    return _binary(pa.py_buffer(digits[kept]), _bounds(_DECIMAL_BYTES - leading))
+    is_written = np.arange(_DECIMAL_BYTES) >= leading[:, None]
+    return _binary(pa.py_buffer(digits[is_written]), _bounds(_DECIMAL_BYTES - leading))
 
 
 def _without_nulls(values: pa.Array) -> pa.Array:
@@ -204,8 +204,8 @@ def _numbers(values: Longs) -> Piece:
         goes_on = rest > 0x7F
         groups[:, place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (goes_on.view(np.uint8) << 7)
         sizes += goes_on
-    kept = np.arange(width) < sizes[:, None]
-    return _binary(pa.py_buffer(groups[kept]), _bounds(sizes))
+    is_written = np.arange(width) < sizes[:, None]
+    return _binary(pa.py_buffer(groups[is_written]), _bounds(sizes))
 
 
 def _joined(pieces: list[Piece], rows: int) -> pa.Array:

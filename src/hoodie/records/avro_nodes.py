@@ -254,13 +254,15 @@ def _decimal(avro: dict[str, Any]) -> pa.DataType:
 
 
 def _array(item: Node) -> Repeated:
-    return Repeated(item, list_type(pa.field("element", item.arrow, nullable=_may_be_null(item))), _around([item], 1))
+    return Repeated(
+        item, list_type(pa.field("element", item.arrow, nullable=_may_be_null(item))), _extent_of([item], 1)
+    )
 
 
 def _map(value: Node) -> Repeated:
     arrow = map_type(pa.field("value", value.arrow, nullable=_may_be_null(value)))
     entry = _record([arrow.key_field, arrow.item_field], [_leaf("string", {}), value])
-    return Repeated(entry, arrow, _around([entry], 1))
+    return Repeated(entry, arrow, _extent_of([entry], 1))
 
 
 def _record(fields: list[pa.Field], nodes: list[Node]) -> Record:
@@ -268,7 +270,7 @@ def _record(fields: list[pa.Field], nodes: list[Node]) -> Record:
         raise ValueError("two fields of a record have the same name")
     least = sum(node.extent.min_bytes for node in nodes)
     is_fixed = all(node.extent.is_fixed for node in nodes)
-    return Record(tuple(nodes), pa.struct(fields), _around(nodes, least, is_fixed=is_fixed))
+    return Record(tuple(nodes), pa.struct(fields), _extent_of(nodes, least, is_fixed=is_fixed))
 
 
 def _arrow_field(field: dict[str, Any], node: Node) -> pa.Field:
@@ -284,7 +286,7 @@ def _union(branches: tuple[Node, ...]) -> Union:
         raise ValueError("a union is empty, has null twice, or has a union in it")
     least = 1 + min(branch.extent.min_bytes for branch in branches)
     arrow = _union_type([branches[at].arrow for at in others])
-    return Union(branches, others, nulls[0] if nulls else None, arrow, _around(branches, least))
+    return Union(branches, others, nulls[0] if nulls else None, arrow, _extent_of(branches, least))
 
 
 def _union_type(types: list[pa.DataType]) -> pa.DataType:
@@ -296,7 +298,7 @@ def _union_type(types: list[pa.DataType]) -> pa.DataType:
     return pa.struct([pa.field(f"member{at}", member) for at, member in enumerate(types)])
 
 
-def _around(nodes: Iterable[Node], min_bytes: int, *, is_fixed: bool = False) -> Extent:
+def _extent_of(nodes: Iterable[Node], min_bytes: int, *, is_fixed: bool = False) -> Extent:
     extents = [node.extent for node in nodes]
     return Extent(
         min_bytes,

@@ -233,8 +233,8 @@ class _ParquetRows:
         is_open = isinstance(condition, AllOf) and not condition.parts
         if is_open or not columns or filter is None:
             return None
-        asked = PageFilter(filter, frozenset(columns), condition)
-        return open_pages(self._source, asked, is_local=self._is_local)
+        page_filter = PageFilter(filter, frozenset(columns), condition)
+        return open_pages(self._source, page_filter, is_local=self._is_local)
 
     def may_match(self, group: int, condition: pc.Expression, columns: Collection[str], schema: pa.Schema) -> bool:
         """False when the group's statistics rule the condition out. Only columns of the target's own type are asked;

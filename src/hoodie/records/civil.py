@@ -83,8 +83,8 @@ def days_since_epoch(year: Ints, month: Ints, day: Ints) -> Ints:
 
 def days_in_month(year: Ints, month: Ints) -> Ints:
     """Length of months; `month` must be 1 to 12."""
-    one = np.ones_like(year)
+    first = np.ones_like(year)
     after_december = month == 12
-    return days_since_epoch(year + after_december, np.where(after_december, 1, month + 1), one) - days_since_epoch(
-        year, month, one
+    return days_since_epoch(year + after_december, np.where(after_december, 1, month + 1), first) - days_since_epoch(
+        year, month, first
     )

@@ -61,13 +61,13 @@ class FileIndexes:
         return self._known(self._bounds, (group, column), lambda: read_page_bounds(read, chunk))
 
     def _known(
-        self, kept: dict[_Place, _Found | None], place: _Place, load: Callable[[], _Found | None]
+        self, found_before: dict[_Place, _Found | None], place: _Place, load: Callable[[], _Found | None]
     ) -> _Found | None:
-        if place in kept:
-            return kept[place]
+        if place in found_before:
+            return found_before[place]
         found = load()
         if self._footer is not None:
-            kept[place] = found
+            found_before[place] = found
         return found
 
 

@@ -110,20 +110,20 @@ def parse_times(texts: pa.Array, patterns: Sequence[Pattern], zone: Zone | None,
 
 def _parsed(fields: _Fields, zone: Zone | None) -> Parsed:
     local = fields.days() * MS_PER_DAY + fields.ms_of_day()
-    own_zone = fields.zone_texts()
-    if own_zone is None:
+    zones = fields.zone_texts()
+    if zones is None:
         read_in = zone or UTC_ZONE
         return Parsed(read_in.instants_ms(local), np.zeros_like(local), (read_in,))
-    encoded = own_zone.dictionary_encode()
-    own_codes = encoded.indices.to_numpy().astype(np.int64)
-    own_zones = tuple(_zone_of(text) for text in encoded.dictionary.to_pylist())
+    encoded = zones.dictionary_encode()
+    zone_codes = encoded.indices.to_numpy().astype(np.int64)
+    named_zones = tuple(_zone_of(text) for text in encoded.dictionary.to_pylist())
     millis = np.zeros_like(local)
-    for code, own in enumerate(own_zones):
-        rows = own_codes == code
-        millis[rows] = own.instants_ms(local[rows])
+    for code, named in enumerate(named_zones):
+        rows = zone_codes == code
+        millis[rows] = named.instants_ms(local[rows])
     if zone is not None:
         return Parsed(millis, np.zeros_like(local), (zone,))
-    return Parsed(millis, own_codes, own_zones)
+    return Parsed(millis, zone_codes, named_zones)
 
 
 class _Fields:
@@ -235,9 +235,9 @@ def _regex_groups(texts: pa.Array, pattern: Pattern) -> tuple[npt.NDArray[np.boo
     distinct = texts.dictionary_encode()
     found = pc.extract_regex(distinct.dictionary, _regex(pattern)).take(distinct.indices)
     matched = found.is_valid()
-    kept = found.filter(matched)
+    fields = found.filter(matched)
     groups = {
-        position: pc.struct_field(kept, _group(position))
+        position: pc.struct_field(fields, _group(position))
         for position, token in enumerate(pattern.tokens)
         if token.letter
     }

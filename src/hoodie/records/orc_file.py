@@ -73,7 +73,7 @@ def open_orc(source: Any) -> Iterator[OrcFile]:
 class _Worker:
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self._is_asked = False
+        self._is_awaited = False
         self._connection, theirs = Pipe()
         paths = os.pathsep.join(path for path in sys.path if path)
         with theirs:
@@ -87,19 +87,19 @@ class _Worker:
 
     def ask(self, request: dict[str, Any], source: Any) -> tuple[dict[str, Any], bytes]:
         """The answer to a request and its bytes. Serves what the process asks of `source` meanwhile."""
-        self._is_asked = True
+        self._is_awaited = True
         try:
             answer, data = _answer(self._connection, request, source)
         except (EOFError, ConnectionError) as error:
             raise self._death() from error
-        self._is_asked = False
+        self._is_awaited = False
         if "error" in answer:
             raise pa.ArrowInvalid(answer["error"])
         return answer, data
 
     def give_back(self) -> None:
         """It may serve another file now, if it lives and is not in the middle of an answer that nobody waits for."""
-        if self._is_asked:
+        if self._is_awaited:
             self._process.kill()
             self.stop()
         elif len(_idle) < _MAX_IDLE:

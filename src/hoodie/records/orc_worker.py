@@ -78,8 +78,8 @@ class _Ranges:
 
     def read(self, count: int = -1) -> bytes:
         left = max(0, self._size_bytes - self._at)
-        asked = left if count < 0 else min(count, left)
-        self._connection.send_bytes(json.dumps({"range": [self._at, asked]}).encode())
+        size = left if count < 0 else min(count, left)
+        self._connection.send_bytes(json.dumps({"range": [self._at, size]}).encode())
         data = self._connection.recv_bytes()
         self._at += len(data)
         return data

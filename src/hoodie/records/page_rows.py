@@ -55,7 +55,7 @@ class PageFilter:
     condition: Condition
 
 
-def open_pages(source: Any, asked: PageFilter, *, is_local: bool) -> PagedFile | None:
+def open_pages(source: Any, page_filter: PageFilter, *, is_local: bool) -> PagedFile | None:
     """An open parquet file for a question to its pages; None when its footer is not understood, or very wide."""
 
     size_bytes = source.size()
@@ -71,7 +71,7 @@ def open_pages(source: Any, asked: PageFilter, *, is_local: bool) -> PagedFile |
     chosen = read if is_local else _remembering_end(read, size_bytes)
     indexes = indexes_of(source)
     footer = indexes.footer(chosen, size_bytes)
-    return None if footer is None else PagedFile(chosen, read_into, indexes, footer, asked, is_local=is_local)
+    return None if footer is None else PagedFile(chosen, read_into, indexes, footer, page_filter, is_local=is_local)
 
 
 def _remembering_end(read: ReadRange, size_bytes: int) -> ReadRange:
@@ -98,7 +98,7 @@ class PagedFile:
         read_into: ReadInto,
         indexes: FileIndexes,
         footer: FileFooter,
-        asked: PageFilter,
+        page_filter: PageFilter,
         *,
         is_local: bool,
     ) -> None:
@@ -106,7 +106,7 @@ class PagedFile:
         self._read_into = read_into
         self._indexes = indexes
         self._footer = footer
-        self._asked = asked
+        self._filter = page_filter
         self._is_local = is_local
         self.group_count = len(footer.groups)
 
@@ -117,19 +117,19 @@ class PagedFile:
         Raises:
             Invalid: values do not fit the types of `wanted`. Errors of Arrow for damaged pages.
         """
-        footer, asked = self._footer, self._asked
+        footer, page_filter = self._footer, self._filter
         present = [name for name in wanted.names if name in footer.names]
-        if not asked.columns <= set(present) or any(name not in footer.flat for name in present):
+        if not page_filter.columns <= set(present) or any(name not in footer.flat for name in present):
             return None
         rows = footer.rows(group)
         if not _MIN_ROWS <= rows <= _MAX_ROWS:
             return None
-        chunks = {name: self._indexes.pages(self._read, footer, group, name) for name in sorted(asked.columns)}
+        chunks = {name: self._indexes.pages(self._read, footer, group, name) for name in sorted(page_filter.columns)}
         known = {name: chunk for name, chunk in chunks.items() if chunk is not None}
         if len(known) < len(chunks):
             return None
         alike = {name for name in known if footer.stored_type(name) == wanted.field(name).type}
-        possible = self._possible(asked.condition, group, {name: known[name] for name in alike}, wanted)
+        possible = self._possible(page_filter.condition, group, {name: known[name] for name in alike}, wanted)
         if possible is None or possible.count > MAX_SHARE * rows:
             return None
         decided = self._decided(known, possible, wanted)
@@ -149,7 +149,7 @@ class PagedFile:
         looked_at = align(pa.table({name: columns[name] for name in first.names}), first)
         numbered = looked_at.append_column(_AT, pa.array(at))
         try:
-            return numbered.filter(self._asked.expression)
+            return numbered.filter(self._filter.expression)
         except pa.ArrowException as error:
             raise filter_failed(error, "the rows") from error
 
@@ -296,18 +296,20 @@ class _Stretches:
 
     def both(self, other: _Stretches) -> _Stretches:
         """The rows chosen in both."""
-        marks, one, two = self._cut_like(other)
-        return _Stretches(marks, one & two)
+        marks, ours, theirs = self._cut_like(other)
+        return _Stretches(marks, ours & theirs)
 
     def either(self, other: _Stretches) -> _Stretches:
         """The rows chosen in one of them."""
-        marks, one, two = self._cut_like(other)
-        return _Stretches(marks, one | two)
+        marks, ours, theirs = self._cut_like(other)
+        return _Stretches(marks, ours | theirs)
 
     def _cut_like(self, other: _Stretches) -> tuple[Positions, Mask, Mask]:
         marks = np.union1d(self.marks, other.marks)
-        one, two = (side.chosen[np.searchsorted(side.marks, marks[:-1], side="right") - 1] for side in (self, other))
-        return marks, one, two
+        ours, theirs = (
+            side.chosen[np.searchsorted(side.marks, marks[:-1], side="right") - 1] for side in (self, other)
+        )
+        return marks, ours, theirs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,9 +50,9 @@ class PlainTexts:
         fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(self._length), len(places), [None, raw])
         return fixed.cast(pa.binary()).cast(pa.string())
 
-    def _equal(self, one: bytes) -> Positions:
+    def _equal(self, text: bytes) -> Positions:
         """Where the texts are this one: the last eight bytes, in which keys differ most, decide nearly always."""
-        record = len(one).to_bytes(_LENGTH_BYTES, "little") + one
+        record = len(text).to_bytes(_LENGTH_BYTES, "little") + text
         places = np.arange(self._values)
         if self._width >= _WORD_BYTES:
             word = int.from_bytes(record[-_WORD_BYTES:], "little")

@@ -60,8 +60,8 @@ class SchemaMapping:
         """
         if fill:
             return self.renamed(align(rows, self.stored))
-        kept = [at for at, name in enumerate(self.stored.names) if rows.schema.get_field_index(name) >= 0]
-        wanted, stored = (pa.schema([schema.field(at) for at in kept]) for schema in (self.wanted, self.stored))
+        places = [at for at, name in enumerate(self.stored.names) if rows.schema.get_field_index(name) >= 0]
+        wanted, stored = (pa.schema([schema.field(at) for at in places]) for schema in (self.wanted, self.stored))
         return SchemaMapping(wanted, stored).mapped(rows)
 
     def renamed(self, rows: Rows) -> Rows:

@@ -2,8 +2,8 @@
 
 1. Cleaning and archiving follow a compaction: before it nothing new can go. The two newest versions of every file group
    stay, so a reader that listed before the compaction finds its files.
-2. They are the services of any table, on the handle of the metadata table. Its archiving keeps what the timeline of the
-   table around it has (`archiving.plan`), and one commit more.
+2. They are the services of any table, on the handle of the metadata table. Its archiving keeps what the data
+   timeline has (`archiving.plan`), and one commit more.
 3. In version 6 the instants are those of the last delta commit with a suffix: 001 the compaction, 002 the clean.
 
 The caller holds the table lock, and nothing of the table is half done.
@@ -59,7 +59,7 @@ def keep_metadata(handle: TableHandle, config: Config, engine: Engine) -> Metada
     services = _own_options(config, options)
     at = own.profile.metadata_instants.clean(compaction.requested)
     cleaned = clean(own, services, engine, instant=at, forced=True)
-    archived = archive(own, services, engine, around=timeline_of(handle))
+    archived = archive(own, services, engine, data_timeline=timeline_of(handle))
     return MetadataResult(
         compaction.requested,
         0 if cleaned is None else cleaned.files,

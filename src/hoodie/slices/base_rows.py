@@ -58,8 +58,8 @@ def iter_base(
     for batch in _read(storage, part, stored, batch_rows):
         rows = batch if mapping is None else mapping.renamed(batch)
         if condition is not None:
-            kept = matching(pa.Table.from_batches([rows]), condition.expression).combine_chunks()
-            rows = next(iter(kept.to_batches()), rows.slice(0, 0))
+            matches = matching(pa.Table.from_batches([rows]), condition.expression).combine_chunks()
+            rows = next(iter(matches.to_batches()), rows.slice(0, 0))
         if rows.num_rows:
             yield rows
 

@@ -82,8 +82,8 @@ def plan_merge(
     keys = row_keys(config, timeline.profile)
     # Where rows do not carry their keys, these are made from other columns and stand in the same one.
     full = with_meta(schema) if config.populate_meta_fields else pa.schema([META_SCHEMA.field(KEY_FIELD), *schema])
-    asked = columns_needed(rules, tuple(wanted) if rules.custom is not None else (), full)
-    names = (name for name in dict.fromkeys((*asked, *keys.columns)) if full.get_field_index(name) >= 0)
+    needed = columns_needed(rules, tuple(wanted) if rules.custom is not None else (), full)
+    names = (name for name in dict.fromkeys((*needed, *keys.columns)) if full.get_field_index(name) >= 0)
     columns = pa.schema([full.field(name).with_nullable(True) for name in names])
     blocks = _blocks(timeline, until)
     return MergePlan(rules, blocks, keys, columns, options.memory_bytes, options.spill_dir)

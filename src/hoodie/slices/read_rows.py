@@ -131,7 +131,7 @@ def _completed(batch: pa.RecordBatch, needed: pa.Schema, given: dict[str, Any]) 
 def _matching(batch: pa.RecordBatch, condition: pc.Expression) -> pa.RecordBatch:
     if not batch.schema.names:  # a constant condition over a count
         batch = pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], ["_"])
-        kept = matching(pa.Table.from_batches([batch]), condition)
-        return next(iter(kept.combine_chunks().to_batches()), batch.slice(0, 0)).select([])
-    kept = matching(pa.Table.from_batches([batch]), condition).combine_chunks()
-    return next(iter(kept.to_batches()), batch.slice(0, 0))
+        matches = matching(pa.Table.from_batches([batch]), condition)
+        return next(iter(matches.combine_chunks().to_batches()), batch.slice(0, 0)).select([])
+    matches = matching(pa.Table.from_batches([batch]), condition).combine_chunks()
+    return next(iter(matches.to_batches()), batch.slice(0, 0))

@@ -62,12 +62,12 @@ def read_keywords(given: Mapping[str, Any], timezone: TimeZone, said: str | None
         if value is not None and not isinstance(value, str):
             found[name] = instant_text(value, timezone)
     has_range = found.get("begin") is not None or found.get("end") is not None
-    asked = found.get("query") or said
-    if has_range and asked is None:
+    query = found.get("query") or said
+    if has_range and query is None:
         found["query"] = "incremental"
-    if has_range and asked in ("snapshot", "read_optimized"):
+    if has_range and query in ("snapshot", "read_optimized"):
         raise Invalid(
-            f"begin and end belong to incremental queries, not to {asked} ones",
+            f"begin and end belong to incremental queries, not to {query} ones",
             remedy="Leave the query type out, or use as_of for the table at a time",
         )
     return {name: value for name, value in found.items() if value is not None or name != "query"}

@@ -31,7 +31,7 @@ from hoodie.query import (
     load_read_plan,
     parse_read_options,
 )
-from hoodie.query.lookup_keys import asked_keys
+from hoodie.query.lookup_keys import lookup_keys
 from hoodie.query.settled import settled, settled_rows
 from hoodie.records import storable, without_meta
 from hoodie.spec import TableConfig
@@ -235,7 +235,7 @@ class Table(Displayed):
         config = resolve_given(self._opened.options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
-        wanted = asked_keys(keys, self._opened.handle.config.record_key_fields)
+        wanted = lookup_keys(keys, self._opened.handle.config.record_key_fields)
 
         def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
             return load_lookup_plan(handle.storage, handle.config, timeline, wanted, options, buckets=buckets)

@@ -143,11 +143,11 @@ def test_a_metadata_table_keeps_what_its_table_has() -> None:
     timeline = timeline_of(V9, *commits(12, DELTA_COMMIT))
     options = replace(FEW, delta_commits=None)
     around = timeline_of(V9, *commits(12)[4:])
-    assert going(timeline, options, replace(ON_READ, around=around)) == times(1, 2, 3, 4)
+    assert going(timeline, options, replace(ON_READ, data_timeline=around)) == times(1, 2, 3, 4)
     unfinished = timeline_of(V9, *commits(12)[4:], pending(2, CLEAN))
-    assert going(timeline, options, replace(ON_READ, around=unfinished)) == times(1, 2)
+    assert going(timeline, options, replace(ON_READ, data_timeline=unfinished)) == times(1, 2)
     only_cleans = timeline_of(V9, done(1, CLEAN), *commits(12)[4:])
-    assert going(timeline, options, replace(ON_READ, around=only_cleans)) == times(1, 2, 3, 4)
+    assert going(timeline, options, replace(ON_READ, data_timeline=only_cleans)) == times(1, 2, 3, 4)
 
 
 def test_a_savepoint_stops_it_unless_it_may_go_beyond(profile: FormatProfile) -> None:

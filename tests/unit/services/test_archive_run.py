@@ -340,7 +340,7 @@ def test_a_metadata_table_is_archived_up_to_what_its_table_has(profile: FormatPr
     around = HandTable(profile)
     for second in (3, 4, 5, 6):
         commit(around, second)
-    result = archive(handle, CONFIG, ENGINE, around=around.timeline())
+    result = archive(handle, CONFIG, ENGINE, data_timeline=around.timeline())
     assert result is not None
     assert timeline_of(handle).completed_writes()[0].requested == at(5)
     outer.forget()

@@ -90,10 +90,10 @@ class ArchiveResult(Displayed):
 
 
 def archive(
-    handle: TableHandle, config: Config, engine: Engine, *, around: Timeline | None = None
+    handle: TableHandle, config: Config, engine: Engine, *, data_timeline: Timeline | None = None
 ) -> ArchiveResult | None:
-    """What was archived; None when nothing had to be. `around` is the timeline of the table that the metadata table at
-    `handle` describes.
+    """What was archived; None when nothing had to be. `data_timeline`: where `handle` is a metadata table, the timeline
+    of the table it describes.
 
     Raises:
         Corrupt: an instant that is to be archived, or the history, is damaged. Nothing left the timeline then.
@@ -103,14 +103,14 @@ def archive(
     clock = handle.env.monotonic()
     options = parse_archive_options(config)
     states = _load_states(handle)
-    timeline = Timeline(handle.profile, furthest(one for found in states.values() for one, _ in found))
+    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
     ensure_no_restore(timeline)
-    planned = _plan(handle, options, timeline, around)
-    going = {one.logical: one for one in (*planned.instants, *_left_behind(timeline, states))}
+    planned = _plan(handle, options, timeline, data_timeline)
+    going = {instant.logical: instant for instant in (*planned.instants, *_left_behind(timeline, states))}
     history = _history(handle, options)
     known = history.already_has(going) if going else frozenset()
     # What looks left behind and is not in the history only lacks its requested file.
-    going = {one.logical: one for one in planned.instants} | {at: going[at] for at in known}
+    going = {instant.logical: instant for instant in planned.instants} | {at: going[at] for at in known}
     if not going:
         return None
     fresh = sorted(going[at] for at in going.keys() - known)
@@ -129,24 +129,24 @@ def archive(
 
 
 def preview_archive(
-    handle: TableHandle, config: Config, engine: Engine | None = None, *, around: Timeline | None = None
+    handle: TableHandle, config: Config, engine: Engine | None = None, *, data_timeline: Timeline | None = None
 ) -> ServicePreview:
     """What `archive` would move now: a step for each instant. Writes nothing. Raises as it does."""
     del engine
     options = parse_archive_options(config)
     states = _load_states(handle)
-    timeline = Timeline(handle.profile, furthest(one for found in states.values() for one, _ in found))
-    planned = _plan(handle, options, timeline, around)
+    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
+    planned = _plan(handle, options, timeline, data_timeline)
     steps = tuple(
         PreviewStep(
             "archive",
             "",
             None,
-            tuple(file.path for _, file in states[one.logical]),
-            sum(file.size_bytes for _, file in states[one.logical]),
-            f"{one.action} {one.requested} is one of the oldest",
+            tuple(file.path for _, file in states[instant.logical]),
+            sum(file.size_bytes for _, file in states[instant.logical]),
+            f"{instant.action} {instant.requested} is one of the oldest",
         )
-        for one in planned.instants
+        for instant in planned.instants
     )
     return ServicePreview("archive", steps, planned.notes)
 
@@ -156,36 +156,40 @@ def _load_states(handle: TableHandle) -> _States:
     found: dict[Logical, list[_StateFile]] = defaultdict(list)
     for instant, file in list_state_files(handle.storage, handle.profile, handle.config.timezone):
         found[instant.logical].append((instant, file))
-    return {at: sorted(files, key=lambda one: one[0].state) for at, files in found.items()}
+    return {at: sorted(files, key=lambda state_file: state_file[0].state) for at, files in found.items()}
 
 
-def _plan(handle: TableHandle, options: ArchiveOptions, timeline: Timeline, around: Timeline | None) -> PlannedArchive:
+def _plan(
+    handle: TableHandle, options: ArchiveOptions, timeline: Timeline, data_timeline: Timeline | None
+) -> PlannedArchive:
     """What goes. Nothing is read for it while there are few instants, which is so after most commits."""
     if not may_archive(timeline, options):
         return PlannedArchive(notes=(f"archiving begins above {options.max_commits} completed commits",))
-    return plan_archive(timeline, options, _facts(handle, timeline, around))
+    return plan_archive(timeline, options, _facts(handle, timeline, data_timeline))
 
 
-def _facts(handle: TableHandle, timeline: Timeline, around: Timeline | None) -> ArchiveFacts:
+def _facts(handle: TableHandle, timeline: Timeline, data_timeline: Timeline | None) -> ArchiveFacts:
     compacted: InstantTime | None = None
     if handle.config.is_metadata_table_ready:
-        own = timeline_of(load_handle(NestedStorage(handle.storage, keys.METADATA_TABLE_DIR), handle.env))
-        compacted = max((one.requested for one in own.completed() if one.action == COMMIT), default="")
+        metadata_timeline = timeline_of(load_handle(NestedStorage(handle.storage, keys.METADATA_TABLE_DIR), handle.env))
+        compacted = max(
+            (instant.requested for instant in metadata_timeline.completed() if instant.action == COMMIT), default=""
+        )
     return ArchiveFacts(
         now=handle.env.now(),
         timezone=handle.config.timezone,
         is_merge_on_read=handle.config.is_merge_on_read,
         last_clean=load_last_clean(handle, timeline),
         compacted=compacted,
-        around=around,
+        data_timeline=data_timeline,
     )
 
 
 def _left_behind(timeline: Timeline, states: _States) -> Iterator[Instant]:
     """Completed instants whose requested file is gone: an archiver that died may have left them."""
-    for one in timeline.completed():
-        if one.action in _ARCHIVED_ACTIONS and states[one.logical][0][0].state is not State.REQUESTED:
-            yield one
+    for instant in timeline.completed():
+        if instant.action in _ARCHIVED_ACTIONS and states[instant.logical][0][0].state is not State.REQUESTED:
+            yield instant
 
 
 def _history(handle: TableHandle, options: ArchiveOptions) -> History:
@@ -197,19 +201,21 @@ def _contents(
     handle: TableHandle, history: History, states: _States, fresh: Iterable[Instant]
 ) -> Iterator[list[ArchivedFiles]]:
     """The instants with the files that the history wants, in portions."""
-    needed = (_Needed(one, tuple(file for file in states[one.logical] if history.wants(file[0]))) for one in fresh)
+    needed = (
+        _Needed(instant, tuple(file for file in states[instant.logical] if history.wants(file[0]))) for instant in fresh
+    )
     zone = handle.config.timezone
     for portion in _portions(needed):
-        contents = _load(handle.storage, [file for one in portion for _, file in one.files])
+        contents = _load(handle.storage, [file for entry in portion for _, file in entry.files])
         yield [
             ArchivedFiles(
-                one.instant,
+                entry.instant,
                 tuple(
                     StateContent(state, format_instant_millis(file.modified_ms, zone), file.path, contents[file.path])
-                    for state, file in one.files
+                    for state, file in entry.files
                 ),
             )
-            for one in portion
+            for entry in portion
         ]
 
 
@@ -260,17 +266,17 @@ def _read_files(_: TaskId, task: _Files) -> list[bytes]:
 
 def _remove(handle: TableHandle, states: _States, going: Iterable[Instant]) -> None:
     """Take the files of instants off the timeline, and markers that are left of them."""
-    files = [(one, state, file.path) for one in going for state, file in states[one.logical]]
+    files = [(instant, state, file.path) for instant in going for state, file in states[instant.logical]]
     engine = LocalEngine(THREADS)
     pending = [path for _, state, path in files if not state.is_completed]
     ensure_held(handle.storage)
     delete_files(handle.storage, engine, pending, "archive")
-    others = [path for one, state, path in files if state.is_completed and one.action in (CLEAN, ROLLBACK)]
+    others = [path for instant, state, path in files if state.is_completed and instant.action in (CLEAN, ROLLBACK)]
     delete_files(handle.storage, engine, others, "archive")
-    for one, state, path in files:
-        if state.is_completed and one.action not in (CLEAN, ROLLBACK):
+    for instant, state, path in files:
+        if state.is_completed and instant.action not in (CLEAN, ROLLBACK):
             handle.storage.delete(path)
-    gone = {marker_dir(one.requested) for one, _, _ in files}
+    gone = {marker_dir(instant.requested) for instant, _, _ in files}
     for folder in handle.storage.list_dir(keys.TEMP_DIR).dirs:
         if folder in gone:
             handle.storage.delete_dir(folder)
@@ -282,7 +288,7 @@ def _is_automatic(handle: TableHandle, config: Config) -> bool:
 
 def _may_archive(state: TableState, config: Config) -> bool:
     """Whether there are instants enough, or an archiver that died has left some."""
-    left = any(one.action in _ARCHIVED_ACTIONS for one in state.without_request)
+    left = any(instant.action in _ARCHIVED_ACTIONS for instant in state.without_request)
     return left or may_archive(state.timeline, parse_archive_options(config))
 
 

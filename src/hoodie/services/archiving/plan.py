@@ -11,7 +11,7 @@
       from a savepoint before it that kept such files; any, when nothing was ever cleaned. Without it on the timeline
       its replaced groups would be back;
    d. what the metadata table has not compacted: its log blocks count because the timeline has their commits;
-   e. in a metadata table, the first commit of the table around it;
+   e. in a metadata table, the first commit on the data timeline;
    f. the first savepoint; or, beyond savepoints, only the saved commits themselves;
    g. where asked for, the earliest commit of the last clean.
 3. Completed cleans and rollbacks go with the commits around them; in version 6, by the same counts as commits, each
@@ -52,7 +52,7 @@ from hoodie.timeline import Timeline
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:
     """What is known beside the timeline. `compacted`: the newest completed compaction of the metadata table, empty text
-    when there was none yet, None when there is no metadata table. `around`: the timeline of the table that this
+    when there was none yet, None when there is no metadata table. `data_timeline`: the timeline of the table that this
     metadata table describes.
     """
 
@@ -61,7 +61,7 @@ class ArchiveFacts:
     is_merge_on_read: bool
     last_clean: LastClean | None = None
     compacted: InstantTime | None = None
-    around: Timeline | None = None
+    data_timeline: Timeline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,43 +94,43 @@ class _Bound:
 
 def plan_archive(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> PlannedArchive:
     """What goes now; nothing while there are not too many commits."""
-    fewest, most = _counts(timeline, options, facts)
+    min_writes, max_writes = _counts(timeline, options, facts)
     writes = timeline.completed_writes()
     if facts.compacted == "":
         return PlannedArchive(notes=("the metadata table was never compacted, so nothing can be archived yet",))
-    bound = min(_bounds(timeline, options, facts), key=lambda one: one.requested, default=None)
-    saved = {one.requested for one in timeline.completed() if one.action == SAVEPOINT}
+    bound = min(_bounds(timeline, options, facts), key=lambda instant: instant.requested, default=None)
+    saved = {instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT}
     chosen: list[Instant] = []
     notes: list[str] = []
-    if len(writes) > most:
-        free = [one for one in writes if bound is None or one.requested < bound.requested]
-        chosen = [one for one in free if one.requested not in saved][: len(writes) - fewest]
-        if bound is not None and len(chosen) < len(writes) - fewest:
+    if len(writes) > max_writes:
+        free = [instant for instant in writes if bound is None or instant.requested < bound.requested]
+        chosen = [instant for instant in free if instant.requested not in saved][: len(writes) - min_writes]
+        if bound is not None and len(chosen) < len(writes) - min_writes:
             notes.append(f"writes from {bound.requested} on stay: {bound.reason}")
     else:
-        notes.append(f"{len(writes)} completed commits, archiving begins above {most}")
-    limits = _Limits(chosen[-1].requested if chosen else "", fewest, most, _needed(options, facts))
+        notes.append(f"{len(writes)} completed commits, archiving begins above {max_writes}")
+    limits = _Limits(chosen[-1].requested if chosen else "", min_writes, max_writes, _needed(options, facts))
     others = _others(limits, timeline)
     return PlannedArchive(tuple(sorted([*chosen, *others])), tuple(notes))
 
 
 def may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
     """Whether there are instants enough for anything to go; the real limits are never lower than those."""
-    actions = [one.action for one in timeline.completed()]
+    actions = [instant.action for instant in timeline.completed()]
     counts = [len(timeline.completed_writes()), actions.count(CLEAN), actions.count(ROLLBACK)]
     return any(count > options.max_commits for count in counts)
 
 
 def _counts(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> tuple[int, int]:
     """How many completed writes stay, and above how many archiving begins."""
-    fewest, most = options.min_commits, options.max_commits
+    min_writes, max_writes = options.min_commits, options.max_commits
     last = timeline.last_completed_write()
     now = facts.now if last is None else _moment(last.requested, facts)
-    kept = earliest_retained(timeline, options.clean, now, facts.timezone, sees_compactions=False)
-    if kept is None:
-        return fewest, most
-    needed = sum(one.requested > kept.requested for one in timeline.completed_writes()) + 2
-    return (needed, most + needed - fewest) if fewest < needed else (fewest, most)
+    earliest = earliest_retained(timeline, options.clean, now, facts.timezone, sees_compactions=False)
+    if earliest is None:
+        return min_writes, max_writes
+    needed = sum(instant.requested > earliest.requested for instant in timeline.completed_writes()) + 2
+    return (needed, max_writes + needed - min_writes) if min_writes < needed else (min_writes, max_writes)
 
 
 def _moment(requested: InstantTime, facts: ArchiveFacts) -> datetime:
@@ -142,18 +142,18 @@ def _moment(requested: InstantTime, facts: ArchiveFacts) -> datetime:
 
 def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
     writes = timeline.completed_writes()
-    pending = next((one for one in timeline.pending() if one.action in WRITE_ACTIONS), None)
+    pending = next((instant for instant in timeline.pending() if instant.action in WRITE_ACTIONS), None)
     if pending is not None:
-        before = [one.requested for one in writes if one.requested < pending.requested]
+        before = [instant.requested for instant in writes if instant.requested < pending.requested]
         yield _Bound(max(before, default=pending.requested), f"{pending.action} {pending.requested} is pending")
     if facts.is_merge_on_read and options.delta_commits is not None:
         yield from _counted_for_compaction(timeline, options.delta_commits)
     yield from _not_cleaned(timeline, options, facts)
     if facts.compacted:
         yield from _not_compacted(timeline, facts.compacted)
-    if facts.around is not None:
-        yield from _needed_around(facts.around, options)
-    saved = min((one.requested for one in timeline.completed() if one.action == SAVEPOINT), default=None)
+    if facts.data_timeline is not None:
+        yield from _needed_by_data(facts.data_timeline, options)
+    saved = min((instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT), default=None)
     if saved is not None and not options.beyond_savepoint:
         yield _Bound(saved, "it has a savepoint")
     if options.block_on_clean and facts.last_clean is not None and facts.last_clean.metadata.earliest:
@@ -161,17 +161,17 @@ def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) ->
 
 
 def _counted_for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[_Bound]:
-    compacted = max((one for one in timeline.completed() if one.action == COMMIT), default=None)
-    deltas = [one for one in timeline.instants if one.action == DELTA_COMMIT]
-    since = [one for one in deltas if compacted is None or one.requested > compacted.requested]
+    compacted = max((instant for instant in timeline.completed() if instant.action == COMMIT), default=None)
+    deltas = [instant for instant in timeline.instants if instant.action == DELTA_COMMIT]
+    since = [instant for instant in deltas if compacted is None or instant.requested > compacted.requested]
     first = compacted or next(iter(deltas), None)
     if first is not None:
-        kept = first if len(since) < delta_commits else since[len(since) - delta_commits]
-        yield _Bound(kept.requested, "it counts for the next compaction")
+        counted = first if len(since) < delta_commits else since[len(since) - delta_commits]
+        yield _Bound(counted.requested, "it counts for the next compaction")
 
 
 def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
-    replacing = [one for one in timeline.instants if one.action in (REPLACE_COMMIT, CLUSTERING)]
+    replacing = [instant for instant in timeline.instants if instant.action in (REPLACE_COMMIT, CLUSTERING)]
     since = ""
     if facts.last_clean is not None:
         cleaned = facts.last_clean.metadata
@@ -179,38 +179,42 @@ def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFact
         since = cleaned.earliest or facts.last_clean.instant.requested
         saved = min(cleaned.savepoints, default=None)
         if saved and cleaned.earliest > saved and not options.clean.by_versions:
-            between = (one for one in replacing if saved <= one.requested <= cleaned.earliest and one.is_completed)
+            between = (
+                instant
+                for instant in replacing
+                if saved <= instant.requested <= cleaned.earliest and instant.is_completed
+            )
             since = saved if any(True for _ in between) else since
-    first = next((one for one in replacing if one.requested >= since), None)
+    first = next((instant for instant in replacing if instant.requested >= since), None)
     if first is not None:
         yield _Bound(first.requested, "the files it replaced may not be cleaned yet")
 
 
 def _not_compacted(timeline: Timeline, compacted: InstantTime) -> Iterator[_Bound]:
     clock = timeline.profile.clock
-    first = next((one for one in timeline.completed_writes() if clock.of(one) > compacted), None)
+    first = next((instant for instant in timeline.completed_writes() if clock.of(instant) > compacted), None)
     if first is not None:
         yield _Bound(first.requested, "the metadata table has not compacted it yet")
 
 
-def _needed_around(around: Timeline, options: ArchiveOptions) -> Iterator[_Bound]:
+def _needed_by_data(data_timeline: Timeline, options: ArchiveOptions) -> Iterator[_Bound]:
     """A metadata table keeps what its table has on the timeline, and what happens there now."""
-    saved = {one.requested for one in around.completed() if one.action == SAVEPOINT}
+    saved = {instant.requested for instant in data_timeline.completed() if instant.action == SAVEPOINT}
     needed = [
-        one.requested
-        for one in around.instants
-        if not one.is_completed
-        or (one.action in COMPLETED_WRITE_ACTIONS and not (options.beyond_savepoint and one.requested in saved))
+        instant.requested
+        for instant in data_timeline.instants
+        if not instant.is_completed
+        or (instant.action in COMPLETED_WRITE_ACTIONS and not (options.beyond_savepoint and instant.requested in saved))
     ]
     if needed:
         yield _Bound(min(needed), "the table it describes has it on its timeline")
 
 
 def _needed(options: ArchiveOptions, facts: ArchiveFacts) -> InstantTime | None:
-    """The first instant time that the metadata table, or the table that this one describes, still needs."""
+    """The first instant time that the metadata table, or the data timeline, still needs."""
     needed = [facts.compacted] if facts.compacted else []
-    if facts.around is not None:
-        needed += [bound.requested for bound in _needed_around(facts.around, options)]
+    if facts.data_timeline is not None:
+        needed += [bound.requested for bound in _needed_by_data(facts.data_timeline, options)]
     return min(needed, default=None)
 
 
