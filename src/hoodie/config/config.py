@@ -5,8 +5,9 @@
 3. A value that asks for something `hoodie` cannot do yet is refused, before anything is read or written. What has no
    effect here (keys that steer the JVM, details of what is off) is accepted and reported in one log line.
 4. Options without the `hoodie.` prefix belong to storage or Spark and are passed on untouched in `passed`, but for
-   those of parquet and Hadoop that would change what is stored: the registry has them, and they are refused; and for
-   those that can only mean a setting of ours (`primaryKey`, `recordkey.field`): an error names it.
+   those of parquet and Hadoop that would change what is stored: the registry has them, and they are refused. An error
+   names what was meant by those that can only mean a setting of ours (`primaryKey`, `recordkey.field`), and by unknown
+   ones that begin with `fs.s3a.`: the registry has all of Hadoop's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hoodie.config.registry import ConfigKey, find, lookup, meant, unknown_key
+from hoodie.config.registry import ConfigKey, find, is_of_s3a, lookup, meant, unknown_key
 from hoodie.config.secret import masked, shown
 from hoodie.config.values import accepted, asks_for_later, parse_value, split_list, text_of
 from hoodie.errors import Invalid, Unsupported
@@ -145,10 +146,10 @@ def resolve(options: Mapping[str, object], *, purpose: Purpose = "write") -> Con
     spelled: dict[str, str] = {}
     for name, value in given.items():
         entry = _entry_of(name, prefix)
-        if entry is None:
+        if entry is None or entry.is_for_storage:
             passed[name] = text_of(value)
             continue
-        key = name if entry.is_family else entry.canonical
+        key = name if entry.is_family or is_of_s3a(name) else entry.canonical  # of a bucket, or of any
         text = parse_value(name, lookup(entry.canonical), value)
         if text is None:
             continue
@@ -165,7 +166,7 @@ def _entry_of(name: str, prefix: str) -> ConfigKey | None:
         return entry
     if prefix and name.startswith(prefix):
         return None
-    if name.startswith(_PREFIXES) or _looks_like_hoodie(name) or meant(name) is not None:
+    if name.startswith(_PREFIXES) or is_of_s3a(name) or _looks_like_hoodie(name) or meant(name) is not None:
         raise unknown_key(name)
     return None
 

@@ -17,8 +17,8 @@ Made by `hoodie config --markdown > docs/config.md` from the registry in `src/ho
 when it is out of date. `hoodie config KEY` explains one key.
 
 The keys are Apache Hudi's (1.2.0, and those of 0.15 that scripts still pass), plus a few of `hoodie`'s
-own. An unknown `hoodie.*` key is an error that names the nearest known key, and so is a name without the prefix that
-can only mean one of them (`primaryKey`, `recordkey.field`). The column *here* says
+own. An unknown `hoodie.*` or `fs.s3a.*` key is an error that names the nearest known key, and so is a name without the
+prefix that can only mean one of them (`primaryKey`, `recordkey.field`). The column *here* says
 
 * **yes**: it does what it says; values listed as *not yet* are refused.
 * **no effect**: it changes nothing that is stored, promised or returned, for the reason given; accepted, one log line.

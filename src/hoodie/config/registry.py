@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import functools
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -48,6 +48,10 @@ _OF_OTHERS = {
     "endingtimestamp": "hoodie.datasource.read.end.instanttime",
 }
 """What Hudi's SQL, Spark and Delta call a setting, without case. Stores have no options of these names."""
+
+_S3A = "fs.s3a."
+_BUCKET = "fs.s3a.bucket."
+"""Names of one bucket: that of the bucket follows, then the setting's without `fs.s3a.`."""
 
 _FOREIGN = ("fs.", "spark.", "parquet.", "orc.", "avro.", "dfs.", "hadoop.", "mapreduce.")
 
@@ -94,6 +98,11 @@ class ConfigKey:
         return self.alias_of or self.key
 
     @property
+    def is_for_storage(self) -> bool:
+        """Whether it is acted on by storage, which gets it as it was given."""
+        return self.kind == "implemented" and self.key.startswith(_S3A)
+
+    @property
     def is_family(self) -> bool:
         """Whether this entry stands for all keys with its prefix."""
         return self.key.endswith(_FAMILY)
@@ -115,7 +124,14 @@ def find(name: str) -> ConfigKey | None:
     entry = registry.by_name.get(name) or registry.by_folded_name.get(folded)
     if entry is not None:
         return entry
+    if folded.startswith(_BUCKET):
+        return next(filter(None, map(find, _of_any_bucket(folded))), None)
     return next((family for prefix, family in registry.families if folded.startswith(prefix.lower())), None)
+
+
+def is_of_s3a(name: str) -> bool:
+    """Whether a name is one of Hadoop's for S3, all of which are known."""
+    return name.removeprefix(_HADOOP).lower().startswith(_S3A)
 
 
 def lookup(name: str) -> ConfigKey:
@@ -160,8 +176,12 @@ def meant(name: str) -> str | None:
         return names[near[0]]
     if "." not in folded or folded.startswith(_FOREIGN):
         return None
-    ending = [entry.canonical for entry in all_keys() if entry.key.lower().endswith(f".{folded}")]
+    ending = [entry.canonical for entry in all_keys() if _ends_in(entry.key, folded)]
     return min(ending, key=lambda key: (not key.startswith("hoodie.datasource."), len(key)), default=None)
+
+
+def _ends_in(key: str, folded: str) -> bool:
+    return key.lower().endswith(f".{folded}") and not key.startswith(_FOREIGN)
 
 
 def unknown_key(name: str) -> Invalid:
@@ -169,6 +189,12 @@ def unknown_key(name: str) -> Invalid:
     near = meant(name) or nearest(name)
     hint = f"Did you mean {near}?" if near else "`hoodie config` lists all keys"
     return Invalid(f"Unknown option {name}", remedy=hint, key=name, nearest=near)
+
+
+def _of_any_bucket(name: str) -> Iterator[str]:
+    """What a name of one bucket may be for any: names of buckets may have dots, so it is not known where they end."""
+    parts = name.removeprefix(_BUCKET).split(".")
+    return (_S3A + ".".join(parts[at:]) for at in range(1, len(parts)))
 
 
 def differences() -> tuple[ConfigKey, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hoodie.config import Config, resolve
+from hoodie.config import Config, all_keys, resolve
 from hoodie.errors import Invalid, Unsupported
 from hoodie.storage import object_config
 
@@ -313,6 +313,39 @@ def test_a_name_without_prefix_that_means_a_setting_is_refused_with_its_key(name
 @pytest.mark.parametrize("name", ["timestampAsOf", "versionasof"])
 def test_names_that_others_have_for_time_travel_are_the_same(name: str) -> None:
     assert resolve({name: "2024-01-01"}, purpose="read").text("as.of.instant") == "2024-01-01"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("fs.s3a.endpiont", "fs.s3a.endpoint"),
+        ("spark.hadoop.fs.s3a.acces.key", "fs.s3a.access.key"),
+        ("fs.s3a.bucket.my.data.secretkey", "fs.s3a.secret.key"),
+        ("fs.s3a.path.style.acess", "fs.s3a.path.style.access"),
+    ],
+)
+def test_a_misspelt_name_of_s3_is_refused_with_the_one_that_was_meant(name: str, near: str) -> None:
+    for purpose in ("write", "read"):
+        with pytest.raises(Invalid, match=f"Unknown option {re.escape(name)}. Did you mean {re.escape(near)}"):
+            resolve({name: "x"}, purpose=purpose)
+
+
+def test_names_of_s3_are_acted_on_or_without_effect_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+    used = {"fs.s3a.access.key": "k", "fs.s3a.bucket.my.data.endpoint": "http://x", "spark.hadoop.fs.s3a.endpoint": "y"}
+    idle = {"fs.s3a.threads.max": "7", "fs.s3a.bucket.probe": "0", "fs.s3a.bucket.b.committer.name": "magic"}
+    with caplog.at_level("INFO"):
+        assert resolve({**used, **idle}).passed == used
+    assert all(name in caplog.text for name in idle)
+    for name in ("fs.s3a.proxy.host", "fs.s3a.bucket.my.data.proxy.password", "fs.s3a.assumed.role.policy"):
+        with pytest.raises(Unsupported, match=re.escape(name)) as caught:
+            resolve({name: "topsecret"}, purpose="read")
+        assert ("topsecret" in str(caught.value)) == ("password" not in name)
+
+
+def test_what_storage_understands_of_s3_is_said_to_be() -> None:
+    said = {entry.key for entry in all_keys() if entry.is_for_storage}
+    aliases = {name for entry in all_keys() if entry.is_for_storage for name in entry.aliases}
+    assert {f"fs.s3a.{name}" for name in object_config._S3A} <= said | aliases
 
 
 def test_options_of_stores_are_nobodys_misspelling() -> None:

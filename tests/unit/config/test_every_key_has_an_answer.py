@@ -29,7 +29,7 @@ REFUSAL_ONLY = {
 # that Hudi counts to start a clean.
 ACCEPTED_ONLY = {"hoodie.write.markers.type", "hoodie.clean.trigger.strategy"}
 # Keys read by their prefix and the rest of their names.
-FAMILIES = ("hoodie.keygen.timebased.",)
+FAMILIES = ("hoodie.keygen.timebased.", "fs.s3a.")
 
 
 def _texts_in_code() -> set[str]:
