@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hoodie.errors import Corrupt
+from hoodie.spec.avro_container import encode_varint
 
 PLACE_BYTES: Final = 12
 
@@ -101,13 +102,7 @@ class Cursor:
 
 def encode_protobuf_varint(number: int) -> bytes:
     """Protobuf's form of an integer; a negative one as its 64-bit two's complement."""
-    rest = number & 0xFFFF_FFFF_FFFF_FFFF
-    encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
+    return encode_varint(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def encode_protobuf_field(field: int, value: int | bytes) -> bytes:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
+from hoodie.spec.avro_container import encode_varint
+
 TRUE: Final = 1
 FALSE: Final = 2
 BYTE: Final = 3
@@ -185,7 +187,7 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
     if kind in (I16, I32, I64):
         _write_signed(out, value)
     elif kind == BINARY:
-        _write_unsigned(out, len(value))
+        out += encode_varint(len(value))
         out += value
     elif kind == STRUCT:
         _write_struct(out, value)
@@ -193,7 +195,7 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         count = len(value.values)
         out.append(min(count, _LONG_LIST) << 4 | value.kind)
         if count >= _LONG_LIST:
-            _write_unsigned(out, count)
+            out += encode_varint(count)
         for item in value.values:
             _write_value(out, value.kind, item)
     elif kind == DOUBLE:
@@ -202,12 +204,5 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         out.append(value)
 
 
-def _write_unsigned(out: bytearray, number: int) -> None:
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-
-
 def _write_signed(out: bytearray, number: int) -> None:
-    _write_unsigned(out, (number << 1) ^ (number >> 63) if number < 0 else number << 1)
+    out += encode_varint((number << 1) ^ (number >> 63) if number < 0 else number << 1)

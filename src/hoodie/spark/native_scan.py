@@ -32,6 +32,7 @@ from hoodie.spark.callback_connections import close_ended, note_caller
 from hoodie.spark.failures import through_jvm, watch
 from hoodie.spark.filters import texts_of_catalyst
 from hoodie.spark.view_writes import FILE_INDEX
+from hoodie.spec.avro_container import encode_varint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -355,31 +356,22 @@ def _file_statuses(jvm: Any, files: Sequence[ScanFile]) -> Any:
 def _status_bytes(file: ScanFile) -> bytes:
     """`FileStatusProto` of Hadoop's FSProtos.proto, length first: type 1, path 2, length 3, permission 4, time 7,
     replication 10, block size 11."""
-    path, permission = _uri(file.path).encode(), b"\x08" + _varint(0o644)
+    path, permission = _uri(file.path).encode(), b"\x08" + encode_varint(0o644)
     message = (
         b"\x08\x02\x12"
-        + _varint(len(path))
+        + encode_varint(len(path))
         + path
         + b"\x18"
-        + _varint(file.size_bytes)
+        + encode_varint(file.size_bytes)
         + b"\x22"
-        + _varint(len(permission))
+        + encode_varint(len(permission))
         + permission
         + b"\x38"
-        + _varint(file.modified_ms)
+        + encode_varint(file.modified_ms)
         + b"\x50\x01\x58"
-        + _varint(_BLOCK_BYTES)
+        + encode_varint(_BLOCK_BYTES)
     )
     return struct.pack(">i", len(message)) + message
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def _uri(path: str) -> str:

@@ -102,12 +102,16 @@ def parse_container(data: bytes, path: str) -> tuple[str, dict[str, Any]]:
 
 def encode_long(number: int) -> bytes:
     """Avro's variable-length zig-zag form of an integer."""
-    rest = (number << 1) ^ (number >> 63)
+    return encode_varint((number << 1) ^ (number >> 63))
+
+
+def encode_varint(number: int) -> bytes:
+    """A number that is not negative in groups of seven bits, the lowest first: what Avro, Thrift and Protobuf share."""
     encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    encoded.append(rest)
+    while number > 0x7F:
+        encoded.append((number & 0x7F) | 0x80)
+        number >>= 7
+    encoded.append(number)
     return bytes(encoded)
 
 

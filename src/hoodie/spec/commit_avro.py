@@ -10,11 +10,9 @@ It does not know files. A worked example: `docs/format/commit-metadata.md`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hoodie.errors import Corrupt
 from hoodie.spec.avro_container import encode_container, parse_container
-from hoodie.spec.commit_fields import parse_metadata, stat_values
+from hoodie.spec.commit_fields import REPLACED, metadata_values, parse_metadata, stat_values
 from hoodie.spec.commit_metadata import CommitMetadata
 
 COMMIT_RECORD = "HoodieCommitMetadata"
@@ -23,22 +21,8 @@ REPLACE_RECORD = "HoodieReplaceCommitMetadata"
 
 def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     """The bytes of a completed or inflight instant of a version 8+ table."""
-    record: dict[str, Any] = {
-        "partitionToWriteStats": {
-            partition: [stat_values(stat) for stat in stats]
-            for partition, stats in metadata.partition_to_write_stats.items()
-        },
-        "compacted": metadata.compacted,
-        "extraMetadata": dict(metadata.extra_metadata),
-        "version": None,
-        "operationType": metadata.operation_type,
-    }
-    if metadata.partition_to_replace_file_ids is None:
-        return encode_container(COMMIT_RECORD, record)
-    record["partitionToReplaceFileIds"] = {
-        partition: list(ids) for partition, ids in metadata.partition_to_replace_file_ids.items()
-    }
-    return encode_container(REPLACE_RECORD, record)
+    record = {**metadata_values(metadata, stat_values), "version": None}
+    return encode_container(REPLACE_RECORD if REPLACED in record else COMMIT_RECORD, record)
 
 
 def parse_commit_avro(data: bytes, path: str) -> CommitMetadata:

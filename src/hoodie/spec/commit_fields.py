@@ -9,12 +9,14 @@ It does not know bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hoodie.spec.commit_metadata import CommitMetadata
 from hoodie.spec.typed_values import dict_of, inside_table, numbers_of, texts_of, typed, wrong
 from hoodie.spec.write_stat import RuntimeStats, WriteStat
+
+REPLACED = "partitionToReplaceFileIds"
 
 TEXT_FIELDS = {
     "fileId": "file_id",
@@ -54,6 +56,24 @@ RUNTIME_FIELDS = {
     "totalUpsertTime": "total_upsert_time_ms",
     "totalCreateTime": "total_create_time_ms",
 }
+
+
+def metadata_values(metadata: CommitMetadata, of_stat: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
+    """All values of commit metadata under Hudi's names, in the order of the JSON form; `of_stat` gives those of a write
+    stat. Replaced file groups are there only where the commit may replace some.
+    """
+    values: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [of_stat(stat) for stat in stats]
+            for partition, stats in metadata.partition_to_write_stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.partition_to_replace_file_ids is not None:
+        values[REPLACED] = {partition: list(ids) for partition, ids in metadata.partition_to_replace_file_ids.items()}
+    return values
 
 
 def stat_values(stat: WriteStat) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from hoodie.errors import Corrupt
-from hoodie.spec.commit_fields import parse_metadata, stat_values
+from hoodie.spec.commit_fields import metadata_values, parse_metadata, stat_values
 from hoodie.spec.commit_metadata import CommitMetadata
 from hoodie.spec.json_text import parse_json
 from hoodie.spec.write_stat import WriteStat
@@ -51,20 +51,7 @@ _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 
 def encode_commit_json(metadata: CommitMetadata) -> bytes:
     """The bytes of a completed or inflight instant of a version 6 table."""
-    values: dict[str, Any] = {
-        "partitionToWriteStats": {
-            partition: [_stat_object(stat) for stat in stats]
-            for partition, stats in metadata.partition_to_write_stats.items()
-        },
-        "compacted": metadata.compacted,
-        "extraMetadata": dict(metadata.extra_metadata),
-        "operationType": metadata.operation_type,
-    }
-    if metadata.partition_to_replace_file_ids is not None:
-        values["partitionToReplaceFileIds"] = {
-            partition: list(ids) for partition, ids in metadata.partition_to_replace_file_ids.items()
-        }
-    return pretty_json(values).encode()
+    return pretty_json(metadata_values(metadata, _stat_object)).encode()
 
 
 def parse_commit_json(data: bytes, path: str) -> CommitMetadata:

@@ -22,8 +22,9 @@ Pure: takes names and facts, reads nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from hoodie.spec import NAMED_BY_SLICE, NAMED_BY_WRITE, InstantTime, LogNaming
@@ -44,49 +45,45 @@ class Commits(Protocol):
 
 
 PendingCompactions = Mapping[GroupId, InstantTime]
+PlacingRule = Callable[[InstantTime, Collection[InstantTime], Commits], InstantTime | None]
+"""From the instant in a log file's name and the base instants of its group to that of its slice; None: it has none."""
 SlicingRule = Callable[[PartitionFiles, Commits, PendingCompactions], tuple[FileGroup, ...]]
 
 
-def slices_by_base_instant(
-    files: PartitionFiles, commits: Commits, compactions: PendingCompactions
+def _sliced(
+    place: PlacingRule, files: PartitionFiles, commits: Commits, compactions: PendingCompactions
 ) -> tuple[FileGroup, ...]:
-    """File groups of a partition by the base instant rule, ordered by file id; groups without a committed slice are
-    absent.
-    """
+    """File groups of a partition by a rule, ordered by file id; groups without a committed slice are absent."""
     if not files.logs and not compactions:
         return _groups_of_bases(files, commits)
     slots = _slots(files, commits, compactions)
     for log in sorted(files.logs, key=_log_order):
-        group, instant = slots[log.name.file_id], log.name.instant
-        if instant not in group and commits.is_committed(instant) and any(base < instant for base in group):
-            # Nobody writes a slice without a base file over one that has it: the name is one of version 8 and later.
-            instant = _base_at(group, commits.completion_of(instant) or instant, instant)
-        group[instant].logs.append(log)
-    return _groups(files.partition, slots, commits, compactions)
-
-
-def slices_by_completion(
-    files: PartitionFiles, commits: Commits, compactions: PendingCompactions
-) -> tuple[FileGroup, ...]:
-    """File groups of a partition by the completion rule, ordered by file id; groups without a committed slice are
-    absent.
-    """
-    if not files.logs and not compactions:
-        return _groups_of_bases(files, commits)
-    slots = _slots(files, commits, compactions)
-    for log in sorted(files.logs, key=_log_order):
-        written = log.name.instant
-        if not commits.is_committed(written):
-            continue
         group = slots[log.name.file_id]
-        time = placed_at(written, commits.completion_of(written), next(iter(group), written))
-        group[_base_at(group, time, written)].logs.append(log)
+        base_instant = place(log.name.instant, group, commits)
+        if base_instant is not None:
+            group[base_instant].logs.append(log)
     return _groups(files.partition, slots, commits, compactions)
+
+
+def _by_base_instant(instant: InstantTime, group: Collection[InstantTime], commits: Commits) -> InstantTime | None:
+    """The base instant rule: a log file names its slice."""
+    if instant not in group and commits.is_committed(instant) and any(base < instant for base in group):
+        # Nobody writes a slice without a base file over one that has it: the name is one of version 8 and later.
+        return _base_at(group, commits.completion_of(instant) or instant, instant)
+    return instant
+
+
+def _by_completion(written: InstantTime, group: Collection[InstantTime], commits: Commits) -> InstantTime | None:
+    """The completion rule: a log file names its write, which goes to the slice that was there when it completed."""
+    if not commits.is_committed(written):
+        return None
+    time = placed_at(written, commits.completion_of(written), next(iter(group), written))
+    return _base_at(group, time, written)
 
 
 SLICING_RULES: Mapping[LogNaming, SlicingRule] = {
-    NAMED_BY_SLICE: slices_by_base_instant,
-    NAMED_BY_WRITE: slices_by_completion,
+    NAMED_BY_SLICE: partial(_sliced, _by_base_instant),
+    NAMED_BY_WRITE: partial(_sliced, _by_completion),
 }
 """Rules by how log files are named (`FormatProfile.log_naming`)."""
 
