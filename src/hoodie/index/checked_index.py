@@ -19,9 +19,12 @@ from hoodie.index.write_index import (
     IndexedTable,
     IndexedWrite,
     IndexTraits,
+    RollsBack,
     WriteIndex,
     WrittenGroup,
 )
+from hoodie.spec import InstantTime
+from hoodie.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class CheckedIndex:
         """See `WriteIndex`."""
         has_logs = table.handle.config.is_merge_on_read
         return _CheckedWrite(self.index.begin(table, rows), has_logs, self.traits.inserts_to_logs)
+
+    def roll_back(self, storage: Storage, instant: InstantTime) -> None:
+        """See `RollsBack`: nothing for an index that is none."""
+        if isinstance(self.index, RollsBack):
+            self.index.roll_back(storage, instant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +23,8 @@ from hoodie.index.own_index import INDEX_CLASS, own_index
 from hoodie.index.write_index import IndexTraits, WriteIndex
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
+
+log = logging.getLogger(__name__)
 
 INDEX_TYPE: Final = "hoodie.index.type"
 
@@ -70,11 +73,18 @@ def index_kind(text: str) -> IndexKind:
     raise Invalid(f"Unknown index {text!r}", remedy=f"Use one of {', '.join(INDEX_KINDS)}", key=INDEX_TYPE)
 
 
-def roll_back_indexes(storage: Storage, instant: InstantTime) -> None:
-    """Takes back what indexes of any kind have stored beside the data for an instant that is being rolled back."""
+def roll_back_indexes(storage: Storage, table: TableConfig, config: Config, instant: InstantTime) -> None:
+    """Takes back what indexes have stored for an instant that is being rolled back: those of any kind beside the data,
+    and a class of the caller's own, where the options name one, wherever it likes.
+    """
     for kind in INDEX_KINDS.values():
         if kind.roll_back is not None:
             kind.roll_back(storage, instant)
+    if config.text(INDEX_CLASS):
+        try:
+            own_index(config.text(INDEX_CLASS), config, table).roll_back(storage, instant)
+        except Exception as error:  # whatever the class raises; the table must get rid of its failed write
+            log.warning("index %s could not take back %s: %s", config.text(INDEX_CLASS), instant, error)
 
 
 def _chosen(config: Config, table: TableConfig) -> IndexKind:

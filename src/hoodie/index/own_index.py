@@ -21,7 +21,7 @@ from hoodie.spec import TableConfig
 INDEX_CLASS: Final = "hoodie.index.class"
 
 
-def own_index(path: str, config: Config, table: TableConfig) -> WriteIndex:
+def own_index(path: str, config: Config, table: TableConfig) -> CheckedIndex:
     """The index that the class at `path` makes, with its answers checked.
 
     Raises:

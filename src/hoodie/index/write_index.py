@@ -26,6 +26,7 @@ from hoodie.index.keyed_rows import KeyedRows, KeySet, Positions
 from hoodie.records import BloomFilter, KeyGenerator
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
+from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice, View
 
@@ -180,6 +181,20 @@ class WriteIndex(Protocol):
 
         Raises:
             Invalid: the table was written with another index, in a way this one cannot go on from.
+        """
+        ...
+
+
+@runtime_checkable
+class RollsBack(Protocol):
+    """A write index of a caller's own that wants to hear of rollbacks (those of other kinds say it in `IndexKind`)."""
+
+    def roll_back(self, storage: Storage, instant: InstantTime) -> None:
+        """Takes back what was stored for an instant of the table in `storage`, whose files are gone already.
+
+        Asked by rollbacks and restores whose options name the class, perhaps twice, and about instants of writes with
+        other indexes. One that is begun without the option does not ask: this is for giving back, and what is stored
+        must be held against timeline and view all the same. An error is logged; the rollback goes on.
         """
         ...
 

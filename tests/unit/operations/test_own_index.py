@@ -10,7 +10,9 @@ import pytest
 
 from hoodie.cli.app import main
 from hoodie.errors import Invalid
+from hoodie.spec import COMMIT
 from hoodie.testing.lake import Lake, row, table_of
+from hoodie.timeline import create_requested, to_inflight
 
 CLASS = "hoodie.index.class"
 LOGGED = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
@@ -66,6 +68,13 @@ class Forgetful(Places):
 class ForgetfulWrite(PlacesWrite):
     def after_commit(self, groups):
         raise OSError("the store is gone")
+
+
+class GivesBack(Places):
+    def roll_back(self, storage, instant):
+        SEEN.append(("rolled back", instant))
+        if "broken" in PLACES:
+            raise OSError("the store is gone")
 
 
 class Nothing:
@@ -217,6 +226,41 @@ def test_a_write_stands_when_its_index_cannot_be_told(version, places, caplog):
     done = lake.upsert(row("a"))
     assert lake.values() == {"a": "a"}
     assert f"index PLACES could not be told of the commit {done.instant}: the store is gone" in caplog.text
+    lake.ensure_sound()
+
+
+def told(places) -> list[str]:
+    return [instant for what, instant in places().SEEN if what == "rolled back"]
+
+
+def test_rollbacks_whose_options_name_it_ask_it_to_give_back(version, places):
+    lake = Lake(version, {CLASS: "places:GivesBack"})
+    first = lake.upsert(row("a")).instant
+    later = [lake.upsert(row(key)).instant for key in "bc"]
+    assert told(places) == []
+    lake.table.services.rollback(later[1])
+    assert told(places) == [later[1]]
+    lake.table.services.restore(first)
+    assert told(places) == [later[1], later[0]]
+    dead = f"{int(first) + 1:017}"
+    handle = lake.handle()
+    to_inflight(handle.storage, handle.profile, create_requested(handle.storage, handle.profile, dead, COMMIT, b""))
+    lake.upsert(row("d"))
+    assert told(places)[2:] == [dead]
+    lake.ensure_sound()
+
+
+def test_one_that_cannot_give_back_hinders_no_rollback(version, places, caplog):
+    lake = Lake(version, {CLASS: "places:GivesBack"})
+    lake.upsert(row("a"))
+    done = lake.upsert(row("b"))
+    places().PLACES["broken"] = ()
+    lake.table.services.rollback(done.instant)
+    assert f"could not take back {done.instant}: the store is gone" in caplog.text
+    del places().PLACES["broken"]
+    lake.table.services.rollback(lake.upsert(row("c")).instant, **{CLASS: "places:Missing"})
+    assert "cannot be imported" in caplog.text
+    assert lake.values() == {"a": "a"}
     lake.ensure_sound()
 
 

@@ -88,7 +88,7 @@ def run_plan(
         clock = handle.env.monotonic()
         taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, options.wait_ms)
         locking = HeldThroughout(handle) if held else taken
-        plans = PendingPlans(handle.storage, _without_dead_rollbacks(handle, engine, locking))
+        plans = PendingPlans(handle.storage, _without_dead_rollbacks(handle, config, engine, locking))
         pending = _pending_again(handle, engine, plans, asked)
         if pending is None:
             return None
@@ -123,7 +123,7 @@ def roll_back_run(handle: TableHandle, engine: Engine, plans: PendingPlans, inst
     markers_of(handle.storage, instant.requested).drop()
 
 
-def _without_dead_rollbacks(handle: TableHandle, engine: Engine, locking: Locking) -> Timeline:
+def _without_dead_rollbacks(handle: TableHandle, config: Config, engine: Engine, locking: Locking) -> Timeline:
     """The timeline after rollbacks that died were finished. One that is aimed at the plan at hand would fence its
     executor, when all the work is done.
 
@@ -135,7 +135,7 @@ def _without_dead_rollbacks(handle: TableHandle, engine: Engine, locking: Lockin
     if all(one.action != ROLLBACK for one in timeline.pending()):
         return timeline
     with locking.to_commit(handle) as (locked, _):
-        return finish_interrupted(locked, engine, timeline_of(locked))
+        return finish_interrupted(locked, engine, timeline_of(locked), config)
 
 
 def _pending_again(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> Instant | None:

@@ -42,7 +42,7 @@ def roll_back_failed_writes(
     policy = config.text(POLICY)
     if policy == "NEVER":
         return timeline
-    timeline = finish_interrupted(handle, engine, timeline)
+    timeline = finish_interrupted(handle, engine, timeline, config)
     if policy == "EAGER":
         for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
             timeline = roll_back(handle, engine, timeline, instant, config)
@@ -66,7 +66,7 @@ def roll_back_expired_writes(handle: TableHandle, engine: Engine, config: Config
         for one in PendingPlans(handle.storage, timeline).incomplete_writes()
         if is_expired(handle.storage, one.requested, rule, handle.env)
     ]
-    timeline = finish_interrupted(handle, engine, timeline_of(handle))
+    timeline = finish_interrupted(handle, engine, timeline_of(handle), config)
     for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
         if instant.logical in dead:
             timeline = roll_back(handle, engine, timeline, instant, config)

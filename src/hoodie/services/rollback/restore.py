@@ -100,13 +100,12 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
         Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, a restore to another
             commit is pending, or a downgrade died that had begun to name log files anew.
     """
-    del config  # nothing about a restore is optional
     clock = handle.env.monotonic()
     timeline = timeline_of(handle)
     pending = _pending_restore(handle, timeline, to)
     if pending is None:
         ensure_log_names(handle)
-        timeline = finish_interrupted(handle, engine, timeline)
+        timeline = finish_interrupted(handle, engine, timeline, config)
         plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         instant = create_requested(handle.storage, handle.profile, requested, RESTORE, encode_restore_plan(plan))
@@ -115,7 +114,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     log.info("restoring to %s as %s: %d instants to undo", to, instant.requested, len(plan.instants))
     if instant.state is State.REQUESTED:
         instant = to_inflight(handle.storage, handle.profile, instant)
-    done = [_undo(handle, engine, instant, target) for target in plan.instants]
+    done = [_undo(handle, config, engine, instant, target) for target in plan.instants]
     _forget_rollbacks(handle, to)
     if handle.config.has_metadata_table:
         handle = restore_metadata(handle, to, instant.requested, engine)
@@ -231,7 +230,9 @@ def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -
     return None
 
 
-def _undo(handle: TableHandle, engine: Engine, restoring: Instant, target: InstantInfo) -> RollbackMetadata:
+def _undo(
+    handle: TableHandle, config: Config, engine: Engine, restoring: Instant, target: InstantInfo
+) -> RollbackMetadata:
     """What taking back one instant did, by this attempt or an earlier one."""
     folder = marker_dir(restoring.requested)
     done_path = f"{folder}/{target.commit_time}.{target.action}.done"
@@ -242,7 +243,7 @@ def _undo(handle: TableHandle, engine: Engine, restoring: Instant, target: Insta
     clock = handle.env.monotonic()
     plan = _undo_plan(handle, engine, f"{folder}/{target.commit_time}.{target.action}.plan", target)
     unpublish(handle, target)
-    files = roll_back_files(handle, engine, plan, restoring.requested)
+    files = roll_back_files(handle, engine, plan, restoring.requested, config)
     delete_states(handle, target, keep_plan=False)
     metadata = rollback_metadata(restoring.requested, target, files, handle.env.monotonic() - clock)
     handle.storage.put(done_path, encode_rollback_metadata(metadata))

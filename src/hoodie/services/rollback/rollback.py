@@ -118,7 +118,7 @@ def roll_back_instant(handle: TableHandle, config: Config, engine: Engine, insta
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
     finished: dict[InstantTime, RollbackResult] = {}
-    timeline = finish_interrupted(handle, engine, timeline, finished)
+    timeline = finish_interrupted(handle, engine, timeline, config, finished)
     if instant in finished and timeline.find(instant) is None:
         return finished[instant]
     plans = PendingPlans(handle.storage, timeline)
@@ -141,23 +141,29 @@ def _roll_back(
         delete_instant_files(handle.storage, handle.profile, rollback)
         raise _came_through(target)
     log.info("rolling back %s %s as %s", target.action, target.requested, requested)
-    return _run(handle, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
+    return _run(handle, config, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
 
 
 def finish_interrupted(
-    handle: TableHandle, engine: Engine, timeline: Timeline, finished: dict[InstantTime, RollbackResult] | None = None
+    handle: TableHandle,
+    engine: Engine,
+    timeline: Timeline,
+    config: Config,
+    finished: dict[InstantTime, RollbackResult] | None = None,
 ) -> Timeline:
     """The timeline without rollbacks that died (they are run again) and savepoints that died (they keep nothing)."""
     interrupted = [one for one in timeline.pending() if one.action in (ROLLBACK, SAVEPOINT)]
     for one in interrupted:
         if one.action == SAVEPOINT:
             delete_instant_files(handle.storage, handle.profile, one)
-        elif (done := _resume(handle, engine, timeline, one)) is not None and finished is not None:
+        elif (done := _resume(handle, config, engine, timeline, one)) is not None and finished is not None:
             finished[done.target] = done
     return timeline_of(handle) if interrupted else timeline
 
 
-def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: Instant) -> RollbackResult | None:
+def _resume(
+    handle: TableHandle, config: Config, engine: Engine, timeline: Timeline, rollback: Instant
+) -> RollbackResult | None:
     data = load_requested(handle.storage, handle.profile, rollback)
     if not data:
         # The request itself was not written: nothing was decided, the failed write is still pending and comes next.
@@ -174,7 +180,7 @@ def _resume(handle: TableHandle, engine: Engine, timeline: Timeline, rollback: I
                 raise _came_through(target)
             return None
         rollback = to_inflight(handle.storage, handle.profile, rollback)
-    return _run(handle, engine, rollback, plan)
+    return _run(handle, config, engine, rollback, plan)
 
 
 def _is_completed(handle: TableHandle, target: Instant) -> bool:
@@ -193,14 +199,14 @@ def _came_through(target: Instant) -> Conflict:
     )
 
 
-def _run(handle: TableHandle, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RollbackResult:
+def _run(handle: TableHandle, config: Config, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RollbackResult:
     clock = handle.env.monotonic()
     target = plan.instant_to_rollback
     pending = Instant(target.commit_time, target.action, State.INFLIGHT)
     was_completed = unpublish(handle, target)
     is_plan = not was_completed and is_clustering(handle.storage, handle.profile, pending)
     keep_plan = is_plan or target.action in PLANNED_ACTIONS
-    files = roll_back_files(handle, engine, plan, rollback.requested)
+    files = roll_back_files(handle, engine, plan, rollback.requested, config)
     _tell_metadata(handle, engine, rollback, pending, files)
     delete_states(handle, target, keep_plan=keep_plan)
     metadata = rollback_metadata(rollback.requested, target, files, handle.env.monotonic() - clock)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from hoodie.config import Config
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Conflict, HudiError, Unsupported
 from hoodie.index import roll_back_indexes
@@ -89,9 +90,10 @@ def ensure_own_files(plan: RollbackPlan) -> tuple[str, ...]:
 
 
 def roll_back_files(
-    handle: TableHandle, engine: Engine, plan: RollbackPlan, command_instant: InstantTime
+    handle: TableHandle, engine: Engine, plan: RollbackPlan, command_instant: InstantTime, config: Config
 ) -> RolledBackFiles:
-    """What the plan did to files. `command_instant` is the instant that command blocks say they come from.
+    """What the plan did to files. `command_instant` is the instant that command blocks say they come from; `config` may
+    name an index that has to hear of it.
 
     Raises:
         Unsupported: the plan names files that are not the write's; nothing was changed.
@@ -107,7 +109,7 @@ def roll_back_files(
         }
     )
     target = plan.instant_to_rollback.commit_time
-    roll_back_indexes(handle.storage, target)
+    roll_back_indexes(handle.storage, handle.config, config, target)
     tasks = [_Command(handle.storage, *group, target, command_instant) for group in slices]
     written = engine.run(_append_command, tasks, "rollback")
     form = path_form(handle)
