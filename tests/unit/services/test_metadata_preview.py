@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.cli import main
-from hoodie.metadata_writer import open_own
+from hoodie.metadata_writer import open_metadata_handle
 from hoodie.spec import COMMIT
 from hoodie.state.handle import timeline_of
 from hoodie.testing.lake import Lake, row
@@ -33,9 +33,9 @@ def test_the_steps_are_what_is_compacted(version: int) -> None:
     plan = lake.table.services.preview("metadata", **DUE)
     assert lake.files() == before
     done = lake.table.services.metadata(**DUE)
-    own = open_own(lake.handle())
-    instant = timeline_of(own).find(done.compaction, COMMIT)
-    stats = load_commit_metadata(own.storage, own.profile, instant).write_stats()
+    metadata = open_metadata_handle(lake.handle())
+    instant = timeline_of(metadata).find(done.compaction, COMMIT)
+    stats = load_commit_metadata(metadata.storage, metadata.profile, instant).write_stats()
     assert {(step.partition, step.file_id) for step in plan.steps} == {(name, stat.file_id) for name, stat in stats}
     assert plan.files > len(plan.steps)
     assert plan.size_bytes
