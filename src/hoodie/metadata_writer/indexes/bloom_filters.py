@@ -201,7 +201,7 @@ class BloomFiltersKind(MetadataIndexKind):
         return bloom_filters_index() if request.name == BLOOM_FILTERS else None
 
     def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
-        """Nothing is stored."""
+        """Stores no definition."""
         del described, made, version
 
     def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:

@@ -75,7 +75,7 @@ class FilesIndex(MetadataIndex):
             yield files_records(files, update.deleted_partitions)
 
     def check(self, table: CheckedTable) -> None:
-        """Nothing: `hoodie.metadata.validate` compares the list with storage."""
+        """Compares nothing: `hoodie.metadata.validate` holds the list against storage."""
         del table
 
 

@@ -368,7 +368,7 @@ class PartitionStatsKind(MetadataIndexKind):
         return partition_stats_index() if request.name == PARTITION_STATS else None
 
     def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
-        """Nothing is stored."""
+        """Stores no definition."""
         del described, made, version
 
     def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:
