@@ -39,6 +39,7 @@ _COMMANDS = {
     **{service.command: service.summary for service in REGISTERED.values()},
     "savepoint": "list, make or delete savepoints",
     "index": "list, make or drop indexes",
+    "serve": "a timeline service for many tables, over HTTP",
     "config": "explain configuration keys",
 }
 _SERVICES = {service.command: service for service in REGISTERED.values()}

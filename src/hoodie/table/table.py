@@ -17,7 +17,6 @@ import pyarrow as pa
 from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
-from hoodie.fileview import open_file_view
 from hoodie.given_options import resolve_given
 from hoodie.notebook import Displayed
 from hoodie.query import (
@@ -34,6 +33,7 @@ from hoodie.query import (
 from hoodie.query.lookup_keys import lookup_keys
 from hoodie.query.settled import settled, settled_rows
 from hoodie.records import storable, without_meta
+from hoodie.remote import Connection, ServerAddress, ViewServer, parse_server
 from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.storage import Storage, open_storage
@@ -70,8 +70,10 @@ class Table(Displayed):
     service that meets another one, of whatever thread or process, raises `Conflict`.
     """
 
-    def __init__(self, handle: TableHandle, options: Mapping[str, str], engine: Engine) -> None:
-        self._opened = OpenedTable(handle, dict(options), engine)
+    def __init__(
+        self, handle: TableHandle, options: Mapping[str, str], engine: Engine, server: ViewServer | None = None
+    ) -> None:
+        self._opened = OpenedTable(handle, dict(options), engine, server)
 
     @classmethod
     def open(
@@ -82,16 +84,22 @@ class Table(Displayed):
         engine: Engine | None = None,
         spark: Any = None,
         env: Env | None = None,
+        server: str | ServerAddress | None = None,
     ) -> Self:
         """Opens the table at `uri`. Its work runs on `spark` (a session) or `engine`; without one, in this process.
         Rows of `scan` and `lookup` are read by threads of this process, as many as a `LocalEngine` given here has.
 
+        `server` (`host:port`) is a timeline server, Hudi's or `hoodie serve`: `scan` and `files` ask it which files the
+        table has. What it does not answer they ask the table itself, with a warning.
+
         Raises:
-            Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
+            Invalid: no such table, or not a Hudi table; no address. Corrupt: its properties are damaged.
             Unsupported: a table version `hoodie` does not know.
         """
         given = option_texts(options)
-        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))
+        address = parse_server(server) if isinstance(server, str) else server
+        asked = None if address is None else Connection(address)
+        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark), asked)
 
     @classmethod
     def create(
@@ -191,7 +199,7 @@ class Table(Displayed):
         )
         use_metadata = parse_read_options(resolve_given(self._opened.options, purpose="read")).use_metadata
         with collecting_later():
-            view = open_file_view(handle.storage, handle.config, timeline_of(handle), use_metadata=use_metadata).load()
+            view = self._opened.file_view(handle, timeline_of(handle), use_metadata=use_metadata).load()
             return view.slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
@@ -344,7 +352,12 @@ class Table(Displayed):
         return replace(parse_read_options(config), **read_keywords(query, self._opened.handle.config.timezone, said))
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
-        return self._settled(lambda handle, timeline: load_read_plan(handle.storage, handle.config, timeline, options))
+        def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
+            by_server = self._opened.server is not None
+            view = self._opened.file_view(handle, timeline, use_metadata=options.use_metadata) if by_server else None
+            return load_read_plan(handle.storage, handle.config, timeline, options, file_view=view)
+
+        return self._settled(plan)
 
     def _settled(self, plan: Callable[[TableHandle, Timeline], ReadPlan]) -> ReadPlan:
         return settled(self._opened.fresh, plan, self._opened.env.sleep)

@@ -11,6 +11,7 @@ from hoodie.fileview import FolderView
 from hoodie.remote import FallingBackView, RemoteView
 from hoodie.server import Service
 from hoodie.state.handle import timeline_of
+from hoodie.table import Table
 from hoodie.testing.counting_file_view import CountingFileView
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.in_process_server import InProcessServer
@@ -111,3 +112,20 @@ def test_change_data_files_are_no_log_files_of_a_slice() -> None:
     (found,) = remote(lake, InProcessServer(Service([lake.uri]))).files(["p"])
     assert found == there
     assert found.changes == there.changes != ()
+
+
+def test_a_table_that_is_opened_with_a_server_asks_it_and_reads_without_it(
+    lake: Lake, server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hoodie.table.table.Connection", lambda address: server)
+    table = Table.open(lake.uri, server="somewhere:1")
+    expected = sorted(lake.rows())
+    rows = table.scan(columns=["id", "v"]).read_all()
+    assert sorted(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True)) == expected
+    assert [part.paths for part in table.files()] == [part.paths for part in lake.table.files()]
+    assert "filegroups/all/partition/" in server.asked
+    assert not caplog.records
+    lake.upsert(row("z", part="p"))
+    server.is_down = True
+    assert len(table.scan().read_all()) == len(expected) + 1
+    assert len(caplog.records) == 1

@@ -1,0 +1,44 @@
+"""`hoodie serve`: a timeline service for the tables below some folders or URLs, until it is stopped.
+
+It answers Hudi's clients and ours: which files make a table.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from hoodie.cli.arguments import parse_options
+from hoodie.errors import Invalid
+from hoodie.remote import DEFAULT_PORT
+from hoodie.server import Service
+
+
+def define(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--root", action="append", required=True, help="a folder or URL that tables lie below; may be repeated"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine only)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 for a free one (default: %(default)s)")
+    parser.add_argument("--token-file", type=Path, help="file with the token that requests must tell")
+    parser.add_argument("--without-token", action="store_true", help="let others ask without one, as Hudi's clients do")
+    parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
+    parser.add_argument(
+        "-o", "--option", action="append", default=[], metavar="KEY=VALUE", help="a storage option; may be repeated"
+    )
+
+
+def run(said: Namespace) -> int:
+    try:
+        from hoodie.server import http  # noqa: PLC0415 - optional: needs the extra `server`
+    except ModuleNotFoundError as error:
+        raise Invalid(f"{error.name} is not installed", remedy="pip install 'hoodie[server]'") from error
+    token = None if said.token_file is None else said.token_file.read_text(encoding="utf-8").strip()
+    listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name))
+    http.ensure_guarded(listening, without_token=said.without_token)
+    service = Service(said.root, parse_options(said.option))
+    place = http.bound_socket(listening)
+    host = f"[{said.host}]" if ":" in said.host else said.host
+    print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
+    http.server_of(service, listening).run(sockets=[place])
+    return 0

@@ -1,0 +1,205 @@
+"""The timeline service over HTTP: Starlette on uvicorn, an optional extra (`pip install 'hoodie[server]'`).
+
+1. It listens on the loopback address, unless another one is asked for: then whoever asks must tell a token, or it was
+   said that none is wanted.
+2. A request must name a host the service is known by, so that no web page of another name can send it; one that says
+   which page it comes from is refused.
+3. The length of a request's head, the time it may take, the number of connections and the time one may stay silent are
+   bounded. Bodies are not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import h11
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hoodie.errors import Invalid, Unavailable
+from hoodie.server.routes import VIEW
+from hoodie.server.service import Service
+
+MAX_HEAD_BYTES = 256 * 1024
+"""Of a request: a list of a thousand partitions fits, which Hudi's own server refuses."""
+HEAD_S = 20.0
+MAX_CONNECTIONS = 512
+KEEP_ALIVE_S = 75
+MIN_TOKEN_LENGTH = 16
+
+_GZIP_FROM_BYTES = 1500
+_GZIP_LEVEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a service listens and to whom. `token`: what requests must tell; `names`: other names it is known by."""
+
+    host: str = "127.0.0.1"
+    port: int = 26754
+    token: str | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def is_known_as(self, host_header: str) -> bool:
+        """Whether a request's `Host` is a name of this service."""
+        try:
+            name = urlsplit(f"//{host_header}").hostname
+        except ValueError:
+            return False
+        return name in {self.host, "localhost", "127.0.0.1", "::1", *self.names}
+
+
+def ensure_guarded(listening: Listening, *, without_token: bool = False) -> None:
+    """Checks that not everybody can ask unless that is wanted.
+
+    Raises:
+        Invalid: it can be reached from elsewhere and asks for no token, or for one that can be guessed.
+    """
+    if listening.token is not None and len(listening.token) < MIN_TOKEN_LENGTH:
+        raise Invalid(
+            f"The token has {len(listening.token)} characters", remedy=f"Use at least {MIN_TOKEN_LENGTH} random ones"
+        )
+    if not listening.is_loopback and listening.token is None and not without_token:
+        raise Invalid(
+            f"Whoever reaches {listening.host} could see which files the tables have",
+            remedy="Give --token-file, or --without-token for clients such as Hudi's, which tell none",
+        )
+
+
+def app_of(service: Service, listening: Listening) -> Starlette:
+    """The application that answers for `service`."""
+
+    async def answer(request: Request) -> Response:
+        refused = _refusal(request, listening)
+        if refused is not None:
+            return refused
+        asked = dict(request.query_params)
+        found = await run_in_threadpool(service.answer, request.method, request.url.path, asked)
+        return Response(found.body, found.status, media_type="text/plain")
+
+    async def hello(_: Request) -> Response:
+        return PlainTextResponse("Hello Hudi")
+
+    async def health(_: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    return Starlette(
+        routes=[
+            Route("/", hello),
+            Route("/health", health),
+            Route(f"{VIEW}{{path:path}}", answer, methods=["GET", "POST"]),
+        ],
+        middleware=[Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL)],
+    )
+
+
+def bound_socket(listening: Listening) -> socket.socket:
+    """A socket at the address; port 0 is a free one.
+
+    Raises:
+        Unavailable: somebody else listens there, or it is no address of this machine.
+    """
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    try:
+        return socket.create_server((listening.host, listening.port), family=family, backlog=256)
+    except OSError as error:
+        raise Unavailable(
+            f"Cannot listen at {listening.host}:{listening.port}: {error.strerror}",
+            remedy="Choose another --port, or 0 for a free one",
+        ) from error
+
+
+def server_of(service: Service, listening: Listening) -> uvicorn.Server:
+    """The server for a socket: `run(sockets=[bound_socket(listening)])` returns once it is told to stop."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app_of(service, listening),
+            http=_BoundedProtocol,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=10,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        )
+    )
+
+
+class _BoundedProtocol(H11Protocol):
+    """A connection that is closed when the head of a request takes too long: uvicorn waits for ever."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._head_timer is None:
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        self._head_timer = asyncio.get_running_loop().call_later(HEAD_S, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
+    """Other names of the service, as requests spell them.
+
+    Raises:
+        Invalid: one is no name.
+    """
+    for name in names:
+        if not name or any(sign in name for sign in "*/:@ "):
+            raise Invalid(f"{name!r} is no name of a machine", remedy="Give names as clients write them, without port")
+    return tuple(name.lower() for name in names)
+
+
+def _refusal(request: Request, listening: Listening) -> Response | None:
+    if not listening.is_known_as(request.headers.get("host", "")):
+        return PlainTextResponse("This service has another name: --name tells it", 400)
+    if "origin" in request.headers:
+        return PlainTextResponse("Web pages may not ask", 403)
+    if listening.token is None:
+        return None
+    told = request.headers.get("authorization", "").encode()
+    if hmac.compare_digest(told, f"Bearer {listening.token}".encode()):
+        return None
+    return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})

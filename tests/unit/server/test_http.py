@@ -1,0 +1,213 @@
+"""The service over HTTP: clients get answers, everybody else a 4xx; it starts and stops."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+import hoodie.server.http as module
+from hoodie.errors import Invalid, Unavailable
+from hoodie.fileview import FolderView
+from hoodie.remote import Connection, RemoteView, ServerAddress
+from hoodie.remote.known_timeline import told
+from hoodie.server import Service
+from hoodie.server.http import Listening, bound_socket, ensure_guarded, named_hosts, server_of
+from hoodie.state.handle import timeline_of
+from hoodie.testing.lake import Lake, row
+
+TOKEN = "a token of sixteen and more"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(uri=str(tmp_path / "lake"))
+    made.upsert(*(row(f"k{number}", part=f"p{number}") for number in range(5)))
+    return made
+
+
+@contextmanager
+def running(lake: Lake, **listening: object) -> Iterator[int]:
+    where = Listening(port=0, **listening)  # type: ignore[arg-type]
+    place = bound_socket(where)
+    server = server_of(Service([lake.uri]), where)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
+    thread.start()
+    port = place.getsockname()[1]
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def port(lake: Lake) -> Iterator[int]:
+    with running(lake) as found:
+        yield found
+
+
+def get(
+    port: int, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+) -> tuple[int, bytes, Mapping[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, headers=dict(headers or {}))
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), dict(answer.getheaders())
+    connection.close()
+    return found
+
+
+def slices(lake: Lake, **more: str) -> str:
+    known = told(timeline_of(lake.handle()))
+    return "/v1/hoodie/view/slices/all/beforeoron/latest/?" + urlencode(
+        {"basepath": lake.uri, "maxinstant": "9", **known, **more}
+    )
+
+
+def test_our_client_reads_its_view(lake: Lake, port: int) -> None:
+    timeline = timeline_of(lake.handle())
+    view = RemoteView(Connection(ServerAddress("127.0.0.1", port)), lake.storage, timeline)
+    assert view.load().slices_at() == FolderView(lake.storage, timeline).load().slices_at()
+
+
+def test_answers_are_plain_text_and_packed_for_who_can_unpack_them(lake: Lake, port: int) -> None:
+    status, plain, headers = get(port, slices(lake))
+    assert (status, headers["content-type"].partition(";")[0]) == (200, "text/plain")
+    status, packed, headers = get(port, slices(lake), {"Accept-Encoding": "gzip,deflate"})
+    assert (status, headers["content-encoding"]) == (200, "gzip")
+    assert gzip.decompress(packed) == plain
+    assert b"server" not in {name.lower().encode() for name in headers}
+
+
+def test_it_says_hello_and_that_it_lives(port: int) -> None:
+    assert get(port, "/")[:2] == (200, b"Hello Hudi")
+    assert get(port, "/health")[:2] == (200, b"ok")
+
+
+def test_long_requests_are_answered_and_endless_ones_are_not(lake: Lake, port: int) -> None:
+    many = "[" + ",".join(f'"partition={number:05d}"' for number in range(2000)) + "]"
+    query = urlencode({"basepath": lake.uri, "partitions": many})
+    assert get(port, f"/v1/hoodie/view/loadpartitions/?{query}", method="POST")[0] == 200
+    try:
+        status, *_ = get(port, slices(lake, instants="1" * 2 * module.MAX_HEAD_BYTES))
+    except ConnectionError:  # it hangs up while the request is still being sent
+        status = 400
+    assert status == 400
+    assert get(port, "/health")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "["])
+def test_a_request_to_another_name_is_refused(host: str, lake: Lake, port: int) -> None:
+    assert get(port, slices(lake), {"Host": host})[0] == 400
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:26754", "[::1]:80"])
+def test_its_own_names_are_known(host: str, lake: Lake, port: int) -> None:
+    assert get(port, slices(lake), {"Host": host})[0] == 200
+
+
+def test_a_web_page_may_not_ask(lake: Lake, port: int) -> None:
+    assert get(port, slices(lake), {"Origin": "http://localhost"})[0] == 403
+
+
+def test_who_asks_must_tell_the_token(lake: Lake) -> None:
+    with running(lake, token=TOKEN) as port:
+        assert get(port, slices(lake))[0] == 401
+        assert get(port, slices(lake), {"Authorization": f"Bearer {TOKEN}x"})[0] == 401
+        assert get(port, slices(lake), {"Authorization": f"Bearer {TOKEN}"})[0] == 200
+        assert get(port, "/health")[0] == 200
+        view = RemoteView(Connection(ServerAddress("127.0.0.1", port, TOKEN)), lake.storage, timeline_of(lake.handle()))
+        assert len(view.partitions()) == 5
+        nobody = RemoteView(Connection(ServerAddress("127.0.0.1", port)), lake.storage, timeline_of(lake.handle()))
+        with pytest.raises(Unavailable, match="token"):
+            nobody.partitions()
+
+
+def test_who_never_ends_a_request_is_hung_up_on(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_S", 0.3)
+    monkeypatch.setattr(module, "KEEP_ALIVE_S", 1)
+    with running(lake) as port:
+        for start in (b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /"):
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
+                slow.sendall(start)
+                heard = b""
+                while part := slow.recv(4096):
+                    heard += part
+                assert heard == b"" or heard.count(b"Hello Hudi") == 1
+        assert get(port, "/health")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
+def test_other_methods_are_refused(method: str, lake: Lake, port: int) -> None:
+    assert get(port, slices(lake), method=method)[0] == 405
+
+
+def test_another_address_needs_a_token_or_a_word() -> None:
+    for host in ("127.0.0.1", "::1", "localhost"):
+        ensure_guarded(Listening(host))
+    with pytest.raises(Invalid, match="could see"):
+        ensure_guarded(Listening("0.0.0.0"))
+    ensure_guarded(Listening("0.0.0.0"), without_token=True)
+    ensure_guarded(Listening("0.0.0.0", token=TOKEN))
+    with pytest.raises(Invalid, match="characters"):
+        ensure_guarded(Listening(token="short"))
+
+
+def test_names_are_names() -> None:
+    assert named_hosts(["Lake.example"]) == ("lake.example",)
+    for name in ("*", "*.example", "", "a:80", "http://a"):
+        with pytest.raises(Invalid, match="no name"):
+            named_hosts([name])
+
+
+def test_a_port_that_is_taken_is_said(port: int) -> None:
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{port}"):
+        bound_socket(Listening(port=port))
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "hoodie.cli", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def test_the_command_serves_until_it_is_stopped(lake: Lake, command: Callable[..., subprocess.Popen[str]]) -> None:
+    process = command("--root", lake.uri, "--port", "0")
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    port = int(said.rpartition(":")[2])
+    assert get(port, slices(lake))[0] == 200
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_the_command_refuses_to_be_open_to_all(lake: Lake, command: Callable[..., subprocess.Popen[str]]) -> None:
+    process = command("--root", lake.uri, "--host", "0.0.0.0", "--port", "0")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "--token-file" in errors
