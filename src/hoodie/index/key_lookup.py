@@ -25,10 +25,10 @@ from hoodie.records import (
     KEY_FIELD,
     BaseFooter,
     BloomFilter,
-    KeptInputs,
     KeyGenerator,
     KeyRange,
     OneInput,
+    OpenInputs,
     iter_batches,
     opened_once,
     read_columns,
@@ -60,7 +60,7 @@ class LookupTask:
     also: pa.Schema | None = None
     bloom: BloomFilter | None = None
     stitched: StitchedRows | None = None
-    kept: KeptInputs | None = None
+    kept: OpenInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hoodie.records.evolve import Evolution, EvolutionRules, is_exact, promoted,
 from hoodie.records.footer import BaseFooter
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.keys import KeyGenerator, KeyKind, KeyOptions, key_options, kind_of_type
-from hoodie.records.one_input import KeptInputs, OneInput, opened_once
+from hoodie.records.one_input import OneInput, OpenInputs, opened_once
 from hoodie.records.ordering import COMMIT_TIME, EVENT_TIME, OVERWRITE_WITH_LATEST, MergeRule, newer_wins, newest
 from hoodie.records.partition_paths import DEFAULT_PARTITION, PathStyle, url_encoded
 from hoodie.records.partition_values import PartitionColumns, partition_columns, partition_values
@@ -57,13 +57,13 @@ __all__ = [
     "ColumnIds",
     "Evolution",
     "EvolutionRules",
-    "KeptInputs",
     "KeyGenerator",
     "KeyKind",
     "KeyOptions",
     "KeyRange",
     "MergeRule",
     "OneInput",
+    "OpenInputs",
     "PartitionColumns",
     "PathStyle",
     "RowBytes",

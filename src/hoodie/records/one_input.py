@@ -1,7 +1,7 @@
 """Base files that are asked for several things, one after the other, and opened once.
 
 A footer, then key columns, then rows: each would open the file again, which on an object store is a round trip. So
-would a write the files that its look-up has just opened: `KeptInputs` hands them on, within one process.
+would a write the files that its look-up has just opened: `OpenInputs` hands them on, within one process.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ _MAX_KEPT: Final = 64
 
 
 @contextmanager
-def opened_once(storage: InputStorage, kept: KeptInputs | None = None) -> Iterator[OneInput]:
+def opened_once(storage: InputStorage, at_hand: OpenInputs | None = None) -> Iterator[OneInput]:
     """Inside the block, `storage` with each file opened once; what was opened is closed at its end. Files that are in
-    `kept` are taken from there, open as they are.
+    `at_hand` are taken from there, open as they are.
 
     For one thread: readers of one file share where they are in it.
     """
-    once = OneInput(storage, kept)
+    once = OneInput(storage, at_hand)
     try:
         yield once
     finally:
         once.close()
 
 
-class KeptInputs:
+class OpenInputs:
     """Open base files on their way from one task to a later one of the same process. Threads may share it: a file
     belongs to whoever has taken it. As a context manager it closes what nobody took.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[Any, BaseFooter]] = {}
+        self._files: dict[str, tuple[Any, BaseFooter]] = {}
 
     def put(self, path: str, file: Any, footer: BaseFooter) -> bool:
         """Whether the open file is kept now; False where there are enough, and it stays the caller's."""
         with self._lock:
-            if len(self._kept) >= _MAX_KEPT or path in self._kept:
+            if len(self._files) >= _MAX_KEPT or path in self._files:
                 return False
-            self._kept[path] = (file, footer)
+            self._files[path] = (file, footer)
             return True
 
     def take(self, path: str) -> tuple[Any, BaseFooter] | None:
         """The open file and its footer, which are the caller's from now on; None where it is not kept."""
         with self._lock:
-            return self._kept.pop(path, None)
+            return self._files.pop(path, None)
 
-    def __enter__(self) -> KeptInputs:
+    def __enter__(self) -> OpenInputs:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        kept, self._kept = self._kept, {}
-        for file, _ in kept.values():
+        left, self._files = self._files, {}
+        for file, _ in left.values():
             file.close()
 
 
 class OneInput:
     """An input storage that keeps what it has opened."""
 
-    def __init__(self, storage: InputStorage, kept: KeptInputs | None = None) -> None:
+    def __init__(self, storage: InputStorage, at_hand: OpenInputs | None = None) -> None:
         self._storage = storage
-        self._kept = kept
+        self._at_hand = at_hand
         self._open: dict[str, Any] = {}
         self._footers: dict[str, BaseFooter] = {}
 
@@ -92,10 +92,10 @@ class OneInput:
         return self._footers[path]
 
     def keep(self, path: str) -> None:
-        """Leaves the file, whose footer was read, open for who takes it from `kept` next; nothing happens without."""
-        if self._kept is None or path not in self._open or path not in self._footers:
+        """Leaves the file, whose footer was read, open for who takes it next; nothing happens without."""
+        if self._at_hand is None or path not in self._open or path not in self._footers:
             return
-        if self._kept.put(path, self._open[path], self._footers[path]):
+        if self._at_hand.put(path, self._open[path], self._footers[path]):
             del self._open[path]
 
     def close(self) -> None:
@@ -105,8 +105,8 @@ class OneInput:
             file.close()
 
     def _has(self, path: str) -> bool:
-        """Whether the file is open, here or until now among those that are kept."""
-        found = None if self._kept is None or path in self._open else self._kept.take(path)
+        """Whether the file is open, here or until now among the open ones."""
+        found = None if self._at_hand is None or path in self._open else self._at_hand.take(path)
         if found is not None:
             self._open[path], self._footers[path] = found
         return path in self._open

@@ -26,8 +26,8 @@ from hoodie.records import (
     META_FIELDS,
     BaseFileWriter,
     BaseFooter,
-    KeptInputs,
     MergeRule,
+    OpenInputs,
     iter_batches,
     newer_wins,
     opened_once,
@@ -87,7 +87,7 @@ class FileTask:
     merge_rule: MergeRule
     ordering: tuple[str, ...]
     stitched: StitchedRows | None = None
-    kept: KeptInputs | None = None
+    kept: OpenInputs | None = None
 
 
 def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.engine import Engine
 from hoodie.metadata_writer import KnownMetadata, MetadataOptions
-from hoodie.records import KeptInputs
+from hoodie.records import OpenInputs
 from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
@@ -50,7 +50,7 @@ class Write:
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     known: KnownMetadata | None = None
-    kept: KeptInputs | None = None
+    kept: OpenInputs | None = None
 
     @property
     def instant(self) -> InstantTime:

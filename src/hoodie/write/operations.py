@@ -21,7 +21,7 @@ from hoodie.engine import Source
 from hoodie.errors import HudiError
 from hoodie.fileview import WriterView
 from hoodie.metadata_writer import MetadataParticipant
-from hoodie.records import KeptInputs, to_avro
+from hoodie.records import OpenInputs, to_avro
 from hoodie.spec import (
     EMPTY_REPLACE,
     REPLACE_COMMIT,
@@ -134,7 +134,7 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     engine = local_job(incoming, held, options.local_job_bytes, write.engines.spread, write.engines.local)
     compactions = pending_compactions(view)
     gone = () if options.replaces == "nothing" else incoming.partitions
-    with KeptInputs() as kept:
+    with OpenInputs() as kept:
         if engine is write.engines.local and not options.changes_logs:
             write = replace(write, kept=kept)
         index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)

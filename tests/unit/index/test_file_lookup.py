@@ -19,8 +19,8 @@ from hoodie.records import (
     BaseFileOptions,
     BaseFileWriter,
     BloomOptions,
-    KeptInputs,
     KeyGenerator,
+    OpenInputs,
     key_options,
     opened_once,
     read_columns,
@@ -114,7 +114,7 @@ def test_bloom_kinds_read_the_key_column_only_for_candidates(monkeypatch: pytest
 
 def test_a_file_with_hits_stays_open_for_who_writes_it_anew_and_no_other_does() -> None:
     counted = CountingStorage(storage_with(["a", "b"]))
-    with KeptInputs() as kept:
+    with OpenInputs() as kept:
         assert found(LookupTask(counted, PATH, Keys(("x",)), **BLOOM, kept=kept)) == []
         assert kept.take(PATH) is None
         assert found(LookupTask(counted, PATH, Keys(("b",)), **BLOOM, kept=kept)) == [(1, 0)]
@@ -132,12 +132,12 @@ def test_a_file_with_hits_stays_open_for_who_writes_it_anew_and_no_other_does() 
 def test_files_that_nobody_took_are_closed_at_the_end_and_not_too_many_are_kept() -> None:
     storage = storage_with(["a"])
     footer, files = read_footer(storage, PATH), [storage.open_input(PATH) for _ in range(100)]
-    with KeptInputs() as kept:
+    with OpenInputs() as kept:
         put = [kept.put(f"p/{number}", file, footer) for number, file in enumerate(files)]
         assert not any(file.closed for file in files)
     assert sum(put) == 64
     assert [file.closed for file in files] == put
-    with suppress(RuntimeError), KeptInputs() as kept:
+    with suppress(RuntimeError), OpenInputs() as kept:
         assert kept.put(PATH, files[-1], footer)
         raise RuntimeError
     assert files[-1].closed
