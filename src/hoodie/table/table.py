@@ -98,8 +98,8 @@ class Table(Displayed):
         """
         given = option_texts(options)
         address = parse_server(server) if isinstance(server, str) else server
-        asked = None if address is None else Connection(address)
-        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark), asked)
+        connection = None if address is None else Connection(address)
+        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark), connection)
 
     @classmethod
     def create(
