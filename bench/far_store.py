@@ -32,6 +32,8 @@ class Peer(Protocol):
 def measure_far_store(start: Callable[[str, Mapping[str, str]], Peer], names: list[str], repeats: int) -> list[Measure]:
     """Measures of all lanes of the peers; `start` starts a peer with these settings of its Spark session."""
     lanes = [(name, lane) for name in names for lane in LANES.get(name, ())]
+    if not lanes:
+        return []
     with running_s3_server() as server, running_fault_proxy(server.endpoint, delay_seconds=DELAY_SECONDS) as proxy:
         bucket, settings = server.new_bucket(), _settings(server, proxy)
         peers = {name: start(name, settings) for name in {name for name, _ in lanes}}
