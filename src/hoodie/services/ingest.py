@@ -142,7 +142,9 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         partial(look_at_metadata, handle, config, below),
     )
     change = evolve_schema(options, handle.config, current, schema, config)
-    state = _cleared(replace(state, handle=_without_unwanted_metadata(handle, config)), config, leftovers)
+    before = replace(state, handle=_without_unwanted_metadata(handle, config))
+    state = _cleared(before, config, leftovers)
+    look = look if state is before else None  # who cleared something away may have taken it out of the metadata table
     timeline = state.timeline
     handle, known = ensure_metadata(state.handle, config, timeline, request.engine, change.table_schema, current, look)
     instant = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())

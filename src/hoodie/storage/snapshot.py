@@ -1,7 +1,8 @@
 """What lay below a folder at one moment: several listings of it that are due at that moment cost one request.
 
 1. Everything below the folder is listed at once, which is one request as long as it fits a page. Where there is more,
-   nothing is kept, and each listing is asked for when it is wanted: one request too many, and no more.
+   or something that may not be listed, nothing is kept, and each listing is asked for when it is wanted: one request
+   too many, and no more.
 2. It says what was there then. Who decides by it holds what keeps others from changing it, or looks again.
 3. Folders without a file in them are not there, as on an object store.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Protocol
 
+from hoodie.errors import HudiError
 from hoodie.storage.contract import FileInfo, Listing, Storage
 from hoodie.storage.nested import NestedStorage
 
@@ -66,8 +68,11 @@ class Snapshot:
 
 def snapshot_of(storage: Storage, folder: str) -> Snapshot:
     """What is below the folder now: one listing, of at most a page."""
-    files = tuple(islice(storage.list(folder), _PAGE + 1))
-    return Snapshot(storage, folder, files if len(files) <= _PAGE else None)
+    try:
+        files = tuple(islice(storage.list(folder), _PAGE))
+    except HudiError:  # in a folder that is nothing to us, perhaps: who lists one of ours is told
+        return Snapshot(storage, folder)
+    return Snapshot(storage, folder, files if len(files) < _PAGE else None)
 
 
 def _below(folder: str) -> str:

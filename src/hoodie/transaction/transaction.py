@@ -70,6 +70,7 @@ class Transaction:
         self.handle = handle
         self.instant = instant
         self.after: TableState | None = None
+        self._is_first = True
         self._locking = locking
         self._config = config
         self._inflight = inflight
@@ -148,7 +149,8 @@ class Transaction:
         inflight = self._inflight
         if inflight is None:
             raise ValueError(f"The write {self.instant} was not begun")
-        if not outcome.ran_once:
+        first, self._is_first = self._is_first, False
+        if not (outcome.ran_once and first):  # what an earlier outcome named may not be named any more
             remove_losers(self.handle, inflight.requested, outcome.stats)
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)

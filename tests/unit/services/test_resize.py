@@ -21,6 +21,8 @@ from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
 from hoodie.timeline import load_requested
 
+METADATA_PROPERTIES = ".hoodie/metadata/.hoodie/hoodie.properties"
+
 RINGS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
@@ -284,7 +286,9 @@ def test_metadata_table_forgets_a_resize_that_failed_at_its_commit(version, erro
 
     with pytest.raises(error):
         resized(lake, CountingStorage(lake.storage, on_call=fail), **SPLIT)
+    properties = lake.storage.read(METADATA_PROPERTIES)
     lake.upsert(*rows(KEYS, "c", 3))
+    assert lake.storage.read(METADATA_PROPERTIES) == properties, "it was made anew"
     assert not lake.table.timeline().pending()
     assert lake.table.validate() == []
     assert len(lake.rows()) == 2 * len(KEYS)

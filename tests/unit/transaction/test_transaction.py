@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -19,7 +19,7 @@ from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.hand_write import HandWrite
 from hoodie.testing.lake import Awake, Lake, row
 from hoodie.timeline import create_requested, markers_of
-from hoodie.transaction import InstantTaken, LockPolicy, Participant, PendingCommit, PlanSetAside, locking
+from hoodie.transaction import InstantTaken, LockPolicy, Outcome, Participant, PendingCommit, PlanSetAside, locking
 from hoodie.transaction.heartbeat import POLICY, heartbeat_path
 
 LAZY = resolve({POLICY: "LAZY"})
@@ -240,3 +240,33 @@ def test_what_was_not_begun_is_not_committed(lake: Lake) -> None:
         write.commit()
     assert lake.files() == before
     assert markers_of(lake.storage, write.transaction.instant).load() is None
+
+
+class RanOnce(HandWrite):
+    """A write whose tasks ran once: only what an outcome names was written."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return replace(super().outcome, ran_once=True)
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_files_of_an_outcome_that_had_to_give_way_go_with_the_next(metadata: str) -> None:
+    lake = Lake(9, {"hoodie.metadata.enable": metadata})
+    lake.upsert(row("a"))
+    write, other = RanOnce(lake.handle()), HandWrite(lake.handle())
+    with write.transaction:
+        write.begin()
+        write.write_file("q")
+        lost = write.write_file("r")
+        other.begin()
+        other.write_file("p")
+        other.commit((MetadataParticipant(),), PlanSetAside())
+        with pytest.raises(Conflict):
+            write.commit((MetadataParticipant(),))
+        write.stats.pop()
+        write.write_file("r")
+        write.planned_on = timeline_of(write.handle)
+        write.commit((MetadataParticipant(),))
+    assert lost not in lake.files()
+    assert [one.partition for one in lake.table.files()].count("r") == 1
