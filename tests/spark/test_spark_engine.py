@@ -18,8 +18,6 @@ from pyspark.sql import functions as F
 from hoodie.engine import BulkInsertSortMode, TaskId
 from hoodie.errors import Corrupt, HudiError, Invalid, Unavailable, Unsupported
 from hoodie.spark import FrameSource, SparkEngine
-from hoodie.spark.batch_size import large_batches, rows_scanned_at_once
-from hoodie.spark.worker import in_large_batches
 
 pytestmark = pytest.mark.spark
 
@@ -253,54 +251,6 @@ def test_batch_size_of_the_session_is_given_back(spark: SparkSession) -> None:
     finally:
         spark.conf.set(key, before)
     assert max(sizes) > 1000
-
-
-def test_rows_of_a_scan_come_in_large_batches_and_settings_are_given_back(spark: SparkSession, tmp_path: Path) -> None:
-    spark.range(0, 50_000, 1, 1).selectExpr("id", "cast(id as decimal(9, 2)) as d").write.parquet(str(tmp_path / "in"))
-    keys = [f"spark.sql.execution.arrow.max{what}PerBatch" for what in ("Records", "Bytes")]
-    before = [spark.conf.get(key) for key in keys]
-    frame = spark.read.parquet(str(tmp_path / "in")).where("id >= 1").selectExpr("id", "d", "'x' as text")
-    assert rows_scanned_at_once(frame) == 4096
-    with large_batches(spark, 4096):
-        assert [spark.conf.get(key) for key in keys] == ["4096", str(2**31 - 1)]
-    (rows,) = FrameSource(frame).consume(_whole, "sizes")
-    assert [spark.conf.get(key) for key in keys] == before
-    assert rows.column("id").num_chunks == 1
-    assert rows.column("id").to_pylist() == list(range(1, 50_000))
-    assert rows.column("d").to_pylist()[-1] == 49_999
-    assert set(rows.column("text").to_pylist()) == {"x"}
-
-
-def test_bytes_of_a_batch_stay_limited_where_rows_may_be_wide_or_the_user_said_so(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    spark.range(10).selectExpr("id", "'x' as text").write.parquet(str(tmp_path / "in"))
-    scan = spark.read.parquet(str(tmp_path / "in"))
-    wide = [
-        scan.selectExpr("repeat(text, 1000000) as text"),
-        scan.selectExpr("array(id) as ids"),
-        scan.repartition(2),
-        scan.selectExpr("explode(array(text, text)) as text"),
-        spark.range(10),
-    ]
-    assert [rows_scanned_at_once(frame) for frame in wide] == [None] * len(wide)
-    key = "spark.sql.execution.arrow.maxBytesPerBatch"
-    spark.conf.set(key, "1048576")
-    try:
-        with large_batches(spark, 4096):
-            assert int(str(spark.conf.get(key)).removesuffix("b")) == 1048576
-    finally:
-        spark.conf.unset(key)
-
-
-def test_small_batches_are_joined_up_to_rows_and_bytes() -> None:
-    numbers = pa.record_batch({"n": pa.array(range(1000), pa.int64())})
-    joined = list(in_large_batches(iter([numbers] * 300)))
-    assert [batch.num_rows for batch in joined] == [131_000, 131_000, 38_000]
-    assert joined[0]["n"].to_pylist()[999:1001] == [999, 0]
-    wide = pa.record_batch({"t": pa.array(["x" * (20 << 20)])})
-    assert [batch.num_rows for batch in in_large_batches(iter([wide, wide, wide]))] == [1, 1, 1]
-    assert list(in_large_batches(iter([]))) == []
 
 
 def _never(_: TaskId, task: Any) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine import ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, Source
+from hoodie.engine import BATCH_ROWS, ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, Source
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
-from hoodie.spark.batch_size import large_batches, rows_scanned_at_once
 from hoodie.spark.engine import described, pickled
 from hoodie.spark.failures import translated
 from hoodie.spark.frame_size import max_size_bytes
@@ -29,11 +29,12 @@ from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 R = TypeVar("R")
 
 _READ = "read input"
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class FrameSource:
@@ -61,7 +62,7 @@ class FrameSource:
             is_small = not self._maps and max_size_bytes(self._frame) <= limit_bytes
         if not is_small:
             return None
-        with translated(_READ), large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
+        with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
             table = self._frame.toArrow()
         rows = pa.Table.from_batches(with_schema(table.to_batches(), self._schema), self._schema)
         self._held = ArrowSource(rows)
@@ -95,9 +96,7 @@ class FrameSource:
             return self._held.consume(work, label)
         consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema)
         spark = self._frame.sparkSession
-        with translated(label):  # see `small`
-            scanned_rows = rows_scanned_at_once(self._frame)
-        with translated(label), large_batches(spark, scanned_rows), described(spark, label):
+        with translated(label), _large_batches(spark), described(spark, label):
             table = with_unscaled(self._frame).mapInArrow(consumer, OUTCOME_DDL).toArrow()
         return outcomes(table)
 
@@ -125,6 +124,20 @@ def _without_twins(schema: pa.Schema) -> pa.Schema:
             raise Invalid(f"Column {name!r} occurs twice", remedy="Drop or rename one of them", column=name)
         seen.add(name.lower())
     return schema
+
+
+@contextmanager
+def _large_batches(spark: SparkSession) -> Iterator[None]:
+    """Arrow batches of a size that suits parquet, for the jobs started inside; a larger setting stays."""
+    before = spark.conf.get(_BATCH_ROWS) or "0"
+    if int(before) >= BATCH_ROWS or int(before) <= 0:
+        yield
+        return
+    spark.conf.set(_BATCH_ROWS, str(BATCH_ROWS))
+    try:
+        yield
+    finally:
+        spark.conf.set(_BATCH_ROWS, before)
 
 
 def _consumer(work: bytes, maps: bytes, schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -17,13 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.arrow_start import start_without_pandas
-from hoodie.engine import BATCH_ROWS, BatchMap, BatchWork, TaskId
+from hoodie.engine import BatchMap, BatchWork, TaskId
 from hoodie.spark.unscaled import decimals, digits_of
 
 OUTCOME_SCHEMA = pa.schema([pa.field("done", pa.bool_()), pa.field("outcome", pa.binary())])
 OUTCOME_DDL = "done boolean, outcome binary"
-
-BATCH_BYTES = 32 * 1024 * 1024
 
 
 class RemoteError(Exception):
@@ -58,7 +56,7 @@ def consume_batches(
     run: BatchWork[Any] = pickle.loads(work)
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
     try:
-        for result in run(task_id, _mapped(task_id, steps, with_schema(in_large_batches(batches), schema))):
+        for result in run(task_id, _mapped(task_id, steps, with_schema(batches, schema))):
             yield _done(result)
     except Exception as error:
         yield _failed(error)
@@ -73,7 +71,7 @@ def map_batches(
     task_id = start()
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
     with through_jvm():
-        yield from with_schema(_mapped(task_id, steps, with_schema(in_large_batches(batches), schema)), made)
+        yield from with_schema(_mapped(task_id, steps, with_schema(batches, schema)), made)
 
 
 def start() -> TaskId:
@@ -101,25 +99,6 @@ def outcomes(table: pa.Table) -> list[Any]:
             raise error from RemoteError(f"\n{trace}")
         results.append(pickle.loads(data.as_buffer()))
     return results
-
-
-def in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, with small batches joined to ones of at most `BATCH_ROWS` rows and `BATCH_BYTES`."""
-    held: list[pa.RecordBatch] = []
-    rows = size_bytes = 0
-    for batch in batches:
-        if held and (rows + batch.num_rows > BATCH_ROWS or size_bytes + batch.nbytes > BATCH_BYTES):
-            yield _joined(held)
-            held, rows, size_bytes = [], 0, 0
-        held.append(batch)
-        rows += batch.num_rows
-        size_bytes += batch.nbytes
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def with_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
