@@ -125,7 +125,9 @@ def find(name: str) -> ConfigKey | None:
     if entry is not None:
         return entry
     if folded.startswith(_BUCKET):
-        return next(filter(None, map(find, _of_any_bucket(folded))), None)
+        found = [entry for entry in map(find, _of_any_bucket(folded)) if entry is not None]
+        # A part of a bucket's name may be called as a family that says nothing: whatever says more is meant.
+        return min(found, key=lambda entry: (entry.is_family, entry.kind == "no_meaning_here"), default=None)
     return next((family for prefix, family in registry.families if folded.startswith(prefix.lower())), None)
 
 

@@ -342,6 +342,14 @@ def test_names_of_s3_are_acted_on_or_without_effect_or_refused(caplog: pytest.Lo
         assert ("topsecret" in str(caught.value)) == ("password" not in name)
 
 
+@pytest.mark.parametrize("bucket", ["lake.input.acme", "acme.fast.lake", "eu.connection.logs", "my.bucket.metrics"])
+def test_parts_of_a_buckets_name_are_no_options(bucket: str) -> None:
+    used = {f"fs.s3a.bucket.{bucket}.{name}": "x" for name in ("endpoint", "secret.key", "encryption.algorithm")}
+    assert resolve(used).passed == used
+    with pytest.raises(Unsupported):
+        resolve({f"fs.s3a.bucket.{bucket}.proxy.host": "x"})
+
+
 def test_what_storage_understands_of_s3_is_said_to_be() -> None:
     said = {entry.key for entry in all_keys() if entry.is_for_storage}
     aliases = {name for entry in all_keys() if entry.is_for_storage for name in entry.aliases}
