@@ -55,8 +55,8 @@ STEPS = {
 }
 # (step, peer, at least this many times faster than the peer)
 TARGETS = (
-    ("bulk_insert", "hudi", 2.5),
-    ("bulk_insert", "delta", 1.0),
+    ("bulk_insert", "hudi", 3.5),
+    ("bulk_insert", "delta", 1.4),
     ("upsert_1pct", "hudi", 6.0),
     ("upsert_1pct", "delta", 1.8),
     ("upsert_10pct", "hudi", 6.0),

@@ -333,7 +333,7 @@ def test_a_misspelt_name_of_s3_is_refused_with_the_one_that_was_meant(name: str,
 def test_names_of_s3_are_acted_on_or_without_effect_or_refused(caplog: pytest.LogCaptureFixture) -> None:
     used = {"fs.s3a.access.key": "k", "fs.s3a.bucket.my.data.endpoint": "http://x", "spark.hadoop.fs.s3a.endpoint": "y"}
     idle = {"fs.s3a.threads.max": "7", "fs.s3a.bucket.probe": "0", "fs.s3a.bucket.b.committer.name": "magic"}
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="hoodie"):
         assert resolve({**used, **idle}).passed == used
     assert all(name in caplog.text for name in idle)
     for name in ("fs.s3a.proxy.host", "fs.s3a.bucket.my.data.proxy.password", "fs.s3a.assumed.role.policy"):
