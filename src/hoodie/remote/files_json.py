@@ -4,7 +4,7 @@
 2. `fileStatus` is written as null, which Hudi's readers take (its own views in RocksDB do the same): path and length
    stand in the file's own fields, nobody reads the rest, and it is two fifths of an answer. Where it is, it counts.
 3. Paths are written below the base path as the client spells it. Read is only the name: folder and scheme depend on
-   where the server has the file from, and the partition is known.
+   where the server has the file from, and the partition is known. A name that leads out of the table is refused.
 4. Log files of a slice are newest first here, oldest first in a `FileSlice`.
 """
 
@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.remote.instants_json import timeline_json
-from hoodie.remote.json_values import Json, elements, member, not_understood, optional
+from hoodie.remote.json_values import Json, elements, member, not_understood, optional, short
+from hoodie.remote.names import ensure_file_name, ensure_partition_name
 from hoodie.spec import Instant, parse_base_file_name, parse_log_file_name, path_in
 from hoodie.view import BaseFile, FileGroup, FileSlice, LogFile
 
@@ -73,7 +74,7 @@ def parse_base_file(value: Json, partition: str) -> BaseFile:
     name, size = _name_and_size(value, "fullPath", "fileLen")
     parsed = parse_base_file_name(name)
     if parsed is None:
-        raise not_understood(f"{name!r} is no base file")
+        raise not_understood(f"{short(name)} is no base file")
     return BaseFile(path_in(partition, name), parsed, size)
 
 
@@ -82,13 +83,13 @@ def parse_log_file(value: Json, partition: str) -> LogFile:
     name, size = _name_and_size(value, "path", "len")
     parsed = parse_log_file_name(name)
     if parsed is None:
-        raise not_understood(f"{name!r} is no log file")
+        raise not_understood(f"{short(name)} is no log file")
     return LogFile(path_in(partition, name), parsed, size)
 
 
 def parse_slice(value: Json) -> FileSlice:
     """The file slice of an object. Raises as `parse_base_file`."""
-    partition = member(value, "partition", str)
+    partition = ensure_partition_name(member(value, "partition", str))
     base = optional(value, "baseFile", dict)
     logs = [parse_log_file(one, partition) for one in elements(member(value, "logFiles", list))]
     return FileSlice(
@@ -102,8 +103,12 @@ def parse_slice(value: Json) -> FileSlice:
 
 def parse_group(value: Json) -> FileGroup:
     """The file group of an object; its timeline is left out. Raises as `parse_base_file`."""
+    partition = ensure_partition_name(member(value, "partition", str))
     slices = tuple(parse_slice(one) for one in elements(member(value, "slices", list)))
-    return FileGroup(member(value, "partition", str), member(value, "fileId", str), slices)
+    for part in slices:
+        if part.partition != partition:
+            raise not_understood(f"a file group of {short(partition)} has a slice of {short(part.partition)}")
+    return FileGroup(partition, member(value, "fileId", str), slices)
 
 
 def _name_and_size(value: Json, path: str, size: str) -> tuple[str, int]:
@@ -115,4 +120,4 @@ def _name_and_size(value: Json, path: str, size: str) -> tuple[str, int]:
 
 
 def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return ensure_file_name(path.rpartition("/")[2])

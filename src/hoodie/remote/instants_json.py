@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoodie.remote.json_values import Json, elements, member, not_understood, optional
+from hoodie.remote.json_values import Json, elements, member, not_understood, optional, short
 from hoodie.spec import Instant, State
 
 
@@ -35,7 +35,7 @@ def parse_instant(value: Json) -> Instant:
     """
     state = member(value, "state", str)
     if state not in State.__members__:
-        raise not_understood(f"state is {state!r}")
+        raise not_understood(f"state is {short(state)}")
     requested = optional(value, "requestedTime", str) or member(value, "ts", str)
     return Instant(requested, member(value, "action", str), State[state], optional(value, "completionTime", str))
 

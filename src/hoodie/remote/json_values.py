@@ -10,6 +10,8 @@ from hoodie.errors import Unavailable
 Json = Any
 """A value as `json` has it."""
 
+_SHOWN = 80
+
 Value = TypeVar("Value", str, int, dict[str, Any], list[Any])
 
 
@@ -32,10 +34,10 @@ def optional(record: Json, name: str, kind: type[Value]) -> Value | None:
         Unavailable: it is of another kind, or this is no object.
     """
     if not isinstance(record, Mapping):
-        raise not_understood(f"{_short(record)} is no object")
+        raise not_understood(f"{short(record)} is no object")
     value = record.get(name)
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise not_understood(f"{name} is {_short(value)}")
+        raise not_understood(f"{name} is {short(value)}")
     return value
 
 
@@ -46,7 +48,7 @@ def elements(value: Json) -> Iterator[Json]:
         Unavailable: it is none.
     """
     if not isinstance(value, list):
-        raise not_understood(f"{_short(value)} is no array")
+        raise not_understood(f"{short(value)} is no array")
     yield from value
 
 
@@ -58,6 +60,7 @@ def not_understood(what: str) -> Unavailable:
     )
 
 
-def _short(value: Json) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def short(value: Json) -> str:
+    """A value of an answer as messages show it: of long ones the beginning."""
+    text = repr(value[:_SHOWN]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

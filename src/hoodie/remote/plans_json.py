@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hoodie.remote.json_values import Json, elements, member, not_understood, optional
+from hoodie.remote.json_values import Json, elements, member, not_understood, optional, short
 from hoodie.spec import CompactionOperation, Instant, State, parse_base_file_name
 from hoodie.view import GroupId
 
@@ -60,7 +60,7 @@ def parse_clustering(value: Json) -> tuple[GroupId, Instant]:
     """A file group of a pending clustering, and the clustering. Raises as `parse_compaction`."""
     state = member(value, "instantState", str)
     if state not in State.__members__:
-        raise not_understood(f"instantState is {state!r}")
+        raise not_understood(f"instantState is {short(state)}")
     instant = Instant(member(value, "instantTime", str), member(value, "instantAction", str), State[state])
     return (member(value, "partition", str), member(value, "id", str)), instant
 
@@ -68,12 +68,12 @@ def parse_clustering(value: Json) -> tuple[GroupId, Instant]:
 def _texts(value: Json) -> Iterator[str]:
     for one in elements(value):
         if not isinstance(one, str):
-            raise not_understood(f"{one!r} is no text")
+            raise not_understood(f"{short(one)} is no text")
         yield one
 
 
 def _numbers(record: Json) -> Iterator[tuple[str, float]]:
     for name, number in record.items():
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise not_understood(f"{name} is {number!r}")
+            raise not_understood(f"{short(name)} is {short(number)}")
         yield name, float(number)

@@ -5,7 +5,9 @@
 2. `RemoteView` asks the server and nobody else (Hudi's REMOTE_ONLY). `FallingBackView` asks somebody else about the
    partitions the server cannot answer for (REMOTE_FIRST), with one warning; a server that does not answer at all, or
    knows another timeline, is not asked again by this view.
-3. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
+3. An answer about another partition, or with names that lead out of the table, is wrong, and the server is taken for
+   one that does not answer.
+4. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from hoodie.errors import Conflict, HudiError, Unavailable
 from hoodie.fileview import FileSystemView
 from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
 from hoodie.remote.files_json import parse_group
-from hoodie.remote.json_values import Json, elements, not_understood
+from hoodie.remote.json_values import Json, elements, not_understood, short
 from hoodie.remote.known_timeline import told
+from hoodie.remote.names import ensure_partition_name
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
@@ -69,7 +72,7 @@ class RemoteView:
             found = self._ask("slices/all/beforeoron/latest/", maxinstant=LATEST)
             if not isinstance(found, dict):
                 raise not_understood("it should map partitions to slices")
-            self._paths = tuple(sorted(found))
+            self._paths = tuple(sorted(ensure_partition_name(name) for name in found))
         return self._paths
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
@@ -90,7 +93,10 @@ class RemoteView:
         if partition not in self._loaded:
             live = self._ask("filegroups/all/partition/", partition=partition)
             replaced = self._ask("filegroups/replaced/partition/", partition=partition)
-            groups = (parse_group(one) for one in chain(elements(live), elements(replaced)))
+            groups = [parse_group(one) for one in chain(elements(live), elements(replaced))]
+            for group in groups:
+                if group.partition != partition:
+                    raise not_understood(f"asked about {short(partition)}, it tells of {short(group.partition)}")
             slices = [part for group in groups for part in group.slices]
             bases: dict[str, BaseFile] = {part.base.path: part.base for part in slices if part.base is not None}
             logs = {one.path: one for part in slices for one in part.logs}

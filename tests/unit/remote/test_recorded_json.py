@@ -153,6 +153,18 @@ def test_an_object_that_is_none_is_an_answer_that_cannot_be_used(parse: Callable
         parse(value)
 
 
+def test_a_group_has_slices_of_its_partition_alone() -> None:
+    part: Json = {"baseFile": None, "logFiles": [], "partition": "q", "fileId": "f", "baseInstant": "1"}
+    with pytest.raises(Unavailable, match="has a slice of 'q'"):
+        parse_group({"partition": "p", "fileId": "f", "slices": [part]})
+
+
+def test_long_names_are_shown_in_part() -> None:
+    with pytest.raises(Unavailable) as error:
+        parse_base_file({"fullPath": "/t/p/" + "x" * 100_000, "fileLen": 1}, "p")
+    assert len(str(error.value)) < 300
+
+
 def test_a_slice_without_files_is_one() -> None:
     empty = parse_slice({"baseFile": None, "logFiles": [], "partition": "p", "fileId": "f", "baseInstant": "1"})
     assert empty.is_empty

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 
 import pytest
 
 from hoodie.errors import Conflict, Unavailable
 from hoodie.fileview import FolderView
 from hoodie.remote import FallingBackView, RemoteView
+from hoodie.remote.json_values import Json
 from hoodie.server import Service
 from hoodie.state.handle import timeline_of
 from hoodie.table import Table
@@ -101,6 +104,50 @@ def test_a_server_that_does_not_answer_is_asked_once(
     assert len(server.asked) == 1
     assert [what for what, _ in local.asked] == ["files", "files", "partitions"]
     assert len(caplog.records) == 1
+
+
+class Changed:
+    """A server whose answers are changed on their way: `about` is the partition it thinks it is asked about."""
+
+    def __init__(self, server: InProcessServer, about: str | None = None, text: tuple[str, str] = ("", "")) -> None:
+        self._server = server
+        self._about = about
+        self._text = text
+
+    def ask(self, path: str, parameters: Mapping[str, str]) -> Json:
+        about = {"partition": self._about} if self._about and "partition" in parameters else {}
+        return json.loads(json.dumps(self._server.ask(path, {**parameters, **about})).replace(*self._text))
+
+
+WRONG = {
+    "another partition": ("q", ("", "")),
+    "a partition outside": (None, ('"partition": "p"', '"partition": "../../../etc"')),
+    "an absolute partition": (None, ('"partition": "p"', '"partition": "/p"')),
+    "the folder of the timeline": (None, ('"partition": "p"', '"partition": ".hoodie/p"')),
+    "half a character": (None, (".parquet", "\\ud800.parquet")),
+    "a name that ends early": (None, (".parquet", "_\\u0000.parquet")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_answer_is_refused_and_the_table_asked(
+    name: str, lake: Lake, server: InProcessServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    timeline = timeline_of(lake.handle())
+    wrong = RemoteView(Changed(server, *WRONG[name]), lake.storage, timeline)
+    with pytest.raises(Unavailable, match="cannot be used"):
+        wrong.files(["p"])
+    there = FolderView(lake.storage, timeline)
+    view = FallingBackView(wrong, lambda: there, lake.storage)
+    assert view.files(["p", "q"]) == there.files(["p", "q"])
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("name", ["../p", "/p", "p//q", "p/", ".", ".hoodie", ".hoodie/metadata", "\\ud800", "\\u0000"])
+def test_partitions_that_lead_out_of_the_table_are_refused(name: str, lake: Lake, server: InProcessServer) -> None:
+    wrong = RemoteView(Changed(server, None, ('"q":', f'"{name}":')), lake.storage, timeline_of(lake.handle()))
+    with pytest.raises(Unavailable, match="no partition of a table"):
+        wrong.partitions()
 
 
 def test_change_data_files_are_no_log_files_of_a_slice() -> None:
