@@ -1,8 +1,9 @@
 """Questions to a timeline server over HTTP, and its answers as JSON.
 
 1. One connection for each thread is kept; one that the server closed meanwhile is made anew, once.
-2. An answer is bounded in size, packed or not, and in time. Whatever is wrong with it, or with the way there, is
-   `Unavailable` with the address that was tried; with its `status` where the server itself says that it cannot.
+2. An answer is bounded in size, packed or not, and in time as a whole (`timed_http`). Whatever is wrong with it, or
+   with the way there, is `Unavailable` with the address that was tried; with its `status` where the server itself says
+   that it cannot.
 3. A status of 400 says that client and server know different timelines (`Conflict`): asking again helps only with
    another timeline.
 """
@@ -17,20 +18,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
+from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unavailable
 from hoodie.remote.json_values import Json
+from hoodie.remote.timed_http import TimedConnection, read_body
 
 VIEW = "/v1/hoodie/view/"
 DEFAULT_PORT = 26754
-MAX_ANSWER_BYTES = 1 << 30
-"""Of an unpacked answer: a partition of a million files has some 300 MB."""
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a timeline server listens. `token`: what it wants to be told; `timeout_s`: for each step of a request."""
+    """Where a timeline server listens. `token`: what it wants to be told; `timeout_s`: for a question and its whole
+    answer.
+    """
 
     host: str
     port: int = DEFAULT_PORT
@@ -62,8 +63,9 @@ def parse_server(text: str, token: str | None = None, timeout_s: float = 60.0) -
 class Connection:
     """A timeline server at an address. Threads may share it."""
 
-    def __init__(self, address: ServerAddress) -> None:
+    def __init__(self, address: ServerAddress, env: Env | None = None) -> None:
         self.address = address
+        self._env = env or SystemEnv()
         self._kept = threading.local()
 
     def ask(self, path: str, parameters: Mapping[str, str]) -> Json:
@@ -87,31 +89,32 @@ class Connection:
         raise self._refused(status, body)
 
     def _exchanged(self, target: str) -> tuple[int, bytes]:
-        was_kept = getattr(self._kept, "connection", None) is not None
+        until = self._env.monotonic() + self.address.timeout_s
+        was_kept = self._kept_connection() is not None
         try:
-            return self._request(target)
+            return self._request(target, until)
         except (http.client.BadStatusLine, ConnectionError):
             if not was_kept:
                 raise
             self._forget()  # closed by the server since the last question: asking is without effects, so once more
-            return self._request(target)
+            return self._request(target, until)
 
-    def _request(self, target: str) -> tuple[int, bytes]:
-        connection = getattr(self._kept, "connection", None)
+    def _request(self, target: str, until: float) -> tuple[int, bytes]:
+        connection = self._kept_connection()
         if connection is None:
-            connection = http.client.HTTPConnection(
-                self.address.host, self.address.port, timeout=self.address.timeout_s
-            )
+            connection = TimedConnection(self.address.host, self.address.port, self._env.monotonic)
             self._kept.connection = connection
+        connection.until = until
         headers = {"Accept-Encoding": "gzip"}
         if self.address.token:
             headers["Authorization"] = f"Bearer {self.address.token}"
         connection.request("GET", target, headers=headers)
         answer = connection.getresponse()
-        body = _bounded(answer)
-        if answer.will_close:
-            self._forget()
-        return answer.status, body
+        return answer.status, read_body(connection, answer)
+
+    def _kept_connection(self) -> TimedConnection | None:
+        found: TimedConnection | None = getattr(self._kept, "connection", None)
+        return found if found is not None and found.sock is not None else None
 
     def _forget(self) -> None:
         connection = getattr(self._kept, "connection", None)
@@ -140,23 +143,3 @@ class Connection:
             remedy="See that it runs and can be reached from here",
             address=self.address.text,
         )
-
-
-def _bounded(answer: http.client.HTTPResponse) -> bytes:
-    """The body of an answer, unpacked.
-
-    Raises:
-        HTTPException: it is cut off, or larger than any answer.
-    """
-    unpack = zlib.decompressobj(31) if answer.headers.get("Content-Encoding") == "gzip" else None
-    parts: list[bytes] = []
-    size = 0
-    while chunk := answer.read(_CHUNK):
-        part = unpack.decompress(chunk, MAX_ANSWER_BYTES - size + 1) if unpack else chunk
-        size += len(part)
-        parts.append(part)
-        if size > MAX_ANSWER_BYTES:
-            raise http.client.HTTPException("its answer is larger than any")
-    if answer.length or (unpack is not None and not unpack.eof):
-        raise http.client.HTTPException("its answer is cut off")
-    return b"".join(parts)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-import hoodie.remote.connection as module
+import hoodie.remote.timed_http as module
 from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.remote import Connection, ServerAddress, parse_server
 
