@@ -15,28 +15,47 @@ import json
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unavailable
-from hoodie.remote.json_values import Json
+from hoodie.remote.json_values import Json, short
 from hoodie.remote.timed_http import TimedConnection, read_body
 
 VIEW = "/v1/hoodie/view/"
 DEFAULT_PORT = 26754
+MAX_TIMEOUT_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
     """Where a timeline server listens. `token`: what it wants to be told; `timeout_s`: for a question and its whole
     answer.
+
+    Raises:
+        Invalid: no machine has such a name, or no request can tell such a token.
     """
 
     host: str
     port: int = DEFAULT_PORT
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     timeout_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not _is_host(self.host) or not 0 < self.port < 1 << 16:
+            raise _no_address(f"{self.host}:{self.port}")
+        if self.token is not None and not _is_token(self.token):
+            raise Invalid(
+                "The token for the timeline server has characters that no request can tell",
+                remedy="Use visible ASCII characters alone; one read from a file may end with a line break",
+            )
+        if not 0 < self.timeout_s <= MAX_TIMEOUT_S:
+            raise Invalid(
+                f"A timeline server cannot be asked within {self.timeout_s} seconds",
+                remedy=f"Set timeout_s to more than 0 and at most {MAX_TIMEOUT_S}",
+                value=self.timeout_s,
+            )
 
     @property
     def text(self) -> str:
@@ -48,16 +67,17 @@ def parse_server(text: str, token: str | None = None, timeout_s: float = 60.0) -
     """The address in `host:port`, `host` or `http://host:port`.
 
     Raises:
-        Invalid: it is none.
+        Invalid: it is none, or no request can tell such a token.
     """
-    parts = urlsplit(text if "//" in text else f"//{text}", scheme="http")
     try:
-        port = parts.port or DEFAULT_PORT
-    except ValueError:
-        port = 0
-    if parts.scheme != "http" or not parts.hostname or not port or parts.path.strip("/") or parts.query:
-        raise Invalid(f"{text!r} is no address of a timeline server", remedy="Write host:port", value=text)
-    return ServerAddress(parts.hostname, port, token, timeout_s)
+        parts = urlsplit(text if "//" in text else f"//{text}", scheme="http")
+        host, port = parts.hostname, DEFAULT_PORT if parts.port is None else parts.port
+    except ValueError as error:
+        raise _no_address(text) from error
+    has_more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme != "http" or host is None or has_more:
+        raise _no_address(text)
+    return ServerAddress(host, port, token, timeout_s)
 
 
 class Connection:
@@ -75,7 +95,7 @@ class Connection:
             Conflict: the server knows another timeline.
             Unavailable: it did not answer, or with what is no answer.
         """
-        target = f"{VIEW}{path}?{urlencode(parameters)}"
+        target = self._target(path, parameters)
         try:
             status, body = self._exchanged(target)
         except (OSError, http.client.HTTPException, zlib.error) as error:
@@ -87,6 +107,12 @@ class Connection:
             except (ValueError, RecursionError) as error:
                 raise self._unavailable("its answer is no JSON") from error
         raise self._refused(status, body)
+
+    def _target(self, path: str, parameters: Mapping[str, str]) -> str:
+        try:
+            return f"{VIEW}{path}?{urlencode(parameters)}"
+        except UnicodeEncodeError as error:
+            raise self._unavailable("a name that is no text cannot be asked about") from error
 
     def _exchanged(self, target: str) -> tuple[int, bytes]:
         until = self._env.monotonic() + self.address.timeout_s
@@ -143,3 +169,19 @@ class Connection:
             remedy="See that it runs and can be reached from here",
             address=self.address.text,
         )
+
+
+def _is_host(host: str) -> bool:
+    try:
+        host.encode("idna")
+    except UnicodeError:  # an empty or too long part
+        return False
+    return host != "" and host.isprintable() and not any(sign in host for sign in " /\\?#@[]")
+
+
+def _is_token(token: str) -> bool:
+    return token.isascii() and token.isprintable() and " " not in token
+
+
+def _no_address(text: str) -> Invalid:
+    return Invalid(f"{short(text)} is no address of a timeline server", remedy="Write host:port", value=text)

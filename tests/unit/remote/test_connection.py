@@ -149,7 +149,43 @@ def test_addresses_are_read(text: str, host: str, port: int) -> None:
     assert (address.host, address.port) == (host, port)
 
 
-@pytest.mark.parametrize("text", ["", "https://lake", "lake:x", "lake:99999", "lake/path", "ftp://lake", "lake?x"])
+BAD_HOSTS = ["a..b:80", "a" * 70 + ".example:80", "[::1", "lake:0", "a b", "a\u2100b", "me@lake", "la\x00ke", "lake#x"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "https://lake", "lake:x", "lake:99999", "lake/path", "ftp://lake", "lake?x", *BAD_HOSTS]
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="no address"):
         parse_server(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [("a..b", 80), ("a" * 70, 80), ("", 80), ("lake:80", 0), ("lake", 65536), ("lake", -1), ("a\n", 1)],
+)
+def test_where_no_server_can_be_is_no_address(host: str, port: int) -> None:
+    with pytest.raises(Invalid, match="no address"):
+        ServerAddress(host, port)
+
+
+@pytest.mark.parametrize("token", ["x" * 16 + "\n", "\u20ac" * 16, "a b", "a\0b", "\udc80"])
+def test_a_token_that_no_request_can_tell_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(Invalid, match="token") as error:
+        parse_server("lake:1", token)
+    assert token not in f"{error.value} {error.value.facts}"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 1e300])
+def test_a_time_in_which_nobody_answers_is_refused(seconds: float) -> None:
+    with pytest.raises(Invalid, match="timeout_s"):
+        ServerAddress("lake", timeout_s=seconds)
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "s3cr3t" not in repr(ServerAddress("lake", 1, "s3cr3t"))
+
+
+def test_a_name_that_is_no_text_cannot_be_asked_about(connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="no text"):
+        connection.ask("x", {"partition": "\udcff"})
