@@ -4,8 +4,8 @@
 2. An answer is bounded in size, packed or not, and in time as a whole (`timed_http`). Whatever is wrong with it, or
    with the way there, is `Unavailable` with the address that was tried; with its `status` where the server itself says
    that it cannot.
-3. A status of 400 says that client and server know different timelines (`Conflict`): asking again helps only with
-   another timeline.
+3. Where client and server know different timelines it is `Conflict`: asking again helps only with another timeline.
+   Both Hudi's server and ours say so with status 400 and `OTHER_TIMELINE`; 400 has other reasons, too.
 """
 
 from __future__ import annotations
@@ -20,12 +20,27 @@ from urllib.parse import urlencode, urlsplit
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unavailable
+from hoodie.remote.breaker import breaker_at
 from hoodie.remote.json_values import Json, short
 from hoodie.remote.timed_http import TimedConnection, read_body
 
 VIEW = "/v1/hoodie/view/"
 DEFAULT_PORT = 26754
 MAX_TIMEOUT_S = 86_400.0
+OTHER_TIMELINE = "Last known instant from client was"
+UNASKABLE = 501
+"""What stands for the status of a question that cannot be sent: it fails alone, as those a server has no answer to."""
+
+_SHOWN = 300
+_ANYHOW = "See its log; without it the table can be read and written as well"
+_REFUSALS = {
+    400: ("does not take the question", "See that it is known by the name it is asked by, and what it said"),
+    401: ("wants another token", "Give the token it was started with"),
+    403: ("does not serve the table", "Start it with a root the table lies below, or ask another one"),
+    404: ("finds no such table", "See that it reads the same storage, and that this is a timeline server"),
+    503: ("is too busy or closed", "It is asked again later; without it the table can be read and written as well"),
+}
+"""What a status says, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,7 @@ class Connection:
 
     def __init__(self, address: ServerAddress, env: Env | None = None) -> None:
         self.address = address
+        self.breaker = breaker_at(address.host, address.port, address.token)
         self._env = env or SystemEnv()
         self._kept = threading.local()
 
@@ -112,7 +128,9 @@ class Connection:
         try:
             return f"{VIEW}{path}?{urlencode(parameters)}"
         except UnicodeEncodeError as error:
-            raise self._unavailable("a name that is no text cannot be asked about") from error
+            raise Unavailable(
+                "A name that is no text cannot be asked about", remedy="Rename it", status=UNASKABLE
+            ) from error
 
     def _exchanged(self, target: str) -> tuple[int, bytes]:
         until = self._env.monotonic() + self.address.timeout_s
@@ -149,16 +167,17 @@ class Connection:
             connection.close()
 
     def _refused(self, status: int, body: bytes) -> HudiError:
-        said = body[:300].decode(errors="replace")
-        if status == 400:
+        said = _shown(body)
+        if status == 400 and OTHER_TIMELINE in said:
             return Conflict(
                 f"The timeline server at {self.address.text} knows another timeline of the table",
                 remedy="Open the table again",
                 said=said,
             )
+        what, remedy = _REFUSALS.get(status, ("cannot answer", _ANYHOW))
         return Unavailable(
-            f"The timeline server at {self.address.text} cannot answer: {said or 'nothing said'}",
-            remedy="See its log; without it the table can be read and written as well",
+            f"The timeline server at {self.address.text} {what} ({status}): {said or 'nothing said'}",
+            remedy=remedy,
             address=self.address.text,
             status=status,
         )
@@ -185,3 +204,9 @@ def _is_token(token: str) -> bool:
 
 def _no_address(text: str) -> Invalid:
     return Invalid(f"{short(text)} is no address of a timeline server", remedy="Write host:port", value=text)
+
+
+def _shown(body: bytes) -> str:
+    """The beginning of what was said, without what a terminal would obey."""
+    text = body[:_SHOWN].decode(errors="replace")
+    return "".join(sign if sign.isprintable() else " " for sign in text).strip()

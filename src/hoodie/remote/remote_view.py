@@ -4,7 +4,8 @@
    opened with. Each question says which timeline that is, and a server that knows another one does not answer.
 2. `RemoteView` asks the server and nobody else (Hudi's REMOTE_ONLY). `FallingBackView` asks somebody else about the
    partitions the server cannot answer for (REMOTE_FIRST), with one warning; a server that does not answer at all, or
-   knows another timeline, is not asked again by this view.
+   knows another timeline, is not asked again by this view, and one that does not answer not by others of this process
+   for a while (`breaker`).
 3. An answer about another partition, or with names that lead out of the table, is wrong, and the server is taken for
    one that does not answer.
 4. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
@@ -20,6 +21,8 @@ from typing import Protocol
 from hoodie.errors import Conflict, HudiError, Unavailable
 from hoodie.fileview import FileSystemView
 from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
+from hoodie.remote.breaker import Breaker
+from hoodie.remote.connection import Connection
 from hoodie.remote.files_json import parse_group
 from hoodie.remote.json_values import Json, elements, not_understood, short
 from hoodie.remote.known_timeline import told
@@ -33,6 +36,8 @@ log = logging.getLogger(__name__)
 
 LATEST = "99991231235959999"
 """A time after all instants."""
+
+_STATUSES_OF_QUESTION = (500, 501)
 
 
 class ViewServer(Protocol):
@@ -59,10 +64,12 @@ class RemoteView:
         plans: PendingPlans | None = None,
     ) -> None:
         self.timeline = timeline
+        self.table = storage.absolute("")
+        self.breaker = server.breaker if isinstance(server, Connection) else Breaker()
         self._server = server
         self._storage = storage
         self._plans = plans or PendingPlans(storage, timeline)
-        self._about = {"basepath": storage.absolute(""), **told(timeline)}
+        self._about = {"basepath": self.table, **told(timeline)}
         self._loaded: dict[str, PartitionFiles] = {}
         self._paths: tuple[str, ...] | None = None
 
@@ -128,23 +135,28 @@ class FallingBackView:
         self._has_warned = False
 
     def partitions(self) -> tuple[str, ...]:
-        if self._is_asked:
+        if self._may_ask():
             try:
-                return self._remote.partitions()
+                found = self._remote.partitions()
             except (Unavailable, Conflict) as error:
                 self._gave_up(error, "its partitions")
+            else:
+                self._answered()
+                return found
         return self._instead().partitions()
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
         names = self.partitions() if partitions is None else sorted(set(partitions))
         found: dict[str, PartitionFiles] = {}
         for name in names:
-            if not self._is_asked:
+            if not self._may_ask():
                 break
             try:
                 (found[name],) = self._remote.files([name])
             except (Unavailable, Conflict) as error:
-                self._gave_up(error, f"partition {name!r}")
+                self._gave_up(error, f"partition {short(name)}")
+            else:
+                self._answered()
         left = [name for name in names if name not in found]
         others = self._instead().files(left) if left else ()
         return tuple(sorted((*found.values(), *others), key=lambda files: files.partition))
@@ -161,9 +173,17 @@ class FallingBackView:
             self._local = self._open_local()
         return self._local
 
+    def _may_ask(self) -> bool:
+        self._is_asked = self._is_asked and self._remote.breaker.may_ask(self._remote.table)
+        return self._is_asked
+
+    def _answered(self) -> None:
+        self._remote.breaker.answered(self._remote.table)
+
     def _gave_up(self, error: HudiError, about: str) -> None:
-        """One warning for each view. What the server itself says it cannot is about this question alone."""
-        self._is_asked = "status" in error.facts
-        if not self._has_warned:
+        """One warning for each view and each silence. What fails inside the server is about this question alone."""
+        is_known = self._remote.breaker.failed(self._remote.table, error)
+        self._is_asked = error.facts.get("status") in _STATUSES_OF_QUESTION
+        if not self._has_warned and not is_known:
             log.warning("%s: asked of the table itself, as is what else the server leaves open. %s", about, error)
         self._has_warned = True

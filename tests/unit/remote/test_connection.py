@@ -42,6 +42,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, b"[" * 200_000)
             case "refused":
                 self._send(400, b"Last known instant from client was 1")
+            case "host":
+                self._send(400, b"This service has another name: \x1b[31m--name\r\ntells it" + b"x" * 10_000)
             case "failed":
                 self._send(500, b"Internal server error")
             case "closing":
@@ -126,6 +128,14 @@ def test_another_timeline_is_a_conflict(connection: Connection) -> None:
     with pytest.raises(Conflict) as error:
         connection.ask("refused", {})
     assert str(error.value.facts["said"]).startswith("Last known instant")
+
+
+def test_a_question_that_is_not_taken_is_no_conflict_and_is_told_in_short(connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="another name") as error:
+        connection.ask("host", {})
+    assert error.value.facts["status"] == 400
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 600
 
 
 def test_what_the_server_cannot_is_said_with_its_status(connection: Connection) -> None:
