@@ -63,7 +63,7 @@ class ServerAddress:
         if self.token is not None and not _is_token(self.token):
             raise Invalid(
                 "The token for the timeline server has characters that no request can tell",
-                remedy="Use visible ASCII characters alone; one read from a file may end with a line break",
+                remedy="Use ASCII without spaces at the ends; what is read from a file may end with a line break",
             )
         if not 0 < self.timeout_s <= MAX_TIMEOUT_S:
             raise Invalid(
@@ -114,9 +114,9 @@ class Connection:
         target = self._target(path, parameters)
         try:
             status, body = self._exchanged(target)
-        except (OSError, http.client.HTTPException, zlib.error) as error:
+        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
             self._forget()
-            raise self._unavailable(str(error) or type(error).__name__) from error
+            raise self._unavailable(_shown(str(error)) or type(error).__name__) from error
         if status == 200:
             try:
                 return json.loads(body)
@@ -167,7 +167,7 @@ class Connection:
             connection.close()
 
     def _refused(self, status: int, body: bytes) -> HudiError:
-        said = _shown(body)
+        said = _shown(body[: 4 * _SHOWN].decode(errors="replace"))
         if status == 400 and OTHER_TIMELINE in said:
             return Conflict(
                 f"The timeline server at {self.address.text} knows another timeline of the table",
@@ -199,14 +199,13 @@ def _is_host(host: str) -> bool:
 
 
 def _is_token(token: str) -> bool:
-    return token.isascii() and token.isprintable() and " " not in token
+    return token.isascii() and token.isprintable() and token == token.strip()
 
 
 def _no_address(text: str) -> Invalid:
     return Invalid(f"{short(text)} is no address of a timeline server", remedy="Write host:port", value=text)
 
 
-def _shown(body: bytes) -> str:
+def _shown(text: str) -> str:
     """The beginning of what was said, without what a terminal would obey."""
-    text = body[:_SHOWN].decode(errors="replace")
-    return "".join(sign if sign.isprintable() else " " for sign in text).strip()
+    return "".join(sign if sign.isprintable() else " " for sign in text[:_SHOWN]).strip()

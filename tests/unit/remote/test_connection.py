@@ -42,6 +42,9 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, b"[" * 200_000)
             case "refused":
                 self._send(400, b"Last known instant from client was 1")
+            case "noise":
+                self.wfile.write(b"\x1b[31m" + b"y" * 60_000 + b"\r\n\r\n")
+                self.close_connection = True
             case "host":
                 self._send(400, b"This service has another name: \x1b[31m--name\r\ntells it" + b"x" * 10_000)
             case "failed":
@@ -138,6 +141,13 @@ def test_a_question_that_is_not_taken_is_no_conflict_and_is_told_in_short(connec
     assert len(str(error.value)) < 600
 
 
+def test_what_is_no_http_is_told_in_short(connection: Connection) -> None:
+    with pytest.raises(Unavailable, match="does not answer") as error:
+        connection.ask("noise", {})
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 600
+
+
 def test_what_the_server_cannot_is_said_with_its_status(connection: Connection) -> None:
     with pytest.raises(Unavailable, match="Internal server error") as error:
         connection.ask("failed", {})
@@ -179,7 +189,7 @@ def test_where_no_server_can_be_is_no_address(host: str, port: int) -> None:
         ServerAddress(host, port)
 
 
-@pytest.mark.parametrize("token", ["x" * 16 + "\n", "\u20ac" * 16, "a b", "a\0b", "\udc80"])
+@pytest.mark.parametrize("token", ["x" * 16 + "\n", "\u20ac" * 16, " a b", "a\0b", "\udc80"])
 def test_a_token_that_no_request_can_tell_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(Invalid, match="token") as error:
         parse_server("lake:1", token)
