@@ -92,6 +92,7 @@ def open_view(handle: TableHandle) -> KeptView:
 
 def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
     """The view with the given partitions (None: all of them) loaded, too; those that are stay as they are.
+    Names that are no partitions, as far as can be told from their having no files, are left out.
 
     Raises:
         Corrupt: the metadata table, or what is read of the history, is damaged.
@@ -102,6 +103,7 @@ def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
     if asked == []:
         return view
     handle = view.handle
+    is_unsettled = _may_be_written(view)  # also afterwards: a writer may begin meanwhile
     source = open_file_view(handle.storage, handle.config, view.timeline, plans=view.plans)
     with collecting_later():
         found = source.load(asked)
@@ -110,12 +112,16 @@ def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
         files = [_settled(one, settled, found.timeline) for one in found.files]
         loaded = _grouped(files, timeline, view.plans)
     paths = view.paths if asked is not None else frozenset(loaded)
+    if asked is not None:
+        # Whoever asks may name what is no partition: that is not kept, or all would be told of it.
+        real = {one.partition for one in found.files if _has_files(one)} | (paths or frozenset())
+        loaded = {name: known for name, known in loaded.items() if name in real}
     return replace(
         view,
         timeline=timeline,
         partitions={**loaded, **view.partitions},
         paths=paths,
-        unsettled=view.unsettled.union(loaded) if _may_be_written(view) else view.unsettled,
+        unsettled=view.unsettled.union(loaded) if is_unsettled or _may_be_written(view) else view.unsettled,
     )
 
 
@@ -140,8 +146,12 @@ def synced(view: KeptView, handle: TableHandle) -> KeptView:
     return _applied(view, handle, new, changes)
 
 
+def _has_files(files: PartitionFiles) -> bool:
+    return bool(files.bases or files.logs or files.changes)
+
+
 def _may_be_written(view: KeptView) -> bool:
-    """Whether log files that were just listed may be those of a write that is running and may leave some of them."""
+    """Whether log files that are listed now may be those of a write that is running and may leave some of them."""
     if view.handle.profile.log_naming.has_one_write_per_file:
         return False
     return any(one.action in _WRITE_LOGS for one in timeline_of(view.handle).pending())

@@ -1,14 +1,20 @@
 """What has to be read to know a table again: two looks at its timeline, compared. Pure.
 
 1. New is what is completed now and was not before, however late: by instant, not by time.
-2. What is gone was archived, or was rolled back. An instant that came and went between two looks is not missed: the
-   newest of each kind leaves last, so one that is gone means that others may have come and gone with it.
-3. Whatever cannot be told from the two looks means a rebuild, with the reason.
+2. What is gone was archived, or was rolled back.
+3. An instant that came and went between two looks must not be missed.
+   a. Writes are archived from the oldest on, but for those under a savepoint. While the first write that is under none
+      was seen before, every one that was archived since then was older, and seen, too: completed, or pending, which
+      is looked for.
+   b. Cleans and rollbacks go with the writes around them, or, in version 6, by their number: the oldest, and never so
+      many that less than two are left. While the newest one that was seen is there, none was missed; where none was
+      seen and nothing was archived, a single one is the first.
+4. A completed instant that is pending again is being rolled back or restored: which of its files are gone is unknown.
+5. Whatever cannot be told from the two looks means a rebuild, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.spec import (
@@ -25,7 +31,7 @@ from hoodie.timeline import Timeline
 
 _WITHOUT_FILES = frozenset({SAVEPOINT, INDEXING})
 _UNDERSTOOD = COMPLETED_WRITE_ACTIONS | {CLEAN, ROLLBACK} | _WITHOUT_FILES
-_WRITES = "writes"
+_CLEANING = frozenset({CLEAN, ROLLBACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,19 @@ def plan_sync(old: Timeline, new: Timeline) -> Sync | Rebuild:
     strange = next((one for one in finished if one.action not in _UNDERSTOOD), None)
     if strange is not None:
         return Rebuild(f"a {strange.action} was completed")
+    unpublished = next((one for one in new.pending() if _was_completed(before.get(one.logical))), None)
+    if unpublished is not None:
+        return Rebuild(f"the {unpublished.comparable_action} {unpublished.requested} is taken back")
+    start = _start(old, new)
+    if start is not None and start.logical not in before:
+        return Rebuild("writes may have been archived before anybody saw them")
     gone = [one for one in old.instants if one.logical not in now and one.action not in _WITHOUT_FILES]
     archived = [one for one in gone if _is_archived(one, new)]
-    if any(not one.is_completed and one.action in WRITE_ACTIONS for one in archived):
-        return Rebuild("a write that was running is archived")
-    kinds = {_kind(one) for one in (*archived, *finished)}
-    if archived and any(_may_have_missed(kind, old, now) for kind in kinds):
-        return Rebuild("instants may have been archived before anybody saw them")
+    if any(not one.is_completed for one in archived):
+        return Rebuild("what was running is archived")
+    kinds = {one.action for one in (*archived, *finished)} & _CLEANING
+    if any(_may_have_missed(kind, old, new, bool(archived)) for kind in kinds):
+        return Rebuild("cleans or rollbacks may have been archived before anybody saw them")
     vanished = {one.requested for one in gone if one.is_completed and one.action in WRITE_ACTIONS} - {
         one.requested for one in archived
     }
@@ -68,22 +80,22 @@ def _was_completed(known: Instant | None) -> bool:
     return known is not None and known.is_completed
 
 
+def _start(old: Timeline, new: Timeline) -> Instant | None:
+    """The first write of `new` that was never seen under a savepoint."""
+    saved = {one.requested for one in (*old.instants, *new.instants) if one.action == SAVEPOINT}
+    return next((one for one in new.writes() if one.requested not in saved), new.first_write_instant)
+
+
 def _is_archived(instant: Instant, new: Timeline) -> bool:
     """Writes are archived from the start of the timeline; whatever else is gone can only have been archived."""
-    if instant.action in WRITE_ACTIONS:
-        return new.is_before_start(instant.requested)
-    return instant.is_completed
+    return instant.action not in WRITE_ACTIONS or new.is_before_start(instant.requested)
 
 
-def _may_have_missed(kind: str, old: Timeline, now: Iterable[tuple[InstantTime, str]]) -> bool:
-    """Whether instants of a kind may have come and gone: unless the newest that was seen is still there."""
-    newest = max((one for one in old.completed() if _kind(one) == kind), default=None)
-    return newest is None or newest.logical not in now
-
-
-def _kind(instant: Instant) -> str:
-    """Instants that are archived in the order of their times."""
-    return _WRITES if instant.action in WRITE_ACTIONS else instant.action
+def _may_have_missed(action: str, old: Timeline, new: Timeline, has_archived: bool) -> bool:
+    """Whether cleans or rollbacks may have come and gone."""
+    seen = [one for one in old.completed() if one.action == action]
+    there = {one.logical for one in new.completed() if one.action == action}
+    return max(seen).logical not in there if seen else has_archived or len(there) > 1
 
 
 def _completion(instant: Instant) -> tuple[InstantTime, InstantTime]:

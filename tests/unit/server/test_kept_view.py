@@ -100,6 +100,55 @@ def test_partitions_that_nobody_asked_for_are_not_loaded(lake: Lake) -> None:
     assert view.groups("q").found == ()
 
 
+def test_names_that_are_no_partitions_are_not_kept(lake: Lake) -> None:
+    view = load_into(open_view(lake.handle()), ["p", "ghost", "p/ghost"])
+    assert view.loaded() == ("p",)
+    assert load_into(view, None).loaded() == load_into(load_into(view, None), ["ghost"]).loaded() == ("p", "q")
+
+
+def test_writes_that_were_archived_unseen_are_not_missed(lake: Lake) -> None:
+    lake.table.savepoints.create()
+    view = opened(lake)
+    options = {
+        "hoodie.clean.commits.retained": 1,
+        "hoodie.keep.min.commits": 2,
+        "hoodie.keep.max.commits": 3,
+        "hoodie.commits.archival.batch": 1,
+        "hoodie.archive.beyond.savepoint": "true",
+        "hoodie.archive.automatic": "true",
+    }
+    for turn in range(8):
+        lake.write("insert", [row(f"k{turn}", part=f"q{turn}")], options)
+    assert len(ensure_view_is_kept(view, lake.storage).loaded()) == 10
+
+
+def test_a_commit_that_is_taken_back_shows_no_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lake.upsert(row("a", "new", ts=2, part="p"))
+    view = opened(lake)
+    with monkeypatch.context() as patch:
+        patch.setattr("hoodie.services.rollback.rollback.roll_back_files", _die)
+        with pytest.raises(KeyboardInterrupt):
+            lake.table.services.rollback(made.instant)
+    view = ensure_view_is_kept(view, lake.storage)
+    lake.upsert(row("c", part="p"))
+    ensure_view_is_kept(view, lake.storage)
+
+
+def _die(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_write_that_ends_while_folders_are_listed_leaves_the_partition_unsettled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = logged_lake(6)
+    lake.upsert(row("a", part="p"))
+    view = open_view(lake.handle())
+    answers = iter([True, False])
+    monkeypatch.setattr("hoodie.server.kept_view._may_be_written", lambda _: next(answers))
+    assert load_into(view, ["p"]).unsettled == {"p"}
+
+
 def test_a_view_is_not_changed_by_what_comes_after_it(lake: Lake) -> None:
     view = opened(lake)
     before = view.groups(None).found

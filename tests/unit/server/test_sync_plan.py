@@ -68,6 +68,12 @@ SYNCED = {
         Sync((done(5, "rollback"),), frozenset({time(3)})),
     ),
     "the oldest are archived": (line(done(1), done(3), done(5)), line(done(5), done(7)), read(done(7))),
+    "the oldest are archived around a saved one": (
+        line(done(1), done(1, "savepoint"), done(3), done(5)),
+        line(done(1), done(1, "savepoint"), done(5), done(7)),
+        read(done(7)),
+    ),
+    "the first clean": (line(done(1)), line(done(1), done(2, "clean")), read(done(2, "clean"))),
     "a savepoint comes and goes": (line(done(1), done(1, "savepoint")), line(done(1)), read()),
 }
 
@@ -83,6 +89,38 @@ REBUILT = {
     "an action of the future": (line(done(1)), line(done(1), done(3, "vacuum")), "vacuum"),
     "nothing that was known is left": (line(done(1), done(3)), line(done(7), done(9)), "archived"),
     "a running write was archived": (line(pending(1), done(3)), line(done(3), done(5)), "running"),
+    "a commit that is being rolled back": (
+        line(done(1), done(3)),
+        line(done(1), pending(3), pending(5, "rollback")),
+        "taken back",
+    ),
+    "a compaction that is being restored": (
+        line(done(1), done(3)),
+        line(done(1), pending(3, "compaction"), pending(5, "restore")),
+        "taken back",
+    ),
+    "writes may have come and gone behind a saved one": (
+        line(done(1)),
+        line(done(1), done(1, "savepoint"), done(9), done(11)),
+        "archived",
+    ),
+    "also when its savepoint is gone": (
+        line(done(1), done(1, "savepoint")),
+        line(done(1), done(9), done(11)),
+        "archived",
+    ),
+    "writes may have come and gone since the table was empty": (line(), line(done(9), done(11)), "archived"),
+    "cleans may have come and gone since there was none": (
+        line(done(1)),
+        line(done(1), done(8, "clean"), done(10, "clean")),
+        "archived",
+    ),
+    "rollbacks may have come and gone though no write was archived": (
+        line(done(1), done(2, "rollback")),
+        line(done(1), done(8, "rollback"), done(10, "rollback")),
+        "archived",
+    ),
+    "a clean that was running is gone": (line(done(1), pending(2, "clean")), line(done(1)), "running"),
     "cleans may have come and gone": (
         line(done(1), done(2, "clean"), done(5)),
         line(done(5), done(7), done(8, "clean")),
