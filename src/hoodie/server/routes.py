@@ -88,7 +88,8 @@ def asked_of(parameters: Mapping[str, str], route: Route) -> Asked:
         if not parameters.get(name):
             raise Invalid(f"{name} is missing", remedy="Send it as a parameter of the request", parameter=name)
     for name, value in parameters.items():
-        if (len(value) > MAX_TEXT and name not in ("instants", "partitions")) or "\0" in value:
+        is_long = len(value) > MAX_TEXT and name not in ("instants", "partitions")
+        if is_long or not is_text(value):
             raise Invalid(f"{name} cannot be so", remedy="Send what the table has", parameter=name)
     instants = tuple(filter(None, parameters.get("instants", "").split(",")))
     asked = Asked(
@@ -117,8 +118,14 @@ def ensure_partition(partition: str) -> None:
         Invalid: it does not, or is that of Hudi's own folder.
     """
     parts = partition.split("/")
-    if partition and (parts[0] == ".hoodie" or any(part in ("", ".", "..") for part in parts) or "\0" in partition):
+    is_inside = parts[0] != ".hoodie" and not any(part in ("", ".", "..") for part in parts)
+    if partition and not (is_inside and len(partition) <= MAX_TEXT and is_text(partition)):
         raise Invalid(f"{partition!r} is no partition", remedy="Send one of the table's", partition=partition)
+
+
+def is_text(value: str) -> bool:
+    """Whether a value can be part of a path: there is no NUL in it, and no half of a character."""
+    return not any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in value)
 
 
 def _base_files(find: Callable[[Groups, Asked], Iterable[BaseFile]]) -> Callable[[Known, Asked], Json]:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unsupported
@@ -32,7 +34,7 @@ from hoodie.timeline import Timeline
 log = logging.getLogger(__name__)
 
 MAX_TABLES = 256
-"""Tables whose views are kept; of more, those that were not asked for the longest go."""
+"""Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
 
 _BOOTSTRAPPED = "hoodie.bootstrap.base.path"
 
@@ -47,10 +49,13 @@ class Answer:
 
 @dataclass(slots=True)
 class _Table:
-    """A table's storage, and the view of it once there is one. `lock`: who makes the next view."""
+    """A table's storage, and the view of it once there is one. `is_table`: somebody opened it; `lock`: who makes the
+    next view.
+    """
 
     storage: Storage
     view: KeptView | None = None
+    is_table: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -61,6 +66,9 @@ class Service:
         if not roots:
             raise Invalid("A timeline service needs a root", remedy="Name a folder or URL that tables lie below")
         self._roots = tuple(place_of(root) for root in roots)
+        for root in self._roots:
+            if root.startswith("/") and not os.path.isdir(root):
+                raise Invalid(f"There is no folder {root}", remedy="Name one that tables lie below", root=root)
         self._options = dict(options or {})
         self._env = env or SystemEnv()
         self._tables: OrderedDict[str, _Table] = OrderedDict()
@@ -68,6 +76,13 @@ class Service:
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         """The answer to a request. Never raises: what goes wrong is an answer, too."""
+        try:
+            return self._answer(method, path, parameters)
+        except Exception:  # the last resort: who asks is told nothing of the inside
+            log.exception("cannot answer a %s of %s", method, path)
+            return _text(500, "The service failed; its log says why")
+
+    def _answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         routes = {"GET": ROUTES, "POST": COMMANDS}.get(method, {})
         name = path.removeprefix(VIEW).rstrip("/")
         route = routes.get(name) if path.startswith(VIEW) else None
@@ -82,11 +97,11 @@ class Service:
         if not is_below(place, self._roots):
             return _text(403, "This service does not serve tables there")
         try:
-            table = self._table(place)
-            if name in COMMANDS:
-                self._command(table, name, asked_partitions)
-                return _json(True, parameters)
-            return self._read(table, route, asked, parameters)
+            with self._table(place) as table:
+                if name in COMMANDS:
+                    self._command(table, name, asked_partitions)
+                    return _json(True, parameters)
+                return self._read(table, route, asked, parameters)
         except Invalid as error:
             return _text(404, str(error))
         except Unsupported as error:
@@ -95,15 +110,28 @@ class Service:
             log.warning("cannot answer for %s: %s", place, error)
             return _text(500, str(error))
 
-    def _table(self, place: str) -> _Table:
+    @contextmanager
+    def _table(self, place: str) -> Iterator[_Table]:
+        """The table at a place. What turns out to be none is forgotten, and takes the place of no table."""
         with self._lock:
             table = self._tables.get(place)
             if table is None:
                 table = self._tables[place] = _Table(open_storage(place, self._options))
             self._tables.move_to_end(place)
-            while len(self._tables) > MAX_TABLES:
-                self._tables.popitem(last=False)
-            return table
+        try:
+            yield table
+        finally:
+            with self._lock:
+                self._keep(place, table)
+
+    def _keep(self, place: str, table: _Table) -> None:
+        if table.is_table:
+            self._tables.setdefault(place, table)
+        elif self._tables.get(place) is table:
+            del self._tables[place]
+        opened = [at for at, one in self._tables.items() if one.is_table]
+        for at in opened[: max(0, len(opened) - MAX_TABLES)]:
+            del self._tables[at]
 
     def _read(self, table: _Table, route: Route, asked: Asked, parameters: Mapping[str, str]) -> Answer:
         is_checked = route.is_checked and "refreshoff" not in parameters
@@ -111,7 +139,7 @@ class Service:
         known_hash = parameters.get("timelinehash", "")
         view = self._opened(table)
         if route.looks or (is_checked and is_behind(view.timeline, last, known_hash)):
-            view = self._synced(table, view)
+            view = self._synced(table)
         if is_checked and is_behind(view.timeline, last, known_hash) and not is_forgiven(view.timeline, known_hash):
             return _text(400, _differs(view.timeline, last))
         if route.covers in ("partition", "all"):
@@ -124,7 +152,7 @@ class Service:
                 table.view = None
                 return
             view = self._opened(table)
-            table.view = load_into(view, None if name == "loadallpartitions" else partitions)
+            table.view = self._load(view, None if name == "loadallpartitions" else partitions)
 
     def _opened(self, table: _Table) -> KeptView:
         view = table.view
@@ -140,33 +168,45 @@ class Service:
                 "The timeline service does not serve bootstrapped tables",
                 remedy="Read and write this one without it: hoodie.filesystem.view.type=MEMORY",
             )
-        return open_view(handle)
+        view = open_view(handle)
+        table.is_table = True
+        return view
 
-    def _synced(self, table: _Table, seen: KeptView) -> KeptView:
-        """The view at the timeline of now, by whoever came first: others who saw the same take it over."""
+    def _synced(self, table: _Table) -> KeptView:
+        """The view at the timeline of now. One that was dropped meanwhile does not come back."""
         with table.lock:
-            if table.view is not None and table.view.timeline != seen.timeline:
-                seen = table.view
+            if table.view is None:
+                table.view = self._open(table)
+                return table.view
             try:
-                view = synced(seen, load_handle(table.storage, self._env))
+                table.view = synced(table.view, load_handle(table.storage, self._env))
             except HudiError as error:
                 log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
                 table.view = None
-                view = self._open(table)
-            table.view = view
-            return view
+                table.view = self._open(table)
+            return table.view
 
     def _loaded(self, table: _Table, view: KeptView, partition: str | None) -> KeptView:
-        """The view with a partition (None: all) loaded, at the same timeline."""
+        """The view with a partition (None: all) loaded, at the same timeline. It is kept where it is still the one."""
         if partition is not None and partition in view.partitions:
             return view
         with table.lock:
             newest = table.view
-            same = newest is not None and newest.timeline == view.timeline
-            loaded = load_into(newest if newest is not None and same else view, _asked(partition))
-            if same or newest is None:
-                table.view = loaded
-            return loaded
+            if newest is None or newest.timeline != view.timeline:
+                return self._load(view, _asked(partition))
+            table.view = self._load(newest, _asked(partition))
+            return table.view
+
+    def _load(self, view: KeptView, partitions: Sequence[str] | None) -> KeptView:
+        """`load_into`; what fails is tried again with the config of now, which may have its files elsewhere."""
+        try:
+            return load_into(view, partitions)
+        except HudiError:
+            handle = load_handle(view.handle.storage, self._env)
+            known = view.handle.config
+            if handle.config.raw == known.raw or not handle.config.has_version(known.table_version):
+                raise
+            return load_into(replace(view, handle=handle), partitions)
 
 
 def is_behind(timeline: Timeline, last: str, known_hash: str) -> bool:

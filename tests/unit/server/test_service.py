@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hoodie.server.service as module
+from hoodie.errors import Invalid
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
 from hoodie.server.places import is_below, place_of
@@ -162,6 +165,86 @@ def test_what_is_asked_leaves_no_trace(service: Service, lake: Lake) -> None:
     assert lake.files() == before
 
 
+def test_a_root_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="There is no folder"):
+        Service([str(tmp_path / "nothing")])
+
+
+def test_what_is_no_table_takes_the_place_of_none(
+    service: Service, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_TABLES", 2)
+    known = told(timeline(lake))
+    assert len(slices(ask(service, lake, "slices/all", known, partition="p"))) == 1
+    for number in range(3):
+        assert service.answer("GET", f"{VIEW}slices/all", {"basepath": str(tmp_path / f"no{number}")}).status == 404
+    assert len(slices(ask(service, lake, "datafiles/all/latest", known))) == 1  # what is loaded is still there
+
+
+def test_of_too_many_tables_the_one_nobody_asked_for_goes(
+    tmp_path: Path, service: Service, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_TABLES", 1)
+    other = Lake(uri=str(tmp_path / "other"))
+    other.upsert(row("a", part="p"))
+    for table, loaded in ((lake, 1), (other, 1)):
+        ask(service, table, "slices/all", told(timeline(table)), partition="p")
+        assert len(slices(ask(service, table, "datafiles/all/latest", told(timeline(table))))) == loaded
+    assert slices(ask(service, lake, "datafiles/all/latest", told(timeline(lake)))) == []
+
+
+@pytest.mark.parametrize("path", ["slices/all", "timeline/instants/all"])
+def test_a_view_that_was_dropped_does_not_come_back(
+    path: str, service: Service, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = told(timeline(lake))
+    ask(service, lake, "slices/all", known, partition="p")
+    for name in ("_loaded", "_synced"):
+        monkeypatch.setattr(service, name, _after_refresh(service, lake, getattr(service, name)))
+    assert ask(service, lake, path, known, partition="q").status == 200
+    monkeypatch.undo()
+    assert slices(ask(service, lake, "datafiles/all/latest/", known)) == []
+
+
+def _after_refresh(service: Service, lake: Lake, then: Callable[..., object]) -> Callable[..., object]:
+    def run(*arguments: object) -> object:
+        assert service.answer("POST", f"{VIEW}refresh/", {"basepath": lake.table.uri}).status == 200
+        return then(*arguments)
+
+    return run
+
+
+def test_a_table_that_lost_its_metadata_table_is_listed(service: Service, lake: Lake, tmp_path: Path) -> None:
+    known = told(timeline(lake))
+    assert len(slices(ask(service, lake, "slices/all", known, partition="p"))) == 1
+    shutil.rmtree(tmp_path / "lake" / ".hoodie" / "metadata")
+    assert ask(service, lake, "slices/all", known, partition="q").status == 500
+    properties = tmp_path / "lake" / ".hoodie" / "hoodie.properties"
+    lines = properties.read_text().splitlines(keepends=True)
+    gone = ("hoodie.table.metadata.partitions=", "hoodie.table.checksum=")
+    properties.write_text("".join(line for line in lines if not line.startswith(gone)))
+    assert len(slices(ask(service, lake, "slices/all", known, partition="q"))) == 1
+
+
+def test_names_of_no_partition_are_told_to_nobody(service: Service, lake: Lake) -> None:
+    known = told(timeline(lake))
+    assert slices(ask(service, lake, "slices/all", known, partition="ghost")) == []
+    answer = ask(service, lake, "slices/all/beforeoron/latest/", known, maxinstant="9" * 17)
+    assert set(json.loads(answer.body)) == {"p", "q"}
+
+
+def test_what_nobody_foresaw_is_an_answer_and_tells_nothing(
+    service: Service, lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(module, "open_view", fail)
+    answer = ask(service, lake, "slices/all", {}, partition="p")
+    assert (answer.status, b"secret" in answer.body) == (500, False)
+    assert "a secret" in caplog.text
+
+
 HOSTILE = {
     "no base path": ("GET", "slices/all", {"basepath": ""}, 400),
     "a relative base path": ("GET", "slices/all", {"basepath": "lake"}, 400),
@@ -184,6 +267,11 @@ HOSTILE = {
     "a very long value": ("GET", "slices/all", {"partition": "p" * 5000}, 400),
     "partitions that are no list": ("POST", "loadpartitions/", {"partitions": '{"a":1}'}, 400),
     "partitions that lead out": ("POST", "loadpartitions/", {"partitions": '["../x"]'}, 400),
+    "half of a character": ("POST", "loadpartitions/", {"partitions": '["\\ud800"]'}, 400),
+    "half of a character in a question": ("GET", "slices/all", {"partition": "\ud800"}, 400),
+    "a very long partition": ("POST", "loadpartitions/", {"partitions": '["' + "a" * 5000 + '"]'}, 400),
+    "half of a character in a base path": ("GET", "slices/all", {"basepath": "{root}/\ud800"}, 400),
+    "a very long base path": ("GET", "slices/all", {"basepath": "{root}/" + "a" * 300}, 404),
     "very deep partitions": ("POST", "loadpartitions/", {"partitions": "[" * 100_000}, 400),
     "a command asked as a question": ("GET", "refresh/", {}, 404),
     "a question asked as a command": ("POST", "slices/all", {}, 404),
