@@ -33,7 +33,7 @@ def run(said: Namespace) -> int:
         from hoodie.server import http  # noqa: PLC0415 - optional: needs the extra `server`
     except ModuleNotFoundError as error:
         raise Invalid(f"{error.name} is not installed", remedy="pip install 'hoodie[server]'") from error
-    token = None if said.token_file is None else said.token_file.read_text(encoding="utf-8").strip()
+    token = None if said.token_file is None else _read_token(said.token_file)
     listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name))
     http.ensure_guarded(listening, without_token=said.without_token)
     service = Service(said.root, parse_options(said.option))
@@ -42,3 +42,11 @@ def run(said: Namespace) -> int:
     print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
     http.server_of(service, listening).run(sockets=[place])
     return 0
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Invalid(f"The token cannot be read from {path}: {reason}", remedy="Give a text file with it") from error

@@ -3,9 +3,10 @@
 1. It listens on the loopback address, unless another one is asked for: then whoever asks must tell a token, or it was
    said that none is wanted.
 2. A request must name a host the service is known by, so that no web page of another name can send it; one that says
-   which page it comes from is refused.
-3. The length of a request's head, the time it may take, the number of connections and the time one may stay silent are
-   bounded. Bodies are not read.
+   that a page of another place sends it is refused.
+3. The length of a request's head, the time it may take, the time an answer may take to be found and to be read, the
+   number of connections and the time one may stay silent are bounded. A request with a body is refused: none needs one.
+4. A table that hangs keeps no other from being answered for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,21 +24,29 @@ from urllib.parse import urlsplit
 import h11
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
 from hoodie.server.routes import VIEW
 from hoodie.server.service import Service
+from hoodie.server.turns import Turns
+
+log = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 256 * 1024
 """Of a request: a list of a thousand partitions fits, which Hudi's own server refuses."""
 HEAD_S = 20.0
+ANSWER_S = 240.0
+"""Less than the 300 s that clients of Hudi wait."""
+WRITE_S = 120.0
+"""How long a connection may have something to read and not read all of it."""
 MAX_CONNECTIONS = 512
 KEEP_ALIVE_S = 75
 MIN_TOKEN_LENGTH = 16
@@ -68,7 +78,7 @@ class Listening:
             name = urlsplit(f"//{host_header}").hostname
         except ValueError:
             return False
-        return name in {self.host, "localhost", "127.0.0.1", "::1", *self.names}
+        return name in {"localhost", "127.0.0.1", "::1", *(one.lower() for one in (self.host, *self.names))}
 
 
 def ensure_guarded(listening: Listening, *, without_token: bool = False) -> None:
@@ -91,12 +101,17 @@ def ensure_guarded(listening: Listening, *, without_token: bool = False) -> None
 def app_of(service: Service, listening: Listening) -> Starlette:
     """The application that answers for `service`."""
 
+    turns = Turns(ANSWER_S)
+
     async def answer(request: Request) -> Response:
-        refused = _refusal(request, listening)
-        if refused is not None:
-            return refused
-        asked = dict(request.query_params)
-        found = await run_in_threadpool(service.answer, request.method, request.url.path, asked)
+        if not _tells_token(request.headers, listening):
+            return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
+        method, path, asked = request.method, request.url.path, dict(request.query_params)
+        try:
+            found = await turns.run(asked.get("basepath", ""), lambda: service.answer(method, path, asked))
+        except TimeoutError:
+            log.warning("no answer about %s within %s s", asked.get("basepath"), ANSWER_S)
+            return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})
         return Response(found.body, found.status, media_type="text/plain")
 
     async def hello(_: Request) -> Response:
@@ -111,7 +126,10 @@ def app_of(service: Service, listening: Listening) -> Starlette:
             Route("/health", health),
             Route(f"{VIEW}{{path:path}}", answer, methods=["GET", "POST"]),
         ],
-        middleware=[Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL)],
+        middleware=[
+            Middleware(_Guarded, listening=listening),
+            Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
+        ],
     )
 
 
@@ -119,8 +137,11 @@ def bound_socket(listening: Listening) -> socket.socket:
     """A socket at the address; port 0 is a free one.
 
     Raises:
+        Invalid: there is no such port.
         Unavailable: somebody else listens there, or it is no address of this machine.
     """
+    if not 0 <= listening.port <= 65535:
+        raise Invalid(f"There is no port {listening.port}", remedy="Choose one up to 65535, or 0 for a free one")
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     try:
         return socket.create_server((listening.host, listening.port), family=family, backlog=256)
@@ -151,14 +172,31 @@ def server_of(service: Service, listening: Listening) -> uvicorn.Server:
     )
 
 
+class _Guarded:
+    """Refuses what the service does not answer, whatever its path, before anything of it is looked at."""
+
+    def __init__(self, app: ASGIApp, listening: Listening) -> None:
+        self.app = app
+        self.listening = listening
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = _refusal(Headers(scope=scope), self.listening)
+        await (refused or self.app)(scope, receive, send)
+
+
 class _BoundedProtocol(H11Protocol):
-    """A connection that is closed when the head of a request takes too long: uvicorn waits for ever."""
+    """A connection that is closed when the head of a request, or the reading of what was answered, takes too long:
+    uvicorn waits for ever.
+    """
 
     _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _unread_since: float | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._wait_for_head()
+        self._watch_reader()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -169,6 +207,8 @@ class _BoundedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:
@@ -178,6 +218,18 @@ class _BoundedProtocol(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _watch_reader(self) -> None:
+        """Hangs up on who left bytes unread for too long; closing would wait until they are read."""
+        now = asyncio.get_running_loop().time()
+        if not self.transport.get_write_buffer_size():
+            self._unread_since = None
+        elif self._unread_since is None:
+            self._unread_since = now
+        elif now - self._unread_since > WRITE_S:
+            self.transport.abort()
+            return
+        self._write_timer = asyncio.get_running_loop().call_later(WRITE_S / 4, self._watch_reader)
 
 
 def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
@@ -192,14 +244,17 @@ def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def _refusal(request: Request, listening: Listening) -> Response | None:
-    if not listening.is_known_as(request.headers.get("host", "")):
+def _refusal(headers: Headers, listening: Listening) -> Response | None:
+    if not listening.is_known_as(headers.get("host", "")):
         return PlainTextResponse("This service has another name: --name tells it", 400)
-    if "origin" in request.headers:
+    if "origin" in headers or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return PlainTextResponse("Web pages may not ask", 403)
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        return PlainTextResponse("Send parameters in the address, without a body", 413, {"Connection": "close"})
+    return None
+
+
+def _tells_token(headers: Headers, listening: Listening) -> bool:
     if listening.token is None:
-        return None
-    told = request.headers.get("authorization", "").encode()
-    if hmac.compare_digest(told, f"Bearer {listening.token}".encode()):
-        return None
-    return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
+        return True
+    return hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {listening.token}".encode())

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -20,12 +20,14 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 import hoodie.server.http as module
+from hoodie.cli import main
 from hoodie.errors import Invalid, Unavailable
 from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, ServerAddress
 from hoodie.remote.known_timeline import told
-from hoodie.server import Service
+from hoodie.server import Answer, Service
 from hoodie.server.http import Listening, bound_socket, ensure_guarded, named_hosts, server_of
+from hoodie.server.turns import PER_TABLE
 from hoodie.state.handle import timeline_of
 from hoodie.testing.lake import Lake, row
 
@@ -127,6 +129,74 @@ def test_a_web_page_may_not_ask(lake: Lake, port: int) -> None:
     assert get(port, slices(lake), {"Origin": "http://localhost"})[0] == 403
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_no_page_of_another_site_may_ask(site: str, lake: Lake, port: int) -> None:
+    assert get(port, slices(lake), {"Sec-Fetch-Site": site})[0] == 403
+    assert get(port, slices(lake), {"Sec-Fetch-Site": "none"})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/nothing"])
+def test_every_path_is_guarded(path: str, port: int) -> None:
+    assert get(port, path, {"Host": "evil.example"})[0] == 400
+
+
+def test_names_are_known_in_any_case() -> None:
+    listening = Listening("Lake.Example", names=("OTHER",))
+    assert listening.is_known_as("lake.example:80")
+    assert listening.is_known_as("LAKE.example")
+    assert listening.is_known_as("Other")
+
+
+@pytest.mark.parametrize("body", [b"Content-Length: 1000000", b"Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("path", [b"/v1/hoodie/view/refresh/", b"/nothing"])
+def test_a_body_is_refused_and_not_waited_for(body: bytes, path: bytes, port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as sender:
+        sender.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + body + b"\r\n\r\n")
+        heard = b""
+        while part := sender.recv(4096):
+            heard += part
+    assert heard.startswith(b"HTTP/1.1 413")
+
+
+def test_who_does_not_read_is_hung_up_on(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRITE_S", 0.2)
+    monkeypatch.setattr(Service, "answer", lambda *_: Answer(200, bytes(30_000_000)))
+    with running(lake) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as lazy:
+        lazy.sendall(b"GET /v1/hoodie/view/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(1.5)
+        heard = 0
+        with suppress(ConnectionError):
+            while part := lazy.recv(1 << 20):
+                heard += len(part)
+        assert heard < 30_000_000
+
+
+def test_a_table_that_hangs_stops_no_other(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 1.0)
+    gate = threading.Event()
+    real = Service.answer
+
+    def answer(service: Service, method: str, path: str, asked: Mapping[str, str]) -> Answer:
+        if asked["basepath"] == "hangs":
+            gate.wait(30)
+        return real(service, method, path, asked)
+
+    monkeypatch.setattr(Service, "answer", answer)
+    with running(lake) as port:
+        found: list[int] = []
+        hanging = "/v1/hoodie/view/slices/all?basepath=hangs"
+        threads = [threading.Thread(target=lambda: found.append(get(port, hanging)[0])) for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        assert get(port, slices(lake))[0] == 200
+        for thread in threads:
+            thread.join(20)
+        assert found == [503] * 50
+        assert sum(thread.name == "timeline service" for thread in threading.enumerate()) <= PER_TABLE
+        gate.set()
+        assert get(port, hanging)[0] == 400
+
+
 def test_who_asks_must_tell_the_token(lake: Lake) -> None:
     with running(lake, token=TOKEN) as port:
         assert get(port, slices(lake))[0] == 401
@@ -180,6 +250,29 @@ def test_names_are_names() -> None:
 def test_a_port_that_is_taken_is_said(port: int) -> None:
     with pytest.raises(Unavailable, match=f"127.0.0.1:{port}"):
         bound_socket(Listening(port=port))
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 99999])
+def test_a_port_that_cannot_be_is_said(port: int) -> None:
+    with pytest.raises(Invalid, match="no port"):
+        bound_socket(Listening(port=port))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--root", "{root}/nothing"], "There is no folder"),
+        (["--root", "{root}", "--token-file", "{root}/nothing"], "token cannot be read"),
+        (["--root", "{root}", "--port", "99999"], "no port"),
+    ],
+    ids=["root", "token", "port"],
+)
+def test_the_command_says_what_is_wrong(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [one.replace("{root}", str(tmp_path)) for one in arguments]
+    assert main(["serve", *given]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.fixture
