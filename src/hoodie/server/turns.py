@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 PER_TABLE = 8
@@ -49,13 +50,18 @@ class Turns:
             loop = asyncio.get_running_loop()
             answered: asyncio.Future[Found] = loop.create_future()
 
+            def end(settle: Callable[[], None]) -> None:
+                self._give_back(table)
+                if not answered.done():
+                    settle()
+
             def work() -> None:
                 try:
-                    end = _settling(answered, ask(), None)
+                    settle = partial(answered.set_result, ask())
                 except BaseException as error:  # it is the caller's
-                    end = _settling(answered, None, error)
+                    settle = partial(answered.set_exception, error)
                 with suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(lambda: (self._give_back(table), end()))
+                    loop.call_soon_threadsafe(end, settle)
 
             try:
                 threading.Thread(target=work, name="timeline service", daemon=True).start()
@@ -88,15 +94,3 @@ class Turns:
         lane.users -= 1
         if not lane.users:
             del self._lanes[table]
-
-
-def _settling(answered: asyncio.Future[Found], found: Found | None, error: BaseException | None) -> Callable[[], None]:
-    def settle() -> None:
-        if answered.done():
-            return
-        if error is not None:
-            answered.set_exception(error)
-        else:
-            answered.set_result(found)  # type: ignore[arg-type]
-
-    return settle
