@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from hoodie.fileview import FileSystemView, open_file_view
 from hoodie.server.file_changes import write_changes
 from hoodie.server.kept_view import KeptView, load_into, open_view, synced
 from hoodie.spec import CommitMetadata, WriteStat
@@ -144,8 +146,14 @@ def test_a_write_that_ends_while_folders_are_listed_leaves_the_partition_unsettl
     lake = logged_lake(6)
     lake.upsert(row("a", part="p"))
     view = open_view(lake.handle())
-    answers = iter([True, False])
-    monkeypatch.setattr("hoodie.server.kept_view._may_be_written", lambda _: next(answers))
+    running = ["a writer"]
+
+    def listed(*arguments: Any, **named: Any) -> FileSystemView:
+        running.clear()
+        return open_file_view(*arguments, **named)
+
+    monkeypatch.setattr("hoodie.server.kept_view._may_be_written", lambda _: bool(running))
+    monkeypatch.setattr("hoodie.server.kept_view.open_file_view", listed)
     assert load_into(view, ["p"]).unsettled == {"p"}
 
 
