@@ -17,7 +17,7 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -61,7 +61,7 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 26754
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
 
     @property
