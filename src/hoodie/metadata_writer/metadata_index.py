@@ -124,7 +124,8 @@ class MetadataIndexKind(Protocol):
     (`is_named`) what those of its indexes begin with, whose names users give. `needs`: the kinds (by name) without
     which an index of this one is of no use; they are made before it and dropped with it. `adds_groups`: file groups
     come with actions (`MetadataIndex.new_file_ids`), and there may be none at first. `one_per_columns`: a second index
-    of the same columns is the same index by another name.
+    of the same columns is the same index by another name. `option`: the one that makes and drops the index of a whole
+    table; empty where there is none. `is_defined`: a definition of it is stored.
     """
 
     name: str
@@ -132,6 +133,8 @@ class MetadataIndexKind(Protocol):
     needs: tuple[str, ...] = ()
     adds_groups: bool = False
     one_per_columns: bool = False
+    option: str = ""
+    is_defined: bool = True
 
     def open(self, partition: str, context: IndexContext) -> MetadataIndex | None:
         """The index of a partition. None: it cannot be maintained here, and has to go."""
@@ -144,9 +147,9 @@ class MetadataIndexKind(Protocol):
     # What options and users ask for
 
     def switch(self, context: IndexContext) -> str:
-        """The option that makes and drops the index of a whole table; empty where there is none."""
+        """The option that makes and drops the index as it is now: `option`, unless there are several forms of it."""
         del context
-        return ""
+        return self.option
 
     def is_wanted(self, context: IndexContext) -> bool:
         """Whether a write with these options makes the index where it is not there; never one with a name."""
@@ -219,7 +222,7 @@ class MetadataIndexKind(Protocol):
     def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> IndexDefinition | None:
         """What is stored of a definition that somebody described; `made`: that of `definition`. None: nothing is."""
         del made
-        return replace(described, version=version)
+        return replace(described, version=version) if self.is_defined else None
 
     def definition_after(self, context: IndexContext, update: TableUpdate, known: IndexDefinition) -> IndexDefinition:
         """The definition the index has after an action."""

@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
+from hoodie.remote import DEFAULT_PORT
 from hoodie.server.routes import VIEW
 from hoodie.server.service import Service
 from hoodie.server.turns import Turns
@@ -60,7 +61,7 @@ class Listening:
     """Where a service listens and to whom. `token`: what requests must tell; `names`: other names it is known by."""
 
     host: str = "127.0.0.1"
-    port: int = 26754
+    port: int = DEFAULT_PORT
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
 

@@ -185,24 +185,17 @@ class BloomFiltersKind(MetadataIndexKind):
     """Bloom filters of base files. They have no definition."""
 
     name = BLOOM_FILTERS
+    option = ENABLE
+    is_defined = False
 
     def open(self, partition: str, context: IndexContext) -> BloomFiltersIndex:
         """The filters of any table."""
         del partition, context
         return BloomFiltersIndex()
 
-    def switch(self, context: IndexContext) -> str:
-        """Whether there are any; by default there are none."""
-        del context
-        return ENABLE
-
     def described(self, request: IndexRequest) -> IndexDefinition | None:
         """The index of that name."""
         return bloom_filters_index() if request.name == BLOOM_FILTERS else None
-
-    def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
-        """Stores no definition."""
-        del described, made, version
 
     def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:
         """The filters of base files."""

@@ -252,16 +252,12 @@ class ColumnStatsKind(MetadataIndexKind):
     """Value ranges of columns in files. The definition says of which columns, and grows with the schema."""
 
     name = COLUMN_STATS
+    option = ENABLE
 
     def open(self, partition: str, context: IndexContext) -> ColumnStatsIndex:
         """The statistics of any table."""
         del partition, context
         return ColumnStatsIndex()
-
-    def switch(self, context: IndexContext) -> str:
-        """Whether there are any."""
-        del context
-        return ENABLE
 
     def is_wanted(self, context: IndexContext) -> bool:
         """As the options say; without a word as tables of the version have them."""

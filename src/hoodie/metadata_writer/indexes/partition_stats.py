@@ -346,16 +346,13 @@ class PartitionStatsKind(MetadataIndexKind):
 
     name = PARTITION_STATS
     needs = (COLUMN_STATS,)
+    option = ENABLE
+    is_defined = False
 
     def open(self, partition: str, context: IndexContext) -> PartitionStatsIndex:
         """The statistics of any table."""
         del partition, context
         return PartitionStatsIndex()
-
-    def switch(self, context: IndexContext) -> str:
-        """Whether there are any; by default partitioned tables have them where they have statistics of columns."""
-        del context
-        return ENABLE
 
     def is_wanted(self, context: IndexContext) -> bool:
         """In a partitioned table, unless the options say no."""
@@ -366,10 +363,6 @@ class PartitionStatsKind(MetadataIndexKind):
     def described(self, request: IndexRequest) -> IndexDefinition | None:
         """The index of that name."""
         return partition_stats_index() if request.name == PARTITION_STATS else None
-
-    def stored(self, described: IndexDefinition, made: IndexDefinition | None, version: str) -> None:
-        """Stores no definition."""
-        del described, made, version
 
     def file_needs(self, context: IndexContext, update: TableUpdate) -> IndexNeeds:
         """The ranges of the columns of `column_stats` after the write."""
