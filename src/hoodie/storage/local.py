@@ -67,9 +67,10 @@ class LocalStorage:
 
     def list_dir(self, path: str) -> Listing:
         found = self._children(checked_path(path, root_allowed=True))
+        files = (self._facts(name, entry) for name, entry in found if entry is not None)
         return Listing(
-            tuple(info for _, info in found if info is not None),
-            tuple(sorted(name.rstrip("/") for name, info in found if info is None)),
+            tuple(info for info in files if info is not None),
+            tuple(sorted(name.rstrip("/") for name, entry in found if entry is None)),
         )
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[FileInfo]:
@@ -170,18 +171,24 @@ class LocalStorage:
         return full
 
     def _walk(self, folder: str, after: str) -> Iterator[FileInfo]:
-        for name, info in self._children(folder):
-            if info is None:
+        for name, entry in self._children(folder):
+            if entry is None:
                 if name > after or after.startswith(name):
                     yield from self._walk(name.rstrip("/"), after)
-            elif name > after:
+            elif name > after and (info := self._facts(name, entry)) is not None:
                 yield info
 
-    def _children(self, folder: str) -> Sequence[tuple[str, FileInfo | None]]:
-        """Children in path order: files with their facts, folders with None and a slash at the end of the name."""
+    def _facts(self, path: str, entry: os.DirEntry[str]) -> FileInfo | None:
+        """What a listing says of a file; None when it is gone. Asked file by file: who lists may want few of them."""
+        with translated("list", self.absolute(path)), _vanishing():
+            return _info(path, entry.stat())
+        return None
+
+    def _children(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str] | None]]:
+        """Children in path order: folders with None and a slash at the end of the name."""
         full = self.absolute(folder)
         prefix = f"{folder}/" if folder else ""
-        found: list[tuple[str, FileInfo | None]] = []
+        found: list[tuple[str, os.DirEntry[str] | None]] = []
         with translated("list", full):
             try:
                 entries = os.scandir(full)
@@ -200,7 +207,7 @@ class LocalStorage:
                                 continue
                             found.append((path + "/", None))
                         elif entry.is_file():
-                            found.append((path, _info(path, entry.stat())))
+                            found.append((path, entry))
         return sorted(found, key=lambda child: child[0])
 
 
