@@ -9,8 +9,9 @@
    planned anew; after that it ends in `Unavailable`. A file that a fresh plan names again, and that is gone again, is
    lost: `Corrupt`.
 
-At most `ATTEMPTS` plans are made; then it is `Unavailable`. Every local read goes through here, and the plans of
-Spark's reads do.
+At most `ATTEMPTS` plans are made; then it is `Unavailable`. The pauses between them grow to seconds: archiving takes
+one instant after the other out of the timeline, on a slow store for that long. Every local read goes through here, and
+the plans of Spark's reads do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 
-ATTEMPTS = 5
+ATTEMPTS = 8
 PAUSE_SECONDS = 0.05
 IN_PLACE_PAUSE_SECONDS = 0.3
 
@@ -62,10 +63,12 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
             if attempt == ATTEMPTS or (is_same and is_said):
                 raise
             failed = str(error) if is_same else None
-            sleep((IN_PLACE_PAUSE_SECONDS if in_place else PAUSE_SECONDS) * attempt)
+            sleep(max(IN_PLACE_PAUSE_SECONDS if in_place else 0.0, _pause(attempt)))
             continue
         if _holds(look, handle, timeline):
             return found
+        if attempt < ATTEMPTS:
+            sleep(_pause(attempt))
     raise Unavailable(
         f"The table changed while it was looked at, {ATTEMPTS} times in a row: completed writes left its timeline",
         remedy="Read again when rollbacks, restores or archiving are through",
@@ -110,6 +113,10 @@ def _batches(
             plan = again
             continue
         return
+
+
+def _pause(attempt: int) -> float:
+    return float(PAUSE_SECONDS * 2 ** (attempt - 1))
 
 
 def _lost(path: str) -> Corrupt:

@@ -146,3 +146,28 @@ def test_index_definitions_that_stay_damaged_are_corrupt() -> None:
     lake.storage.put(DEFAULT_PATH, b"{")
     with pytest.raises(Corrupt, match="index.json is damaged"):
         lake.rows()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_read_waits_while_archiving_takes_one_write_after_the_other(version: int) -> None:
+    lake = Lake(version, {"hoodie.metadata.enable": "false"})
+    for n in range(24):
+        lake.upsert(row("a", str(n), n))
+    oldest = [instant.requested for instant in lake.table.timeline().completed_writes()]
+    naps: list[float] = []
+
+    class Watched(Awake):
+        def sleep(self, seconds: float) -> None:
+            naps.append(seconds)
+
+    def strike(call: Call) -> None:
+        if call.op.startswith("list") and sum(naps) < 1 and len(oldest) > 4:
+            first = str(oldest.pop(0))
+            for path in lake.files():
+                if path.startswith(".hoodie/") and f"/{first}" in path and "archived" not in path:
+                    lake.storage.delete(path)
+
+    handle = load_handle(lake.storage, Awake())
+    beside = TableHandle(CountingStorage(lake.storage, on_call=strike), handle.config, handle.profile, Watched())
+    assert snapshot(Table(beside, lake.options, LocalEngine(1))) == [("a", "23")]
+    assert sum(naps) >= 1
