@@ -22,6 +22,11 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 for a free one (default: %(default)s)")
     parser.add_argument("--token-file", type=Path, help="file with the token that requests must tell")
     parser.add_argument("--without-token", action="store_true", help="let others ask without one, as Hudi's clients do")
+    parser.add_argument(
+        "--allow-hudi-clients",
+        action="store_true",
+        help="let programs of this machine ask for the files of tables without the token, as Hudi's clients do",
+    )
     parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
     parser.add_argument(
         "-o", "--option", action="append", default=[], metavar="KEY=VALUE", help="a storage option; may be repeated"
@@ -34,7 +39,11 @@ def run(said: Namespace) -> int:
     except ModuleNotFoundError as error:
         raise Invalid(f"{error.name} is not installed", remedy="pip install 'hoodie[server]'") from error
     token = None if said.token_file is None else _read_token(said.token_file)
-    listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name))
+    if said.allow_hudi_clients and token is None:
+        raise Invalid(
+            "--allow-hudi-clients is about a token, and there is none", remedy="Add --token-file, or leave it out"
+        )
+    listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name), said.allow_hudi_clients)
     http.ensure_guarded(listening, without_token=said.without_token)
     service = Service(said.root, parse_options(said.option))
     place = http.bound_socket(listening)

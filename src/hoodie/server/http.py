@@ -1,7 +1,8 @@
 """The timeline service over HTTP: Starlette on uvicorn, an optional extra (`pip install 'hoodie[server]'`).
 
 1. It listens on the loopback address, unless another one is asked for: then whoever asks must tell a token, or it was
-   said that none is wanted.
+   said that none is wanted. Clients of Hudi tell none: where that is allowed, who asks from this machine need not,
+   about the files of tables.
 2. A request must name a host the service is known by, so that no web page of another name can send it; one that says
    that a page of another place sends it is refused.
 3. The length of a request's head, the time it may take, the time an answer may take to be found and to be read, the
@@ -54,24 +55,25 @@ MIN_TOKEN_LENGTH = 16
 
 _GZIP_FROM_BYTES = 1500
 _GZIP_LEVEL = 1
+_OF_PROXIES = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a service listens and to whom. `token`: what requests must tell; `names`: other names it is known by."""
+    """Where a service listens and to whom. `token`: what requests must tell; `names`: other names it is known by;
+    `allows_hudi_clients`: who asks from this machine which files a table has need not tell it.
+    """
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
+    allows_hudi_clients: bool = False
 
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return _is_this_machine(self.host)
 
     def is_known_as(self, host_header: str) -> bool:
         """Whether a request's `Host` is a name of this service."""
@@ -105,7 +107,7 @@ def app_of(service: Service, listening: Listening) -> Starlette:
     turns = Turns(ANSWER_S)
 
     async def answer(request: Request) -> Response:
-        if not _tells_token(request.headers, listening):
+        if not (_tells_token(request.headers, listening) or _is_free_to_ask(request, listening)):
             return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
         method, path, asked = request.method, request.url.path, dict(request.query_params)
         try:
@@ -253,6 +255,23 @@ def _refusal(headers: Headers, listening: Listening) -> Response | None:
     if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
         return PlainTextResponse("Send parameters in the address, without a body", 413, {"Connection": "close"})
     return None
+
+
+def _is_free_to_ask(request: Request, listening: Listening) -> bool:
+    """Whether a client of this machine may ask without a token. What a proxy hands on comes from anywhere, and who
+    tells a wrong token is told so.
+    """
+    if not listening.allows_hudi_clients or request.client is None:
+        return False
+    has_more = any(name in request.headers for name in _OF_PROXIES) or "authorization" in request.headers
+    return not has_more and _is_this_machine(request.client.host)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _tells_token(headers: Headers, listening: Listening) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import http.client
 import signal
@@ -11,9 +12,10 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -27,7 +29,7 @@ from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, ServerAddress
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
-from hoodie.server.http import Listening, bound_socket, ensure_guarded, named_hosts, server_of
+from hoodie.server.http import Listening, app_of, bound_socket, ensure_guarded, named_hosts, server_of
 from hoodie.server.turns import PER_TABLE
 from hoodie.state.handle import timeline_of
 from hoodie.testing.lake import Lake, row
@@ -211,6 +213,44 @@ def test_who_asks_must_tell_the_token(lake: Lake) -> None:
             nobody.partitions()
 
 
+def test_clients_of_hudi_ask_from_this_machine_without_the_token(lake: Lake) -> None:
+    with running(lake, token=TOKEN, allows_hudi_clients=True) as port:
+        assert get(port, slices(lake))[0] == 200
+        assert get(port, slices(lake), {"Authorization": f"Bearer {TOKEN}"})[0] == 200
+        assert get(port, slices(lake), {"Authorization": f"Bearer {TOKEN}x"})[0] == 401
+        for told_by_proxy in ("Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"):
+            assert get(port, slices(lake), {told_by_proxy: "127.0.0.1"})[0] == 401
+
+
+def test_nobody_else_does() -> None:
+    listening = Listening("0.0.0.0", token=TOKEN, allows_hudi_clients=True)
+    app = app_of(Service(["/"]), listening)
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "path": "/v1/hoodie/view/slices/all",
+        "query_string": b"basepath=/nothing",
+        "headers": [(b"host", b"localhost")],
+    }
+    statuses = []
+
+    async def ask(client: str) -> None:
+        async def receive() -> dict[str, object]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            statuses.append(message.get("status"))
+
+        await app({**scope, "client": (client, 1)}, receive, send)
+
+    asyncio.run(ask("192.0.2.1"))
+    assert statuses[0] == 401
+    statuses.clear()
+    asyncio.run(ask("127.0.0.1"))
+    assert statuses[0] == 404
+
+
 def test_who_never_ends_a_request_is_hung_up_on(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAD_S", 0.3)
     monkeypatch.setattr(module, "KEEP_ALIVE_S", 1)
@@ -265,8 +305,9 @@ def test_a_port_that_cannot_be_is_said(port: int) -> None:
         (["--root", "{root}/nothing"], "There is no folder"),
         (["--root", "{root}", "--token-file", "{root}/nothing"], "token cannot be read"),
         (["--root", "{root}", "--port", "99999"], "no port"),
+        (["--root", "{root}", "--allow-hudi-clients"], "about a token"),
     ],
-    ids=["root", "token", "port"],
+    ids=["root", "token", "port", "clients"],
 )
 def test_the_command_says_what_is_wrong(arguments: list[str], said: str, tmp_path: Path) -> None:
     parser = ArgumentParser()
