@@ -35,7 +35,7 @@ _COMMANDS = {
     "files": "show which files make up a table",
     "validate": "check a table's files and timeline",
     "doctor": "how a table is, with the remedy for each concern",
-    "report": "a table's health as an HTML page with pictures",
+    "report": "an HTML page about a table: health, timeline, where bytes lie",
     **{service.command: service.summary for service in REGISTERED.values()},
     "savepoint": "list, make or delete savepoints",
     "index": "list, make or drop indexes",

@@ -1,4 +1,4 @@
-"""`hoodie report`: a table's health as one HTML page with pictures."""
+"""`hoodie report`: one HTML page about a table: how it is and what helps, its timeline, where its bytes lie."""
 
 from __future__ import annotations
 

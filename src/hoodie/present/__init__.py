@@ -5,7 +5,7 @@
 2. A noun says its JSON form and its `Sheet`: title, columns, rows, notes. HTML and terminal tables are made from that,
    so they never differ in what they say.
 3. What is shown may come from strangers: HTML is escaped, and what steers a terminal is shown as an escape.
-4. Asking for JSON loads neither pyarrow nor rich. rich is loaded by `as_grid`, matplotlib by `report`.
+4. Asking for JSON loads neither pyarrow nor rich. rich is loaded by `as_grid`. Pages for a browser are in `page`.
 """
 
 from hoodie.present.forms import as_grid, as_html, as_json

@@ -1,4 +1,4 @@
-"""How a table is: what needs attention, with the remedy of each. The page with pictures is in `report`."""
+"""How a table is: what needs attention, with the remedy of each. The page with pictures is in `page`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Literal
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.errors import Invalid
 from hoodie.fileview import FolderView
 from hoodie.notebook import Displayed
 from hoodie.query import Finding
@@ -82,8 +84,8 @@ class LogDebt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableHealth(Displayed):
-    """How a table is. `base_sizes` has the bytes of every live base file, `debts` the slices with log files, largest
-    first, `instants` the active timeline.
+    """How a table is. `base_sizes` has the bytes of each live base file (below `small_limit` one is small), `debts` the
+    slices with log files, largest first, `instants` the active timeline.
     """
 
     name: str
@@ -92,6 +94,7 @@ class TableHealth(Displayed):
     version: int
     examined: datetime
     partitions: tuple[PartitionSizes, ...]
+    small_limit: int
     base_sizes: tuple[int, ...]
     debts: tuple[LogDebt, ...]
     instants: tuple[Instant, ...]
@@ -109,14 +112,18 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
     Raises:
         Corrupt: the properties or the timeline cannot be read at all.
     """
-    timeline = timeline_of(handle)
-    view = FolderView(handle.storage, timeline, engine).load()
-    slices = view.slices_at()
+    view = FolderView(handle.storage, timeline_of(handle), engine).load()
+    return health_of(handle, config, view, validate(handle, engine))
+
+
+def health_of(handle: TableHandle, config: Config, view: View, findings: Sequence[Finding] = ()) -> TableHealth:
+    """The health of the table whose files are in `view`, with what `validate` found. Nothing is read."""
+    timeline, slices = view.timeline, view.slices_at()
     small = config.integer("hoodie.parquet.small.file.limit")
     partitions = tuple(_partition_sizes(view, slices, small))
     debts = tuple(sorted((_debt(one) for one in slices if one.logs), key=lambda one: -one.log_bytes))
     concerns = (
-        *_findings(handle, validate(handle, engine)),
+        *_findings(handle, findings),
         *_stuck(handle, timeline),
         *_log_debt(handle, config, timeline, debts),
         *_small_files(partitions, small),
@@ -131,6 +138,7 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
         version=handle.config.table_version,
         examined=handle.env.now(),
         partitions=partitions,
+        small_limit=small,
         base_sizes=tuple(one.base.size_bytes for one in slices if one.base is not None),
         debts=debts,
         instants=timeline.instants,
@@ -167,12 +175,12 @@ def _debt(one: FileSlice) -> LogDebt:
 
 
 def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Concern]:
-    uri, is_listed = handle.storage.uri, handle.config.is_metadata_table_ready
+    uri, is_listed = _place(handle), handle.config.is_metadata_table_ready
     for one in findings:
         severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted", "version"} else "error"
         kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind
         remedy = _TROUBLE.get(kind, "restore the file, or restore to an earlier savepoint or instant")
-        facts = {"uri": uri, "instant": one.path.partition(".")[0], "version": handle.config.table_version}
+        facts = {"uri": uri, "instant": shlex.quote(one.path.partition(".")[0]), "version": handle.config.table_version}
         yield Concern(severity, one.kind, one.path, one.message, remedy.format(**facts))
 
 
@@ -180,10 +188,13 @@ def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
     """Pending instants that are older than any work should take."""
     now = handle.env.now()
     for instant in timeline.pending():
-        age = now - parse_instant_time(instant.requested, handle.config.timezone).astimezone(UTC)
+        try:
+            age = now - parse_instant_time(instant.requested, handle.config.timezone).astimezone(UTC)
+        except Invalid:  # digits that are no date: nobody knows how old it is
+            continue
         if age.total_seconds() < STUCK_SECONDS:
             continue
-        uri = handle.storage.uri
+        uri = _place(handle)
         remedy = (
             f"hoodie compact {uri}" if instant.action == COMPACTION else f"hoodie rollback {uri} {instant.requested}"
         )
@@ -211,7 +222,7 @@ def _log_debt(handle: TableHandle, config: Config, timeline: Timeline, debts: Se
             handle.config.name,
             f"{len(debts):,} file groups have {size_text(logs)} of logs on {size_text(base)} of base files after "
             f"{len(deltas):,} delta commits (compaction is due after {limit})",
-            f"hoodie compact {handle.storage.uri}",
+            f"hoodie compact {_place(handle)}",
         )
 
 
@@ -237,7 +248,7 @@ def _old_versions(handle: TableHandle, timeline: Timeline, partitions: Sequence[
             handle.config.name,
             f"{size_text(old)} in {sum(one.old_files for one in partitions):,} files are kept for time travel, "
             f"{size_text(live)} are read",
-            f"hoodie clean {handle.storage.uri}",
+            f"hoodie clean {_place(handle)}",
         )
 
 
@@ -251,8 +262,13 @@ def _archiving(handle: TableHandle, config: Config, timeline: Timeline) -> Itera
             handle.config.name,
             f"{writes:,} completed writes are in the active timeline, archiving is due at {limit}: every action reads "
             "them",
-            f"hoodie archive {handle.storage.uri} --dry-run says what keeps them",
+            f"hoodie archive {_place(handle)} --dry-run says what keeps them",
         )
+
+
+def _place(handle: TableHandle) -> str:
+    """The table as a word of a command: people paste remedies into a shell."""
+    return shlex.quote(handle.storage.uri)
 
 
 def _span(seconds: float) -> str:

@@ -317,14 +317,16 @@ class Table(Displayed):
         return examine(self._opened.fresh(), self._opened.config(options))
 
     def report(self, path: str | None = None, **options: object) -> str:
-        """Makes an HTML page about the table's health; also stored in the local file `path` when given.
+        """Makes an HTML page about the table: how it is, what happened to it, what waits, where its bytes lie. It
+        stands alone; also stored in the local file `path` when given. Costs what `doctor` does.
 
         Raises:
-            Unavailable: matplotlib is not installed. Invalid: the file cannot be written.
+            Invalid: the file cannot be written.
         """
-        from hoodie.present.report import html_report  # noqa: PLC0415 - loads what writes, and matplotlib
+        from hoodie.present.page.table import table_page  # noqa: PLC0415 - loads what writes
+        from hoodie.services.overview.table_overview import examined_overview  # noqa: PLC0415 - loads what writes
 
-        page = html_report(self.doctor(**options), self._opened.handle.config.timezone)
+        page = table_page(examined_overview(self._opened.fresh(), self._opened.config(options)))
         if path is not None:
             try:
                 with open(path, "w", encoding="utf-8") as file:

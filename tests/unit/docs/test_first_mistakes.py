@@ -54,8 +54,6 @@ MISTAKES: dict[str, tuple[Callable[[Lake], Any], type[HudiError], str]] = {
 
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_first_mistake_is_told_with_its_remedy(lake: Lake, what: str) -> None:
-    if what == "a report into nowhere":
-        pytest.importorskip("matplotlib")
     make, error, words = MISTAKES[what]
     before = lake.files()
     with pytest.raises(error, match=words) as caught:
@@ -66,7 +64,6 @@ def test_a_first_mistake_is_told_with_its_remedy(lake: Lake, what: str) -> None:
 
 
 def test_the_command_line_says_it_in_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
     path = str(tmp_path / "t")
     Table.create(path, schema=SCHEMA, options=KEY)
     assert main(["report", path, "-o", str(tmp_path / "nowhere" / "x.html")]) == 2

@@ -53,8 +53,6 @@ def _table(words: list[str]) -> str:
 def test_the_command_of_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line, comments=True)[1:]
-    if words[0] == "report":
-        pytest.importorskip("matplotlib")
     instant = _table(words)
     assert main([instant if one == "INSTANT" else one for one in words]) == 0
 

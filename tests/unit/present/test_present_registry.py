@@ -187,7 +187,7 @@ def test_what_has_no_form_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("statement", ["import hoodie.timeline, hoodie.query, hoodie.write", "import hoodie.cli.app"])
 def test_presenting_is_loaded_when_somebody_looks(statement: str) -> None:
-    heavy = ("hoodie.present.grid", "hoodie.present.results", "hoodie.present.report", "rich", "matplotlib")
+    heavy = ("hoodie.present.grid", "hoodie.present.results", "hoodie.present.page.table", "rich")
     program = f"import sys\n{statement}\nprint(*(name for name in {heavy} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,11 +12,11 @@ import pytest
 import hoodie
 from hoodie.config import resolve
 from hoodie.present import as_json
-from hoodie.present.report import html_report
 from hoodie.services.health import Concern, TableHealth, examine
 from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage
 from hoodie.testing.env import FakeEnv
+from hoodie.testing.page_reader import ensure_harmless
 from hoodie.timeline import create_requested, to_inflight
 
 OPTIONS = {
@@ -88,13 +89,20 @@ def test_a_timeline_twice_as_long_as_archiving_allows_is_a_concern(tmp_path: Pat
 
 
 def test_the_page_stands_alone_and_escapes_what_the_table_says(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     env = FakeEnv()
-    page = html_report(health_of(made(tmp_path, env), env))
+    page = hoodie.Table.open(made(tmp_path, env), env=env).report()
     assert "<b>rome" not in page
-    assert "&lt;b&gt;rome" in page
-    assert page.count("<svg") == 2
-    assert "<script" not in page
+    assert "<b>rome" in ensure_harmless(page).text()
+    assert ensure_harmless(page).count("svg", "timeline") == 1
+
+
+def test_remedies_quote_what_a_shell_would_run(tmp_path: Path) -> None:
+    env = FakeEnv()
+    folder = tmp_path / "a; touch b"
+    folder.mkdir()
+    path = made(folder, env, commits=5)
+    remedy = concern(path, "old versions", env).remedy
+    assert shlex.split(remedy) == ["hoodie", "clean", path]
 
 
 def test_the_json_of_a_health_says_what_its_fields_say(tmp_path: Path) -> None:
