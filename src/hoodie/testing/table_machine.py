@@ -338,7 +338,11 @@ class TableMachine(RuleBasedStateMachine):
     def roll_back(self, fault: Fault) -> None:
         assert self.before_newest is not None
         newest = self.table.newest()
-        done = self._act(lambda table: table.services.rollback(newest), self.before_newest, fault)
+        try:
+            done = self._act(lambda table: table.services.rollback(newest), self.before_newest, fault)
+        except Invalid:  # a downgrade that died has to be finished or given up first
+            assert self.half_changed
+            return
         if not done and self.table.newest() == newest:  # what was planned is carried out by whoever comes next
             self._act(lambda table: table.services.rollback(newest), self.before_newest, None)
         self.before_newest = None
