@@ -18,6 +18,7 @@ from hoodie.records.record_keys import RowOrigin, stored_text_form
 from hoodie.records.schema import (
     COMMENT_KEY,
     COMMIT_TIME_FIELD,
+    CONSTANT_FIELDS,
     FILE_NAME_FIELD,
     KEY_FIELD,
     META_FIELDS,
@@ -38,6 +39,7 @@ __all__ = [
     "COMMENT_KEY",
     "COMMIT_TIME",
     "COMMIT_TIME_FIELD",
+    "CONSTANT_FIELDS",
     "DEFAULT_PARTITION",
     "EVENT_TIME",
     "FILE_NAME_FIELD",

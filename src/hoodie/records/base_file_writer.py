@@ -40,10 +40,8 @@ from hoodie.records.footer import (
 )
 from hoodie.records.key_range import KeyRange, key_range
 from hoodie.records.schema import (
-    COMMIT_TIME_FIELD,
-    FILE_NAME_FIELD,
+    CONSTANT_FIELDS,
     KEY_FIELD,
-    PARTITION_PATH_FIELD,
     SEQNO_FIELD,
     is_list,
     is_nested,
@@ -51,7 +49,6 @@ from hoodie.records.schema import (
 
 MIB: Final = 1024 * 1024
 
-_FEW_VALUES: Final = frozenset((COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD))
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
 _BUFFER_BYTES: Final = 512 * 1024
@@ -380,7 +377,7 @@ def _is_inheritable(footer: BaseFooter, options: BloomOptions) -> bool:
 
 def _stored_field(column: pa.Field) -> pa.Field:
     """Meta columns with few values are written from dictionaries: no hashing of a long text per row."""
-    kind = pa.dictionary(pa.int32(), pa.string()) if column.name in _FEW_VALUES else column.type
+    kind = pa.dictionary(pa.int32(), pa.string()) if column.name in CONSTANT_FIELDS else column.type
     return pa.field(column.name, kind, nullable=column.nullable)
 
 
@@ -413,7 +410,7 @@ def _repeating_leaves(rows: pa.Table) -> list[str]:
         # A column of D distinct values shows about D * (1 - exp(-n / D)) of them in n rows. The limit is D = rows / 3.
         ratio = sample.num_rows * 3 / rows.num_rows
         limit = -math.expm1(-ratio) / ratio * sample.num_rows
-        flat = [name for name in rows.column_names if name not in _FEW_VALUES]
+        flat = [name for name in rows.column_names if name not in CONSTANT_FIELDS]
         plain |= {name for name in flat if _distinct(sample.column(name)) > limit}
     return [leaf for leaf in _leaves(rows.schema) if leaf not in plain]
 

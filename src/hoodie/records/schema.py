@@ -32,6 +32,8 @@ META_FIELDS: Final[tuple[str, ...]] = (COMMIT_TIME_FIELD, SEQNO_FIELD, KEY_FIELD
 COMMENT_KEY: Final = b"comment"
 """Field metadata key under which a column comment travels (Spark's own name for it)."""
 
+CONSTANT_FIELDS: Final = frozenset((COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD))
+"""Meta columns of few values in a file, of one in a new file."""
 META_SCHEMA: Final = pa.schema([pa.field(name, pa.string()) for name in META_FIELDS])
 
 _MAX_DECIMAL_DIGITS: Final = 38

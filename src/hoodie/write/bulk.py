@@ -60,7 +60,7 @@ def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBat
     writers = _Writers(task, task_id)
     try:
         for batch in batches:
-            for partition, rows in split_by_partition(batch):
+            for partition, rows in split_by_partition(batch, batch.drop_columns(PARTITION)):
                 kept = without_deleted(pa.Table.from_batches([rows]), task.target.delete_marker)
                 if kept.num_rows:
                     yield from writers.add(partition, kept)
@@ -81,7 +81,7 @@ class _OpenFile:
 
     def write(self, rows: pa.Table) -> int:
         """Bytes of the file so far."""
-        self._writer.write(self._meta_columns.rows(rows))
+        self._writer.write(self._meta_columns.encoded_rows(rows))
         return self._writer.size_estimate()
 
     def close(self) -> WrittenFile:

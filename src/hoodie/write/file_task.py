@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from hoodie.engine import TaskId
 from hoodie.index import Positions, StitchedRows
 from hoodie.metadata_writer.file_facts import IndexNeeds, base_file_facts
 from hoodie.records import (
+    CONSTANT_FIELDS,
     FILE_NAME_FIELD,
     META_FIELDS,
     BaseFileWriter,
@@ -113,7 +114,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
                 for rows in rewrite.rows(stored, old.path, footer):
                     writer.write(rows, inherited=True)
             if inserts.num_rows:
-                fresh = meta_columns.rows(inserts)
+                fresh = meta_columns.encoded_rows(inserts)
                 writer.write(fresh)
                 if changes is not None:
                     changes.inserted(fresh)
@@ -158,7 +159,17 @@ class MetaColumnWriter:
 
     def rows(self, keyed: pa.Table) -> pa.Table:
         """`keyed` rows (key, partition, data) in the file schema, with fresh meta columns."""
-        schema = self._target.file_schema
+        return self._made(keyed, _repeated, self._target.file_schema)
+
+    def encoded_rows(self, keyed: pa.Table) -> pa.Table:
+        """The same with dictionaries for the meta columns of one value: a base file is written from these, and long
+        names are not copied and looked up for each row. `keyed` needs no partition column.
+        """
+        if not self._target.populate_meta_fields:
+            return self.rows(keyed)
+        return self._made(keyed, _as_dictionary, _with_dictionaries(self._target.file_schema))
+
+    def _made(self, keyed: pa.Table, constant: Callable[[str, int], pa.Array], schema: pa.Schema) -> pa.Table:
         count = keyed.num_rows
         if not self._target.populate_meta_fields:
             empty = pa.repeat(pa.scalar(self._target.blank, pa.string()), count)
@@ -168,17 +179,31 @@ class MetaColumnWriter:
             self._next += count
             seqno = pc.binary_join_element_wise(self._prefix, numbers, "")
             meta = [
-                pa.repeat(pa.scalar(self._target.instant, pa.string()), count),
+                constant(self._target.instant, count),
                 seqno,
                 keyed.column(KEY),
-                pa.repeat(pa.scalar(self._partition, pa.string()), count),
-                self.file_names(count),
+                constant(self._partition, count),
+                constant(self._file_name, count),
             ]
         data = [keyed.column(name) for name in schema.names[len(META_FIELDS) :]]
         return pa.Table.from_arrays([*meta, *data], schema=schema)
 
     def file_names(self, count: int) -> pa.Array:
-        return pa.repeat(pa.scalar(self._file_name, pa.string()), count)
+        return _repeated(self._file_name, count)
+
+
+def _repeated(value: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.string()), count)
+
+
+def _as_dictionary(value: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([value], pa.string()))
+
+
+def _with_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """`schema` with dictionaries of text where meta columns have one value in a whole file."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(kind) if field.name in CONSTANT_FIELDS else field for field in schema])
 
 
 @dataclass(slots=True)

@@ -201,19 +201,24 @@ def in_memory(keyed: pa.Table) -> Incoming:
     return Incoming(tuple(parts), keyed.schema)
 
 
-def split_by_partition(keyed: pa.Table | pa.RecordBatch) -> list[tuple[str, pa.Table | pa.RecordBatch]]:
-    """(partition path, its rows in arrival order) for every partition path present, ordered by path."""
+def split_by_partition(
+    keyed: pa.Table | pa.RecordBatch, columns: pa.Table | pa.RecordBatch | None = None
+) -> list[tuple[str, pa.Table | pa.RecordBatch]]:
+    """(partition path, its rows in arrival order) for every partition path present, ordered by path. `columns`: those
+    of the rows that are wanted; all without.
+    """
+    wanted = keyed if columns is None else columns
     column = keyed.column(PARTITION)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     encoded = column.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     if len(names) <= 1:
-        return [(names[0], keyed)] if names else []
+        return [(names[0], wanted)] if names else []
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(names)))
-    rows = keyed.take(pa.array(order))
+    rows = wanted.take(pa.array(order))
     pieces = [
         (name, rows.slice(end - size, size)) for name, end, size in zip(names, ends, np.bincount(codes), strict=True)
     ]
