@@ -37,6 +37,7 @@ from hoodie.storage import LocalStorage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+FEW_PARTITIONS = 100
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -148,6 +149,12 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
     if run.tables is not None and kind.reads_shared_tables:
         steps += shared_steps(run.tables, kind) if part in {"all", "reads"} else []
         steps += service_steps(run.tables, kind) if part in {"all", "services"} else []
+    if part in {"all", "partitions"} and kind.name == "ours":
+        counts = {"few": FEW_PARTITIONS, "many": run.options.partitions}
+        steps += [
+            ("many_partitions", {"step": "many_partitions", **counts, "repeat": 2}),
+            ("few_partitions", {"step": "part", "half": "few_partitions"}),
+        ]
     wanted = run.options.only.split(",") if run.options.only else [label for label, _ in steps]
     return [("warm_up", {"step": "warm_up"}), *(step for step in steps if step[0] in wanted)]
 
@@ -321,12 +328,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--part", choices=["all", "writes", "reads", "services", "s3"], default="all")
+    parser.add_argument("--part", choices=["all", "writes", "reads", "services", "s3", "partitions"], default="all")
     parser.add_argument("--only", default="", help="labels of steps, with commas between them; others are left out")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--memory-gb", type=float, default=2.0, help="table of the memory test; 0 leaves it out")
+    parser.add_argument("--partitions", type=int, default=10_000, help="of the bulk insert into many partitions")
     parser.add_argument("--many-keys", type=int, default=10_000_000, help="rows of the table for key look-ups")
     parser.add_argument("--data", default=str(ROOT / "build" / "bench" / "data"))
     parser.add_argument("--work", default=str(ROOT / "build" / "bench" / "work"))
@@ -343,7 +351,7 @@ def main() -> int:
     run = Run(options, {})
     print(f"inputs at scale {options.scale} ...", flush=True)
     run.facts = prepare_inputs(_data(run), options.scale)
-    if options.part not in {"writes", "s3"} and {"ours", "hudi"} <= set(names):
+    if options.part not in {"writes", "s3", "partitions"} and {"ours", "hudi"} <= set(names):
         run.tables = make_shared_tables(run)
     started = time.time()
     for number in range(options.rounds):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from hudi_format import FAR_COLUMNS, WRITE, HudiFormat, fingerprint, table_options
 from protocol import Inputs, serve, timed
@@ -76,6 +79,28 @@ class Ours(HudiFormat):
             hoodie.table.write(hoodie.table.as_source(rows), table, options, "append")
 
         return timed(write)[0]
+
+    def many_partitions(self, few: int, many: int, repeat: int) -> dict[str, Any]:
+        """All rows into many partitions and into few, in turns, by the local engine: a step with two halves."""
+        base = pq.read_table(self.inputs.file("base"))
+        # Neighbours in the input go to different partitions, and all partitions get about the same number of rows.
+        spread = pc.bit_wise_and(pc.multiply(base.column("l_orderkey"), 0x9E3779B1), 0x7FFFFFFF)
+        seconds: dict[int, list[float]] = {few: [], many: []}
+        for turn in range(repeat):
+            for count in (few, many) if turn % 2 else (many, few):
+                number = pc.subtract(spread, pc.multiply(pc.divide(spread, count), count))
+                rows = base.append_column("part", pc.binary_join_element_wise("part=", number.cast(pa.string()), ""))
+                seconds[count] += self._bulk_insert_local(rows)
+        self.parts = {"few_partitions": seconds[few]}
+        return {"seconds": seconds[many]}
+
+    def _bulk_insert_local(self, rows: pa.Table) -> list[float]:
+        table = self.inputs.table("partitioned")
+        options = {**table_options(table), WRITE + "partitionpath.field": "part", WRITE + "operation": "bulk_insert"}
+        source = hoodie.table.as_source(rows)
+        seconds, _ = timed(lambda: hoodie.table.write(source, table, options, "append"))
+        shutil.rmtree(table)
+        return seconds
 
     def memory_load(self) -> dict[str, Any]:
         """The large table of the memory test."""

@@ -61,3 +61,20 @@ def test_small_upserts_on_a_store_far_away_take_turns_and_their_requests_are_cou
     page = tmp_path / "benchmarks.md"
     subprocess.run([sys.executable, "bench/report.py", str(page), str(results)], cwd=ROOT, check=True)
     assert "requests one after the other | <= 25 |" in page.read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_bulk_inserts_into_many_and_few_partitions_take_turns(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]
+    size = ["--scale", "0.001", "--rounds", "1", "--memory", "1g", "--partitions", "150"]
+    command = [sys.executable, "bench/run.py", "--peers", "ours", "--part", "partitions", *size, *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    took = {measure["step"]: measure["seconds"] for measure in json.loads(results.read_text())["measures"]}
+    assert [len(took[step]) for step in ("many_partitions", "few_partitions")] == [2, 2]
+
+    page = tmp_path / "benchmarks.md"
+    subprocess.run([sys.executable, "bench/report.py", str(page), str(results)], cwd=ROOT, check=True)
+    assert "against 100 partitions in turns | <= 2.0x |" in page.read_text()

@@ -65,6 +65,8 @@ def range_of_values(column: str, values: pa.Array | pa.ChunkedArray) -> ColumnRa
 def join_ranges(ranges: Iterable[ColumnRange]) -> ColumnRange:
     """The range of one column over the rows of all ranges (at least one). Without bounds where any is not known."""
     found = list(ranges)
+    if len(found) == 1 and found[0].is_known:
+        return found[0]
     lows = [one.low for one in found if one.low is not None]
     highs = [one.high for one in found if one.high is not None]
     is_known = all(one.is_known for one in found)
@@ -100,7 +102,9 @@ def stored_bound(value: Any, data_type: pa.DataType) -> Bound | None:
 def as_type(found: ColumnRange, data_type: pa.DataType) -> ColumnRange:
     """The range of the same values in the type their column has now; without bounds where they have no place in it."""
     old = found.data_type
-    if old == data_type or old is None or found.low is None or found.high is None:
+    if old == data_type:
+        return found
+    if old is None or found.low is None or found.high is None:
         return replace(found, data_type=data_type)
     types = pa.types
     if types.is_decimal(old) and types.is_decimal(data_type) and data_type.scale >= old.scale:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -112,6 +113,7 @@ def is_storable(data_type: pa.DataType, version: str, *, with_bytes: bool) -> bo
     return with_bytes or not is_bytes
 
 
+@lru_cache(256)
 def type_number(data_type: pa.DataType | None) -> int:
     """The number V2 gives a type; 1 (NULL) for none."""
     if data_type is None:

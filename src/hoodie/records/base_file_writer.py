@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, get_args
 
@@ -152,7 +153,7 @@ class BaseFileWriter:
         options = options or BaseFileOptions()
         self._path = path
         self._schema = pa.schema([_stored_field(column) for column in schema])
-        self._avro_schema = to_avro(schema, table_name) if avro_schema is None else avro_schema
+        self._avro_schema = _avro_text(schema, table_name) if avro_schema is None else avro_schema
         self._keys = _Keys(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
         self._options = options
         self._parquet: Any = None
@@ -379,6 +380,10 @@ def _stored_field(column: pa.Field) -> pa.Field:
     """Meta columns with few values are written from dictionaries: no hashing of a long text per row."""
     kind = pa.dictionary(pa.int32(), pa.string()) if column.name in CONSTANT_FIELDS else column.type
     return pa.field(column.name, kind, nullable=column.nullable)
+
+
+_avro_text: Final = lru_cache(16)(to_avro)
+"""The files of a write have one schema."""
 
 
 def _parquet_options(

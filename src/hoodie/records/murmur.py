@@ -3,6 +3,8 @@
 1. The mixing of the four-byte words does not depend on the seed, so it is done once for all rounds (`blocks`); a
    round then costs one multiplication and one exclusive or per word (`chain`).
 2. Keys of one length share every step, so a block holds keys of one length only. Blocks are small enough for the cache.
+   Few keys of about the same length are one block all the same: the steps that some of them lack change nothing there.
+   So it goes through the steps once; their number is the cost of a small file's filter.
 3. Tail bytes are sign-extended, as in Java: this matters for keys with characters beyond ASCII. In full words the
    sign bits are shifted out, so they are plain little-endian numbers.
 
@@ -11,7 +13,7 @@ Format page: docs/format/bloom-filter.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -24,21 +26,26 @@ _M: Final = np.uint32(0x5BD1E995)
 _R: Final = 24
 _BLOCK_KEYS: Final = 16 * 1024
 _SORT_KEYS: Final = 8 * _BLOCK_KEYS
+_FEW_KEYS: Final = 2048
+_LIKE_LENGTHS: Final = 16
 
 Words = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Keys of one byte length, mixed and ready for hashing.
+    """Keys mixed and ready for hashing: of one byte length, or few of different ones.
 
     `words` has one row per four-byte word, `tail` the folded last one to three bytes (None when the length is a
-    multiple of 4), `rows` says which keys of the input these are.
+    multiple of 4), `rows` says which keys of the input these are. A hash is multiplied by the word's one of `factors`
+    before the word is added, and by the `tail_factor` after the tail: by 1, for keys that do not have it.
     """
 
-    length: int
+    length: np.uint32 | Words
     words: Words
+    factors: Sequence[np.uint32 | Words]
     tail: Words | None
+    tail_factor: np.uint32 | Words
     rows: npt.NDArray[np.int64] | slice
 
     def __len__(self) -> int:
@@ -55,17 +62,17 @@ def chain(block: Block, rounds: int, out: Words) -> None:
     """Fill `out` (shape rounds x keys): row 0 is the hash with seed 0, every further row has the row before as its
     seed.
     """
-    length = np.uint32(block.length)
+    steps = list(zip(block.words, block.factors, strict=True))
     shifted = np.empty(len(block), dtype=np.uint32)
     seed: Any = np.uint32(0)
     for h in out[:rounds]:
-        np.bitwise_xor(seed, length, out=h)
-        for word in block.words:
-            np.multiply(h, _M, out=h)
+        np.bitwise_xor(seed, block.length, out=h)
+        for word, factor in steps:
+            np.multiply(h, factor, out=h)
             np.bitwise_xor(h, word, out=h)
         if block.tail is not None:
             np.bitwise_xor(h, block.tail, out=h)
-            np.multiply(h, _M, out=h)
+            np.multiply(h, block.tail_factor, out=h)
         np.right_shift(h, 13, out=shifted)
         np.bitwise_xor(h, shifted, out=h)
         np.multiply(h, _M, out=h)
@@ -79,9 +86,13 @@ def _blocks_of(keys: pa.StringArray, first: int) -> Iterator[Block]:
     if len(lengths) == 0:
         return
     order: npt.NDArray[np.int64] | None = None
-    if lengths.min() != lengths.max():
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    if len(lengths) <= _FEW_KEYS and 0 < longest - shortest <= _LIKE_LENGTHS:
+        yield _mixed_lengths(keys, lengths, slice(first, first + len(lengths)))
+        return
+    if shortest != longest:
         # Stable sort of 16-bit numbers is a radix sort; longer keys take the slower way.
-        order = np.argsort(lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths, kind="stable")
+        order = np.argsort(lengths.astype(np.uint16) if longest < 1 << 16 else lengths, kind="stable")
         keys, lengths = keys.take(pa.array(order)), lengths[order]
     offsets = _offsets(keys)
     data = np.frombuffer(keys.buffers()[2] or b"", dtype=np.uint8)
@@ -90,7 +101,27 @@ def _blocks_of(keys: pa.StringArray, first: int) -> Iterator[Block]:
             end = min(at + _BLOCK_KEYS, stop)
             length = int(lengths[at])
             words, tail = _mixed(data[offsets[at] : offsets[end]].reshape(end - at, length))
-            yield Block(length, words, tail, slice(first + at, first + end) if order is None else order[at:end] + first)
+            rows = slice(first + at, first + end) if order is None else order[at:end] + first
+            yield Block(np.uint32(length), words, [_M] * len(words), tail, _M, rows)
+
+
+def _mixed_lengths(keys: pa.StringArray, lengths: npt.NDArray[np.int32], rows: slice) -> Block:
+    """One block of keys of different lengths. Behind the end of a key there are zeros."""
+    offsets, size = _offsets(keys), int(lengths.max())
+    padded = np.zeros((len(lengths), -(-size // 4) * 4), dtype=np.uint8)
+    data = np.frombuffer(keys.buffers()[2] or b"", dtype=np.uint8)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = data[offsets[0] : offsets[-1]]
+    words, _ = _mixed(padded[:, : size // 4 * 4])
+    whole, left = lengths // 4, lengths % 4
+    absent = np.arange(len(words))[:, None] >= whole
+    words[absent] = 0
+    factors = np.where(absent, np.uint32(1), _M)
+    tail = np.zeros(len(lengths), dtype=np.int32)
+    for back in range(1, 4):
+        last = padded[np.arange(len(lengths)), np.maximum(lengths - back, 0)].view(np.int8).astype(np.int32)
+        tail ^= np.where(left >= back, last << (8 * (back - 1)), 0).astype(np.int32)
+    tail_factor = np.where(left > 0, _M, np.uint32(1))
+    return Block(lengths.astype(np.uint32), words, list(factors), tail.view(np.uint32), tail_factor, rows)
 
 
 def _offsets(keys: pa.StringArray) -> npt.NDArray[np.int32]:

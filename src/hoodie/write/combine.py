@@ -78,16 +78,17 @@ def same_keys(incoming: Incoming, of: Positions, among: Positions, *, whole_inpu
     """Those of `among` whose key is that of a row in `of` (of the same partition path, or of the whole input)."""
     if not len(of) or not len(among):
         return EMPTY
+    of, among = np.sort(of), np.sort(among)
     scopes = (incoming,) if whole_input else tuple(incoming.by_partition().values())
-    found = [_same_keys(scope, of, among) for scope in scopes]
+    found = [_same_keys(scope, scope.own(of), scope.own(among)) for scope in scopes]
     return np.sort(np.concatenate(found))
 
 
 def _same_keys(scope: Incoming, of: Positions, among: Positions) -> Positions:
+    if not len(of) or not len(among):
+        return EMPTY
     positions = scope.positions()
     wanted, others = np.isin(positions, of), np.isin(positions, among)
-    if not wanted.any() or not others.any():
-        return EMPTY
     keys = scope.column_table([KEY]).column(KEY).combine_chunks()
     same = pc.is_in(keys.filter(pa.array(others)), value_set=keys.filter(pa.array(wanted)))
     found: Positions = positions[others][same.to_numpy(zero_copy_only=False)]
@@ -98,6 +99,6 @@ def sorted_by_key(incoming: Incoming, kept: Positions) -> Positions:
     """`kept` (ascending) reordered: partition paths as they come, rows of one by record key."""
     pieces = []
     for rows in incoming.by_partition().values():
-        keys, positions = keys_of(rows, kept[np.isin(kept, rows.positions())]).load()
+        keys, positions = keys_of(rows, rows.own(kept)).load()
         pieces.append(positions[pc.sort_indices(keys).to_numpy()])
     return np.concatenate(pieces) if pieces else EMPTY

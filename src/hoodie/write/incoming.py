@@ -12,7 +12,7 @@ This module does not know what will become of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -103,6 +103,10 @@ class Incoming:
 
     parts: tuple[Part, ...]
     schema: pa.Schema
+    _offsets: Positions = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_offsets", np.array([part.offset for part in self.parts], dtype=np.int64))
 
     @property
     def rows(self) -> int:
@@ -129,8 +133,7 @@ class Incoming:
 
     def holding(self, wanted: Positions) -> Incoming:
         """Only the parts with some of the positions `wanted`; positions stay what they were."""
-        offsets = np.array([part.offset for part in self.parts], dtype=np.int64)
-        owners = np.unique(np.searchsorted(offsets, wanted, side="right") - 1)
+        owners = np.unique(np.searchsorted(self._offsets, wanted, side="right") - 1)
         return Incoming(tuple(self.parts[n] for n in owners.tolist()), self.schema)
 
     def project(self, columns: Sequence[str]) -> Incoming:
@@ -157,6 +160,11 @@ class Incoming:
         ranges = [np.arange(part.offset, part.offset + part.rows, dtype=np.int64) for part in self.parts]
         return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
 
+    def own(self, ascending: Positions) -> Positions:
+        """Those of the `ascending` positions that are of its rows. Cost: by its parts, whatever the others are."""
+        edges = [np.searchsorted(ascending, (part.offset, part.offset + part.rows)) for part in self.parts]
+        return np.concatenate([ascending[:0], *(ascending[first:end] for first, end in edges)])
+
     def select(self, wanted: Positions) -> RowsRef:
         """A reference to the rows at `wanted`, in that order. In-memory rows are cut out now, spooled when loaded."""
         pieces: list[tuple[MemoryRows | SpooledRows, Positions | None]] = []
@@ -177,10 +185,10 @@ class Incoming:
     def _split(self, wanted: Positions) -> Iterator[tuple[Part, Positions]]:
         if not len(wanted):
             return
-        offsets = np.array([part.offset for part in self.parts], dtype=np.int64)
-        owner = np.searchsorted(offsets, wanted, side="right") - 1
-        for n in np.unique(owner):
-            yield self.parts[int(n)], np.flatnonzero(owner == n)
+        owner = np.searchsorted(self._offsets, wanted, side="right") - 1
+        order = np.argsort(owner, kind="stable")
+        for where in np.split(order, np.flatnonzero(np.diff(owner[order])) + 1):
+            yield self.parts[int(owner[where[0]])], where
 
 
 def _projected(data: MemoryRows | SpooledRows, columns: Sequence[str]) -> MemoryRows | SpooledRows:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import TaskId
+from hoodie.index import Positions
 from hoodie.metadata_writer import write_needs
 from hoodie.spec import new_file_id
 from hoodie.write.change_log import change_logging_of
@@ -95,7 +96,6 @@ def _log_task(  # noqa: PLR0917
         place = log_place(
             write.handle.profile.log_naming, file.slice, write.instant, pending, logs_changes=logs_changes
         )
-    keys_only = incoming.project([KEY])
     return LogTask(
         target=target,
         log=log,
@@ -103,7 +103,7 @@ def _log_task(  # noqa: PLR0917
         partition=file.partition,
         rows=_rows_of(incoming, file),
         update_rows=file.update_rows,
-        gone=keys_only.select(file.drop_positions) if len(file.drop_positions) else _no_rows(keys_only),
+        gone=_keys_of(incoming, file.drop_positions),
         gone_rows=file.drop_rows,
         ordering=write.options.ordering,
         is_partial=write.options.partial is not None,
@@ -114,6 +114,12 @@ def _rows_of(incoming: Incoming, file: PlannedFile) -> RowsRef:
     """The rows of updates, then those of inserts."""
     wanted = np.concatenate([file.update_positions, file.insert_positions])
     return incoming.select(wanted) if len(wanted) else _no_rows(incoming)
+
+
+def _keys_of(incoming: Incoming, wanted: Positions) -> RowsRef:
+    """The keys of some rows. Only the parts with them are looked at: there may be as many files as parts."""
+    rows = incoming.holding(wanted).project([KEY])
+    return rows.select(wanted) if len(wanted) else _no_rows(rows)
 
 
 def _no_rows(incoming: Incoming) -> RowsRef:

@@ -74,6 +74,20 @@ def test_keys_of_every_length_give_the_same_hash_alone_and_in_company() -> None:
     assert together.to_text() == alone.to_text()
 
 
+@pytest.mark.parametrize("spread", [3, 16, 17])
+def test_few_keys_of_like_lengths_give_the_same_hashes_alone_and_in_company(spread: int) -> None:
+    chance = random.Random(spread)
+    for shortest in range(9):
+        lengths = [shortest, shortest + spread, *(shortest + chance.randrange(spread) for _ in range(20))]
+        keys = ["".join(chance.choice("a0:,") for _ in range(length - 2)) + "ä" * (length > 1) for length in lengths]
+        together = BloomFilter.simple(100)
+        together.add(pa.array(["before", *keys, "after"]).slice(1, len(keys)))
+        alone = BloomFilter.simple(100)
+        for key in keys:
+            alone.add(pa.array([key]))
+        assert together.to_text() == alone.to_text()
+
+
 def test_adding_keys_leaves_the_arrow_buffers_alone() -> None:
     for keys in (pa.array(["abcdefgh"]), pa.array(["abcd", "efgh"]), pa.array(["a", "bcd", "efghi"])):
         before = keys.to_pylist()

@@ -99,6 +99,17 @@ def test_rows_of_the_same_keys_are_found_in_their_partition_or_everywhere() -> N
     assert same_keys(rows, of[:0], among, whole_input=True).tolist() == []
 
 
+def test_some_of_many_rows_are_told_to_their_partitions_and_selected_whatever_their_order() -> None:
+    rows = in_memory(keyed(*((f"k{n}", f"p{n % 7}", n) for n in range(50))))
+    some = np.arange(3, 50, 4)
+    own = {name: scope.own(some) for name, scope in rows.by_partition().items()}
+    assert sorted(np.concatenate(list(own.values())).tolist()) == some.tolist()
+    for name, scope in rows.by_partition().items():
+        assert own[name].tolist() == np.intersect1d(scope.positions(), some).tolist()
+    mixed = np.random.default_rng(1).permutation(50)
+    assert rows.select(mixed).load().equals(rows.load().take(pa.array(mixed)))
+
+
 def test_rows_are_sorted_by_key_within_their_partition() -> None:
     rows = in_memory(keyed(("c", "q", 1), ("b", "p", 1), ("a", "q", 1), ("a", "p", 1), ("z", "p", 1)))
     order = sorted_by_key(rows, np.array([0, 1, 3, 4]))
