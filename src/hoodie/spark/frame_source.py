@@ -1,7 +1,8 @@
 """`FrameSource`: a Spark DataFrame as the input of a write.
 
-1. The frame is evaluated once, by the one job that `consume` or `small` starts. (A global sort first samples its input
-   to find ranges, as Spark's sort does; the rows that are written still come from one evaluation.)
+1. The rows that are written come from one evaluation of the frame, by a job that `consume` or `small` starts. (A global
+   sort first samples its input to find ranges, as Spark's sort does. A scan of files with a very wide row is evaluated
+   again, and nothing of its first evaluation is kept: `batch_size`.)
 2. Maps are fused into the Python function of that job: rows go from Spark to Python once, unless a shuffle lies
    between.
 3. Timestamps with a zone are UTC in the schema, whatever the session's time zone.
@@ -13,14 +14,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine import BATCH_ROWS, ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, Source
+from hoodie.engine import ArrowSource, BatchMap, BatchWork, BulkInsertSortMode, Source
 from hoodie.errors import Invalid
 from hoodie.spark.arrow_types import arrow_schema, spark_schema
+from hoodie.spark.batch_size import WideRow, large_batches, unless_wide
 from hoodie.spark.engine import described, pickled
 from hoodie.spark.failures import translated
 from hoodie.spark.frame_size import max_size_bytes
@@ -29,12 +31,11 @@ from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker import OUTCOME_DDL, outcomes, with_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 R = TypeVar("R")
 
 _READ = "read input"
-_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class FrameSource:
@@ -62,7 +63,7 @@ class FrameSource:
             is_small = not self._maps and max_size_bytes(self._frame) <= limit_bytes
         if not is_small:
             return None
-        with translated(_READ), _large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
+        with translated(_READ), large_batches(self._frame.sparkSession), described(self._frame.sparkSession, _READ):
             table = self._frame.toArrow()
         rows = pa.Table.from_batches(with_schema(table.to_batches(), self._schema), self._schema)
         self._held = ArrowSource(rows)
@@ -94,10 +95,20 @@ class FrameSource:
     def consume(self, work: BatchWork[R], label: str) -> list[R]:
         if self._held is not None:
             return self._held.consume(work, label)
-        consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema)
-        spark = self._frame.sparkSession
-        with translated(label), _large_batches(spark), described(spark, label):
-            table = with_unscaled(self._frame).mapInArrow(consumer, OUTCOME_DDL).toArrow()
+        frame = with_unscaled(self._frame)
+        with translated(label):  # see `small`
+            marked = unless_wide(frame)
+        if marked is not None:
+            with suppress(WideRow):
+                return self._consume(marked, work, label, is_marked=True)
+        return self._consume(frame, work, label, is_marked=False)
+
+    def _consume(self, frame: DataFrame, work: BatchWork[R], label: str, *, is_marked: bool) -> list[R]:
+        """One job. Raises: WideRow: where wide rows are marked, and there is one."""
+        consumer = _consumer(pickled(work), pickled(self._maps), self._frame_schema, is_marked=is_marked)
+        spark = frame.sparkSession
+        with translated(label), large_batches(spark, counted=not is_marked), described(spark, label):
+            table = frame.mapInArrow(consumer, OUTCOME_DDL).toArrow()
         return outcomes(table)
 
     def _applied(self) -> DataFrame:
@@ -126,25 +137,13 @@ def _without_twins(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-@contextmanager
-def _large_batches(spark: SparkSession) -> Iterator[None]:
-    """Arrow batches of a size that suits parquet, for the jobs started inside; a larger setting stays."""
-    before = spark.conf.get(_BATCH_ROWS) or "0"
-    if int(before) >= BATCH_ROWS or int(before) <= 0:
-        yield
-        return
-    spark.conf.set(_BATCH_ROWS, str(BATCH_ROWS))
-    try:
-        yield
-    finally:
-        spark.conf.set(_BATCH_ROWS, before)
-
-
-def _consumer(work: bytes, maps: bytes, schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _consumer(
+    work: bytes, maps: bytes, schema: pa.Schema, *, is_marked: bool
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def consume(batches: Iterator[Any]) -> Iterator[Any]:
         from hoodie.spark.worker import consume_batches  # noqa: PLC0415 - runs in a worker
 
-        yield from consume_batches(work, maps, schema, batches)
+        yield from consume_batches(work, maps, schema, batches, is_marked=is_marked)
 
     return consume
 

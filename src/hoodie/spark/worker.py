@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.arrow_start import start_without_pandas
 from hoodie.engine import BatchMap, BatchWork, TaskId
+from hoodie.spark.batch_size import joined, unmarked
 from hoodie.spark.unscaled import decimals, digits_of
 
 OUTCOME_SCHEMA = pa.schema([pa.field("done", pa.bool_()), pa.field("outcome", pa.binary())])
@@ -49,14 +50,17 @@ def tasks_of(tasks: Sequence[bytes], batches: Iterable[pa.RecordBatch]) -> Itera
 
 
 def consume_batches(
-    work: bytes, maps: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    work: bytes, maps: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch], *, is_marked: bool
 ) -> Iterator[pa.RecordBatch]:
-    """One outcome for everything the work yields over `batches`, after `maps`; the first error is the last outcome."""
+    """One outcome for everything the work yields over `batches`, after `maps`; the first error is the last outcome.
+    `is_marked`: they are those of a frame of `batch_size.unless_wide`.
+    """
     task_id = start()
     run: BatchWork[Any] = pickle.loads(work)
     steps: tuple[BatchMap, ...] = pickle.loads(maps)
     try:
-        for result in run(task_id, _mapped(task_id, steps, with_schema(batches, schema))):
+        rows = with_schema(joined(unmarked(batches)) if is_marked else batches, schema)
+        for result in run(task_id, _mapped(task_id, steps, rows)):
             yield _done(result)
     except Exception as error:
         yield _failed(error)
