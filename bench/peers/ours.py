@@ -89,7 +89,7 @@ class Ours(HudiFormat):
         for turn in range(repeat):
             for count in (few, many) if turn % 2 else (many, few):
                 number = pc.subtract(spread, pc.multiply(pc.divide(spread, count), count))
-                rows = base.append_column("part", pc.binary_join_element_wise("part=", number.cast(pa.string()), ""))
+                rows = base.append_column("part", pc.binary_join_element_wise("p", number.cast(pa.string()), ""))
                 seconds[count] += self._bulk_insert_local(rows)
         self.parts = {"few_partitions": seconds[few]}
         return {"seconds": seconds[many]}

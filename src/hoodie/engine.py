@@ -90,6 +90,11 @@ class Source(Protocol):
         """Arrow schema of the rows, as the caller gave them."""
         ...
 
+    @property
+    def in_process(self) -> bool:
+        """Whether `consume` runs its work in this process, so that results are handed over and not sent."""
+        ...
+
     def small(self, limit_bytes: int) -> pa.Table | None:
         """All rows, if the source knows beforehand that they are at most `limit_bytes`; None otherwise."""
         ...
@@ -186,6 +191,10 @@ class ArrowSource:
     @property
     def schema(self) -> pa.Schema:
         return self._schema
+
+    @property
+    def in_process(self) -> bool:
+        return True
 
     def small(self, limit_bytes: int) -> pa.Table | None:
         if self._maps or not isinstance(self._data, pa.Table) or self._data.nbytes > limit_bytes:

@@ -55,6 +55,10 @@ class FrameSource:
     def schema(self) -> pa.Schema:
         return self._schema
 
+    @property
+    def in_process(self) -> bool:
+        return self._held is not None
+
     def small(self, limit_bytes: int) -> pa.Table | None:
         """All rows by one job, when they are surely few: at most `limit_bytes` by Catalyst's statistics."""
         if self._held is not None:

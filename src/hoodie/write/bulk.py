@@ -4,16 +4,17 @@
 2. Rows wait in memory until a partition has enough of them for an efficient write; past `HELD_BYTES` in one task the
    partitions with most waiting rows are written out, and past `OPEN_FILES` the file unused for longest is closed.
    Unsorted input over many partitions therefore makes more files, never more memory.
-   What still waits at the end is a file for each partition: many small ones are written several at a time, because a
-   small file costs little but waiting for the storage.
-3. File ids of a task share one UUID and count up, as Hudi's row writer names them.
+3. What still waits at the end of a task is a file for each partition; a file is what costs then, not its rows. Where
+   tasks run in this process their rests are joined first. Many small files are written several at a time.
+4. File ids of a task share one UUID and count up, as Hudi's row writer names them.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -44,19 +45,58 @@ class BulkTask:
     max_file_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Rests:
+    """What a task has left: rows by partition, too few for a file of their own, in the order of their arrival. `first`:
+    how many it has written.
+    """
+
+    task_id: TaskId
+    first: int
+    rows: Mapping[str, pa.Table]
+
+
 def run_bulk_insert(source: Source, task: BulkTask, sort_mode: BulkInsertSortMode) -> list[WrittenFile]:
     """All files, after the source was evaluated once."""
     if sort_mode is BulkInsertSortMode.NONE:
-        return source.consume(partial(_key_and_write, task), "bulk_insert")
-    keyed = source.mapped(partial(key_rows, task.form), task.form.keyed_schema)
-    return keyed.in_sort_mode(sort_mode, PARTITION, KEY).consume(partial(_write_keyed, task), "bulk_insert")
+        written = source.consume(partial(_key_and_write, task, keeps_rests=source.in_process), "bulk_insert")
+    else:
+        keyed = source.mapped(partial(key_rows, task.form), task.form.keyed_schema)
+        arranged = keyed.in_sort_mode(sort_mode, PARTITION, KEY)
+        written = arranged.consume(partial(_write_keyed, task, keeps_rests=False), "bulk_insert")
+    files = [one for one in written if isinstance(one, WrittenFile)]
+    return files + list(_write_rests(task, [one for one in written if isinstance(one, _Rests)]))
 
 
-def _key_and_write(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
-    return _write_keyed(task, task_id, key_rows(task.form, task_id, batches))
+def _write_rests(task: BulkTask, rests: Sequence[_Rests]) -> Iterator[WrittenFile]:
+    """The rests of all tasks together, as the files of one more task; of one task, as its own. They are in memory: no
+    more of it is needed.
+    """
+    if not any(rest.rows for rest in rests):
+        return
+    task_id, first = max(((rest.task_id, rest.first) for rest in rests), key=lambda one: one[0].partition)
+    if len(rests) > 1:
+        task_id, first = replace(task_id, partition=task_id.partition + 1), 0
+    writers = _Writers(task, task_id, sys.maxsize, first)
+    try:
+        for rest in rests:
+            for partition, rows in rest.rows.items():
+                yield from writers.add(partition, rows)
+        yield from writers.close()
+    except BaseException:
+        writers.abort()
+        raise
 
 
-def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenFile]:
+def _key_and_write(
+    task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch], *, keeps_rests: bool
+) -> Iterator[WrittenFile | _Rests]:
+    return _write_keyed(task, task_id, key_rows(task.form, task_id, batches), keeps_rests=keeps_rests)
+
+
+def _write_keyed(
+    task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBatch], *, keeps_rests: bool
+) -> Iterator[WrittenFile | _Rests]:
     writers = _Writers(task, task_id)
     try:
         for batch in batches:
@@ -64,7 +104,11 @@ def _write_keyed(task: BulkTask, task_id: TaskId, batches: Iterator[pa.RecordBat
                 kept = without_deleted(pa.Table.from_batches([rows]), task.target.delete_marker)
                 if kept.num_rows:
                     yield from writers.add(partition, kept)
-        yield from writers.close()
+        if keeps_rests:
+            yield from writers.close_open()
+            yield writers.rests()
+        else:
+            yield from writers.close()
     except BaseException:
         writers.abort()
         raise
@@ -117,13 +161,14 @@ def _write_small_file(_: TaskId, small: _SmallFile) -> WrittenFile:
 class _Writers:
     """Waiting rows and open files of one task, by partition path; least recently used first."""
 
-    def __init__(self, task: BulkTask, task_id: TaskId) -> None:
+    def __init__(self, task: BulkTask, task_id: TaskId, held_bytes: int | None = None, first: int = 0) -> None:
         self._task = task
         self._task_id = task_id
+        self._held_bytes = HELD_BYTES if held_bytes is None else held_bytes
         self._flush_bytes = min(FLUSH_BYTES, task.max_file_bytes)
         self._prefix = task.target.env.uuid()
         self._files = 0
-        self._rows = 0
+        self._rows = first
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._waiting: dict[str, list[pa.Table]] = {}
         self._sizes: dict[str, int] = {}
@@ -135,18 +180,28 @@ class _Writers:
         self._held += rows.nbytes
         if self._sizes[partition] >= self._flush_bytes:
             yield from self._flush(partition)
-        elif self._held > HELD_BYTES:
+        elif self._held > self._held_bytes:
             yield from self._flush_largest()
 
     def close(self) -> Iterator[WrittenFile]:
-        for partition in [opened for opened in self._open if opened in self._waiting]:
-            yield from self._flush(partition)
-        while self._open:
-            yield self._open.popitem(last=False)[1].close()
+        yield from self.close_open()
         small = [self._small_file(partition, rows) for partition, rows in self._waiting.items()]
         self._waiting.clear()
         threads = SMALL_FILE_THREADS if len(small) > FEW_FILES else 1
         yield from LocalEngine(threads).run(_write_small_file, small, "small files of a bulk insert")
+
+    def close_open(self) -> Iterator[WrittenFile]:
+        """Finish the open files with the rows that wait for them."""
+        for partition in [opened for opened in self._open if opened in self._waiting]:
+            yield from self._flush(partition)
+        while self._open:
+            yield self._open.popitem(last=False)[1].close()
+
+    def rests(self) -> _Rests:
+        """What waits when no file is open. It does not wait any more."""
+        rows = {partition: pa.concat_tables(waiting) for partition, waiting in self._waiting.items()}
+        self._waiting.clear()
+        return _Rests(self._task_id, self._rows, rows)
 
     def abort(self) -> None:
         for file in self._open.values():
@@ -167,7 +222,7 @@ class _Writers:
         """Write out half of what waits, largest partitions first: one at a time would sort all of them for each."""
         for partition in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
             yield from self._flush(partition)
-            if self._held <= HELD_BYTES // 2:
+            if self._held <= self._held_bytes // 2:
                 return
 
     def _flush(self, partition: str) -> Iterator[WrittenFile]:
