@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 import hoodie
-from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns, parse_options
+from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_columns
+from hoodie.cli.asked_server import add_server, table_options
 from hoodie.cli.printing import Step, console, progress
 from hoodie.cli.rows import store_rows
 from hoodie.cli.spark import start_spark
@@ -44,6 +45,7 @@ def define(parser: ArgumentParser) -> None:
         metavar="N",
         help=f"at most N rows (default: {SHOWN_ROWS} on the terminal, all with --json and --out)",
     )
+    add_server(parser)
     add_engine(parser)
 
 
@@ -77,7 +79,7 @@ def _options(said: Namespace) -> dict[str, str]:
         _BEGIN: said.begin,
         _END: said.end,
     }
-    options = parse_options(said.option) | {key: value for key, value in keywords.items() if value is not None}
+    options = table_options(said) | {key: value for key, value in keywords.items() if value is not None}
     incremental = options.get(_QUERY) == "incremental"
     if (said.begin or said.end) and not incremental:
         raise Invalid("--begin and --end belong to incremental queries", remedy="Add --type incremental")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Invalid, Unsupported
+from hoodie.fileview import FileSystemView
 from hoodie.filters import RowFilter
 from hoodie.filters.row_filter import Conjunct
 from hoodie.index import Buckets, KeyParts, SimpleBuckets, ensure_one_count, load_ring
@@ -58,10 +59,11 @@ def load_lookup_plan(
     options: ReadOptions,
     *,
     buckets: BucketHint | None = None,
+    file_view: FileSystemView | None = None,
     engine: Engine | None = None,
 ) -> ReadPlan:
     """The plan that reads the rows with one of `keys` (see `lookup_keys`). `buckets`: what is known of the table's
-    bucket index, which does not say it itself.
+    bucket index, which does not say it itself; `file_view`: who knows its files (`load_read_plan`).
 
     Raises:
         Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
@@ -72,7 +74,7 @@ def load_lookup_plan(
     given = keys if isinstance(keys, LookupKeys) else lookup_keys(keys, config.record_key_fields)
     wanted = _key_texts(storage, config, timeline, given)
     filtered = replace(options, filter=_key_filter(config, timeline, wanted))
-    plan = load_read_plan(storage, config, timeline, filtered, engine=engine)
+    plan = load_read_plan(storage, config, timeline, filtered, file_view=file_view, engine=engine)
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
     if is_indexed or not config.populate_meta_fields:
         return plan

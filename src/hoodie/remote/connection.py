@@ -16,6 +16,7 @@ import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from hoodie.env import Env, SystemEnv
@@ -32,6 +33,8 @@ UNASKABLE = 501
 """What stands for the status of a question that cannot be sent: it fails alone, as those a server has no answer to."""
 
 _SHOWN = 300
+_LATER = (429, 502, 503, 504)
+"""Statuses of a server that may answer when it is asked again, as one may that did not answer at all."""
 _ANYHOW = "See its log; without it the table can be read and written as well"
 _REFUSALS = {
     400: ("does not take the question", "See that it is known by the name it is asked by, and what it said"),
@@ -95,11 +98,30 @@ def parse_server(text: str, token: str | None = None, timeout_s: float = 60.0) -
     return ServerAddress(host, port, token, timeout_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a server that did not answer is asked again, and after how long: each pause is twice the one before,
+    up to a limit, and a little longer by chance, so that not all come back at once.
+    """
+
+    times: int = 0
+    first_s: float = 0.1
+    limit_s: float = 2.0
+
+    def pause_s(self, number: int, chance: float) -> float:
+        """Seconds before the server is asked again for the `number`-th time (from 0); `chance` is in [0, 1)."""
+        return min(self.first_s * 2.0 ** min(number, 32), self.limit_s) * (1 + chance / 4)
+
+
+NO_RETRIES: Final = Retries()
+
+
 class Connection:
     """A timeline server at an address. Threads may share it."""
 
-    def __init__(self, address: ServerAddress, env: Env | None = None) -> None:
+    def __init__(self, address: ServerAddress, env: Env | None = None, retries: Retries = NO_RETRIES) -> None:
         self.address = address
+        self._retries = retries
         self.breaker = breaker_at(address.host, address.port, address.token)
         self._env = env or SystemEnv()
         self._kept = threading.local()
@@ -112,6 +134,16 @@ class Connection:
             Unavailable: it did not answer, or with what is no answer.
         """
         target = self._target(path, parameters)
+        for number in range(self._retries.times):
+            try:
+                return self._asked(target)
+            except Unavailable as error:
+                if error.facts.get("status", 503) not in _LATER:
+                    raise
+                self._env.sleep(self._retries.pause_s(number, self._env.random()))
+        return self._asked(target)
+
+    def _asked(self, target: str) -> Json:
         try:
             status, body = self._exchanged(target)
         except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
@@ -188,6 +220,19 @@ class Connection:
             remedy="See that it runs and can be reached from here",
             address=self.address.text,
         )
+
+
+_connections: dict[tuple[ServerAddress, Retries], Connection] = {}
+_lock = threading.Lock()
+
+
+def connection_to(address: ServerAddress, retries: Retries = NO_RETRIES) -> Connection:
+    """The connection of this process to an address: all who ask there share it."""
+    way = address, retries
+    with _lock:
+        if way not in _connections:
+            _connections[way] = Connection(address, retries=retries)
+        return _connections[way]
 
 
 def _is_host(host: str) -> bool:

@@ -125,8 +125,15 @@ class FallingBackView:
 
     lists_uncommitted = True
 
-    def __init__(self, remote: RemoteView, local: Callable[[], FileSystemView], storage: Storage) -> None:
+    def __init__(
+        self,
+        remote: RemoteView,
+        local: Callable[[], FileSystemView],
+        storage: Storage,
+        plans: PendingPlans | None = None,
+    ) -> None:
         self.timeline = remote.timeline
+        self._plans = plans or PendingPlans(storage, remote.timeline)
         self._remote = remote
         self._open_local = local
         self._local: FileSystemView | None = None
@@ -162,8 +169,7 @@ class FallingBackView:
         return tuple(sorted((*found.values(), *others), key=lambda files: files.partition))
 
     def load(self, partitions: Collection[str] | None = None) -> View:
-        compactions = PendingPlans(self._storage, self.timeline).compactions()
-        return load_view(self._storage, self.timeline, self.files(partitions), compactions)
+        return load_view(self._storage, self.timeline, self.files(partitions), self._plans.compactions())
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._remote.committed_logs(logs)

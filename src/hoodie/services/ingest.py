@@ -18,10 +18,10 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source, side_by_side, usable_cores
 from hoodie.errors import Invalid
-from hoodie.fileview import WriterView, open_file_view
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata, look_at_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
+from hoodie.remote import AskedServer, asked_server, open_asked_view, open_writer_view
 from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
@@ -122,6 +122,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     ensure_compatible(config, handle.config)
     # What lay below `.hoodie` when the lock was taken lies there still: nobody else writes, and nothing was done yet.
     below = locking.below if handle is found and locking.below is not None else Snapshot(handle.storage, "")
+    server = asked_server(config)
     state, leftovers = side_by_side(partial(state_of, handle, below), partial(list_leftovers, below))
     if request.note is not None:
         request.note.ensure_new(handle, state.timeline)
@@ -131,7 +132,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         config,
         handle.config,
         handle.profile,
-        _stored_key(state, schema),
+        _stored_key(state, schema, server),
         whole_table=request.whole_table,
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
@@ -159,6 +160,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         transaction=Transaction(handle, instant, locking, config),
         metadata=MetadataOptions.of(config),
         known=known,
+        server=server,
     )
 
 
@@ -195,7 +197,7 @@ def run_request(write: Write, request: Request) -> Committed:
 
 
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
-    existing = WriterView(write.handle, write.timeline, plans=write.plans).partitions()
+    existing = open_writer_view(write.server, write.handle, write.timeline, plans=write.plans).partitions()
     if request.partitions is not None:
         return match_partitions(request.partitions, existing)
     if request.config.is_set(_TO_DELETE):
@@ -205,11 +207,11 @@ def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:
     return tuple(name for name in partitions_of(write, request.source) if name in set(existing))
 
 
-def _stored_key(state: TableState, schema: pa.Schema | None) -> str | None:
+def _stored_key(state: TableState, schema: pa.Schema | None, server: AskedServer | None) -> str | None:
     """A record key the table holds, where its spelling decides how new keys are spelled."""
     handle = state.handle
     if not needs_stored_key(handle.config, handle.profile, schema):
         return None
-    slices = open_file_view(handle.storage, handle.config, state.timeline, plans=state.plans).load().slices_at()
+    slices = open_asked_view(server, handle, state.timeline, plans=state.plans).load().slices_at()
     footers = (read_footer(handle.storage, part.base.path) for part in slices if part.base is not None)
     return next((footer.min_key for footer in footers if footer.min_key is not None), None)

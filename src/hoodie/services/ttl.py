@@ -17,7 +17,7 @@ from typing import Final, Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
-from hoodie.fileview import open_file_view
+from hoodie.remote import asked_server, open_asked_view
 from hoodie.services.ingest import Request, write_locked
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.service import AfterCommit, Service
@@ -75,7 +75,7 @@ def preview_ttl(handle: TableHandle, config: Config, engine: Engine | None = Non
     """What `run_ttl` would delete."""
     del engine
     options = parse_ttl_options(config)
-    slices = _slices(handle)
+    slices = _slices(handle, config)
     expired = _expired(handle, options, slices)
     steps = []
     for partition, instant in expired:
@@ -91,15 +91,15 @@ def run_ttl(handle: TableHandle, config: Config, engine: Engine) -> Committed | 
     """The commit that deleted the expired partitions, or None when none has expired. The caller holds the table's
     table lock.
     """
-    expired = _expired(handle, parse_ttl_options(config), _slices(handle))
+    expired = _expired(handle, parse_ttl_options(config), _slices(handle, config))
     if not expired:
         return None
     names = tuple(partition for partition, _ in expired)
     return write_locked(HeldThroughout(handle), Request("delete_partition", None, config, engine, names))
 
 
-def _slices(handle: TableHandle) -> tuple[FileSlice, ...]:
-    return open_file_view(handle.storage, handle.config, timeline_of(handle)).load().slices_at()
+def _slices(handle: TableHandle, config: Config) -> tuple[FileSlice, ...]:
+    return open_asked_view(asked_server(config), handle, timeline_of(handle)).load().slices_at()
 
 
 def _expired(handle: TableHandle, options: TtlOptions, slices: Sequence[FileSlice]) -> tuple[tuple[str, str], ...]:

@@ -14,26 +14,21 @@ from hoodie.config import Config, text_of
 from hoodie.engine import Engine
 from hoodie.env import Env
 from hoodie.errors import Invalid
-from hoodie.fileview import FileSystemView, open_file_view
 from hoodie.given_options import resolve_given
-from hoodie.remote import FallingBackView, RemoteView, ViewServer
+from hoodie.remote import AskedServer, asked_server
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.held import held_table
 from hoodie.storage import Storage
 from hoodie.table.keywords import call_options
-from hoodie.timeline import Timeline
 
 
 @dataclass(slots=True)
 class OpenedTable:
-    """`handle` is the one of the last look; its storage and environment never change. `server` is asked for the files
-    of the table, if there is one.
-    """
+    """`handle` is the one of the last look; its storage and environment never change."""
 
     handle: TableHandle
     options: dict[str, str]
     engine: Engine
-    server: ViewServer | None = None
 
     @property
     def storage(self) -> Storage:
@@ -51,15 +46,10 @@ class OpenedTable:
         """
         return resolve_given(call_options(options), self.options)
 
-    def file_view(self, handle: TableHandle, timeline: Timeline, *, use_metadata: bool) -> FileSystemView:
-        """The files of the table as `timeline` has them, by the server if there is one."""
-
-        def local() -> FileSystemView:
-            return open_file_view(handle.storage, handle.config, timeline, use_metadata=use_metadata)
-
-        if self.server is None:
-            return local()
-        return FallingBackView(RemoteView(self.server, handle.storage, timeline), local, handle.storage)
+    @property
+    def server(self) -> AskedServer | None:
+        """The timeline server that options name for the files of the table."""
+        return asked_server(resolve_given(self.options, purpose="read"))
 
     def fresh(self) -> TableHandle:
         """The table as it is now."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
+from hoodie.fileview import FileSystemView
 from hoodie.given_options import resolve_given
 from hoodie.notebook import Displayed
 from hoodie.query import (
@@ -33,7 +34,7 @@ from hoodie.query import (
 from hoodie.query.lookup_keys import lookup_keys
 from hoodie.query.settled import settled, settled_rows
 from hoodie.records import storable, without_meta
-from hoodie.remote import Connection, ServerAddress, ViewServer, parse_server
+from hoodie.remote import ServerAddress, open_asked_view, options_of, parse_server
 from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
 from hoodie.storage import Storage, open_storage
@@ -70,10 +71,8 @@ class Table(Displayed):
     service that meets another one, of whatever thread or process, raises `Conflict`.
     """
 
-    def __init__(
-        self, handle: TableHandle, options: Mapping[str, str], engine: Engine, server: ViewServer | None = None
-    ) -> None:
-        self._opened = OpenedTable(handle, dict(options), engine, server)
+    def __init__(self, handle: TableHandle, options: Mapping[str, str], engine: Engine) -> None:
+        self._opened = OpenedTable(handle, dict(options), engine)
 
     @classmethod
     def open(
@@ -89,17 +88,18 @@ class Table(Displayed):
         """Opens the table at `uri`. Its work runs on `spark` (a session) or `engine`; without one, in this process.
         Rows of `scan` and `lookup` are read by threads of this process, as many as a `LocalEngine` given here has.
 
-        `server` (`host:port`) is a timeline server, Hudi's or `hoodie serve`: `scan` and `files` ask it which files the
-        table has. What it does not answer they ask the table itself, with a warning.
+        `server` (`host:port`) is a timeline server, Hudi's or `hoodie serve`: reads, writes and services ask it which
+        files the table has. What it does not answer they ask the table itself, with a warning. Options can name it,
+        too (`hoodie.filesystem.view.type`, `hoodie.filesystem.view.remote.host`).
 
         Raises:
             Invalid: no such table, or not a Hudi table; no address. Corrupt: its properties are damaged.
             Unsupported: a table version `hoodie` does not know.
         """
         given = option_texts(options)
-        address = parse_server(server) if isinstance(server, str) else server
-        connection = None if address is None else Connection(address)
-        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark), connection)
+        if server is not None:
+            given |= options_of(parse_server(server) if isinstance(server, str) else server)
+        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))
 
     @classmethod
     def create(
@@ -199,8 +199,8 @@ class Table(Displayed):
         )
         use_metadata = parse_read_options(resolve_given(self._opened.options, purpose="read")).use_metadata
         with collecting_later():
-            view = self._opened.file_view(handle, timeline_of(handle), use_metadata=use_metadata).load()
-            return view.slices_at(instant)
+            source = open_asked_view(self._opened.server, handle, timeline_of(handle), use_metadata=use_metadata)
+            return source.load().slices_at(instant)
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """Plans a query without reading rows: files, filters, schema. Keywords are the fields of `ReadOptions`."""
@@ -246,7 +246,9 @@ class Table(Displayed):
         wanted = lookup_keys(keys, self._opened.handle.config.record_key_fields)
 
         def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
-            return load_lookup_plan(handle.storage, handle.config, timeline, wanted, options, buckets=buckets)
+            view = self._asked_view(handle, timeline, options)
+            storage, properties = handle.storage, handle.config
+            return load_lookup_plan(storage, properties, timeline, wanted, options, buckets=buckets, file_view=view)
 
         return self._rows(lambda: self._settled(plan))
 
@@ -355,11 +357,17 @@ class Table(Displayed):
 
     def _read_plan(self, options: ReadOptions) -> ReadPlan:
         def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
-            by_server = self._opened.server is not None
-            view = self._opened.file_view(handle, timeline, use_metadata=options.use_metadata) if by_server else None
+            view = self._asked_view(handle, timeline, options)
             return load_read_plan(handle.storage, handle.config, timeline, options, file_view=view)
 
         return self._settled(plan)
+
+    def _asked_view(self, handle: TableHandle, timeline: Timeline, options: ReadOptions) -> FileSystemView | None:
+        """The view by the timeline server that options name; None where they name none."""
+        server = self._opened.server
+        if server is None:
+            return None
+        return open_asked_view(server, handle, timeline, use_metadata=options.use_metadata)
 
     def _settled(self, plan: Callable[[TableHandle, Timeline], ReadPlan]) -> ReadPlan:
         return settled(self._opened.fresh, plan, self._opened.env.sleep)

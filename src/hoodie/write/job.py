@@ -10,6 +10,7 @@ import pyarrow as pa
 from hoodie.engine import Engine
 from hoodie.metadata_writer import KnownMetadata, MetadataOptions
 from hoodie.records import OpenInputs
+from hoodie.remote import AskedServer
 from hoodie.slices.bootstrap import BootstrapSource
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
@@ -36,7 +37,7 @@ class Write:
     in a table of which nobody knows the schema). `transaction` is what it becomes visible by. `sources` has the other
     halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
     kept; `known`: what is known of it. `kept`: base files that the look-up leaves open for the tasks that write them
-    anew, where both run in this process.
+    anew, where both run in this process. `server`: the timeline server that is asked for the table's files.
     """
 
     handle: TableHandle
@@ -51,6 +52,7 @@ class Write:
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     known: KnownMetadata | None = None
     kept: OpenInputs | None = None
+    server: AskedServer | None = None
 
     @property
     def instant(self) -> InstantTime:

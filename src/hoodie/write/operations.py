@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from hoodie.engine import Source
 from hoodie.errors import HudiError
-from hoodie.fileview import WriterView
 from hoodie.metadata_writer import MetadataParticipant
 from hoodie.records import OpenInputs, to_avro
+from hoodie.remote import open_writer_view
 from hoodie.spec import (
     EMPTY_REPLACE,
     REPLACE_COMMIT,
@@ -163,9 +163,9 @@ def _partitions(write: Write, incoming: Incoming) -> tuple[str, ...] | None:
 
 
 def _load_view(write: Write, partitions: Collection[str] | None = None) -> View:
-    """The table, or some of its partitions, by its metadata table where it has one."""
+    """The table, or some of its partitions, by its timeline server or its metadata table where it has one."""
     state = None if write.known is None else write.known.state
-    return WriterView(write.handle, write.timeline, state, write.plans).load(partitions)
+    return open_writer_view(write.server, write.handle, write.timeline, state, write.plans).load(partitions)
 
 
 def _replaced(

@@ -113,6 +113,18 @@ def test_query_as_json_lines_with_condition_and_columns(table: str, capsys: pyte
     ]
 
 
+def test_query_and_files_ask_a_server_and_get_along_without(
+    table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = _lines(capsys, table)
+    assert _lines(capsys, table, "--server", "127.0.0.1:9") == there
+    assert _lines(capsys, table, "--server", "127.0.0.1:9", "--key", "a") == _lines(capsys, table, "--key", "a")
+    assert main(["files", table, "--server", "127.0.0.1:9"]) == 0
+    assert len([one for one in caplog.records if "127.0.0.1:9" in one.getMessage()]) == 1
+    assert main(["query", table, "--server", "a b"]) != 0
+    assert main(["query", table, "--server", "lake", "-o", "hoodie.filesystem.view.type=MEMORY"]) != 0
+
+
 def test_query_into_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.parquet"
     assert main(["query", table, "--out", str(out)]) == 0

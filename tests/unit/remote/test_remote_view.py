@@ -164,7 +164,7 @@ def test_change_data_files_are_no_log_files_of_a_slice() -> None:
 def test_a_table_that_is_opened_with_a_server_asks_it_and_reads_without_it(
     lake: Lake, server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("hoodie.table.table.Connection", lambda address: server)
+    monkeypatch.setattr("hoodie.remote.asking.connection_to", lambda address, retries: server)
     table = Table.open(lake.uri, server="somewhere:1")
     expected = sorted(lake.rows())
     rows = table.scan(columns=["id", "v"]).read_all()

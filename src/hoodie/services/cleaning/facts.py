@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from hoodie.config import Config
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.errors import Invalid
-from hoodie.fileview import FileSystemView, FolderView, open_file_view
+from hoodie.fileview import FileSystemView, FolderView
+from hoodie.remote import asked_server, open_asked_view
 from hoodie.services.cleaning.options import CleanOptions
 from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
 from hoodie.services.cleaning.retention import earliest_retained
@@ -118,13 +119,13 @@ def draft_clean(
     source: FileSystemView = folders
     if partitions != frozenset():
         use = not config.is_set(_METADATA) or config.flag(_METADATA)
-        source = open_file_view(handle.storage, handle.config, timeline, use_metadata=use, plans=plans)
+        source = open_asked_view(asked_server(config), handle, timeline, use_metadata=use, plans=plans)
     files = source.files(partitions)
     if options.only is not None:
         files = tuple(one for one in files if options.takes(one.partition))
     plan = plan_clean(reader.view(files, are_settled=not source.lists_uncommitted), earliest, options, protected)
-    if plan.partitions and not source.lists_uncommitted:
-        # The metadata table does not know files of dead writers: whether a partition is empty, storage has to say.
+    if plan.partitions and not isinstance(source, FolderView):
+        # Nobody else knows files of dead writers: whether a partition is empty, storage has to say.
         sure = plan_clean(reader.view(folders.files(plan.partitions)), earliest, options, protected)
         plan = replace(plan, partitions=sure.partitions)
     if options.only is None:

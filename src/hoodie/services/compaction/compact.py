@@ -17,7 +17,8 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
-from hoodie.fileview import FolderView, open_file_view
+from hoodie.fileview import FolderView
+from hoodie.remote import open_asked_view
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
 from hoodie.services.compaction.result import CompactionResult, result_of
@@ -201,7 +202,7 @@ def _view(
     handle: TableHandle, plans: PendingPlans, options: CompactOptions, facts: StrategyFacts, engine: Engine
 ) -> View:
     if not _PARTITION_STRATEGIES.intersection(options.strategies):
-        return open_file_view(handle.storage, handle.config, plans.timeline, engine=engine, plans=plans).load()
+        return open_asked_view(options.server, handle, plans.timeline, engine=engine, plans=plans).load()
     folders = FolderView(handle.storage, plans.timeline, engine, plans)
     return folders.load(chosen_partitions(options.strategies, folders.partitions(), options.limits, facts))
 

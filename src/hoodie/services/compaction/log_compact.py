@@ -19,9 +19,9 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.fileview import open_file_view
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.records import without_meta
+from hoodie.remote import asked_server, open_asked_view
 from hoodie.services.compaction.compact import ensure_compactable
 from hoodie.services.compaction.log_compact_task import CountTask, LogCompactTask, LogForm, compact_log, count_blocks
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
@@ -79,7 +79,7 @@ def schedule_log_compaction(
         log.info("no log compaction can be planned while %s is running", running[0].requested)
         return None
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
-    view = open_file_view(handle.storage, handle.config, timeline, engine=engine, plans=plans).load()
+    view = open_asked_view(asked_server(config), handle, timeline, engine=engine, plans=plans).load()
     slices = list(eligible_slices(view, requested, plans.rewritten()))
     plan = plan_log_compaction(view, _worth_it(handle, view, slices, options, engine), options)
     if plan is None:

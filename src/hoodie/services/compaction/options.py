@@ -7,6 +7,7 @@ from typing import Final, Literal, cast
 
 from hoodie.config import Config
 from hoodie.errors import Invalid
+from hoodie.remote import AskedServer, asked_server
 from hoodie.services.rewrite.options import RewriteOptions, parse_rewrite_options
 from hoodie.spec import TableConfig
 
@@ -50,6 +51,8 @@ class CompactOptions:
     Behaviour: when one is due (`trigger`, `max_delta_commits`, `max_delta_seconds`), which file groups it takes
     (`strategies`, one after the other, within `limits`), from how many blocks on a log is compacted (`min_blocks`).
     `max_file_bytes` stands for the base file that a group without one will get. `rewrite`: how a plan is carried out.
+
+    Performance: `server`, the timeline server that is asked for the files.
     """
 
     trigger: Trigger
@@ -60,6 +63,7 @@ class CompactOptions:
     min_blocks: int
     max_file_bytes: int
     rewrite: RewriteOptions
+    server: AskedServer | None = None
 
 
 def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
@@ -87,6 +91,7 @@ def parse_compact_options(config: Config, table: TableConfig) -> CompactOptions:
         min_blocks=config.integer("hoodie.log.compaction.blocks.threshold"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         rewrite=parse_rewrite_options(config, table),
+        server=asked_server(config),
     )
 
 
