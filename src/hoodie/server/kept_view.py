@@ -118,7 +118,7 @@ def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
     Raises:
         As `synced`.
     """
-    beside = beside_of(store.parts(), handle.profile, handle.config.table_version) if store.outlives else None
+    beside = beside_of(store.parts(), handle.config, handle.profile) if store.outlives else None
     if beside is None:
         return None
     new = timeline_of(handle)

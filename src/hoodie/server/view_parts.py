@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from hoodie.spec import FormatProfile, Instant, InstantTime, State
+from hoodie.spec import FormatProfile, Instant, InstantTime, State, TableConfig
 from hoodie.timeline import Timeline
 from hoodie.view import GroupId
 
@@ -50,18 +50,18 @@ def parts_of(now: Beside, before: Beside | None) -> dict[str, bytes]:
     return {name: json.dumps(part).encode() for name, part in parts.items()}
 
 
-def beside_of(parts: Mapping[str, bytes], profile: FormatProfile, table_version: int) -> Beside | None:
-    """What the parts of a view of a table of that version say; None where they say nothing, or of another version."""
+def beside_of(parts: Mapping[str, bytes], config: TableConfig, profile: FormatProfile) -> Beside | None:
+    """What the parts of a view of a table say; None where they say nothing, or of another version of it."""
     try:
         said, replaced, paths = (json.loads(parts[name]) for name in (_TIMELINE, _REPLACED, _PATHS))
-        if said["release"] != _RELEASE or said["table version"] != table_version:
+        if said["release"] != _RELEASE or not config.has_version(said["table version"]):
             return None
         instants = tuple(
             Instant(requested, action, State(state), completed, legacy)
             for requested, action, state, completed, legacy in said["instants"]
         )
         return Beside(
-            table_version,
+            config.table_version,
             Timeline(profile, instants, said["archived"], said["archived from"]),
             {at: tuple((partition, file_id) for partition, file_id in groups) for at, groups in replaced.items()},
             None if paths is None else frozenset(paths),
