@@ -47,8 +47,10 @@ STEPS = {
     "index_keys": "a write of one row that makes the record index of a table of 10 M keys",
     "far_upsert": "upsert of 100 rows into 3 files of a 10 000-row table on S3, each request 30 ms away",
     "far_local_upsert": "the same by the local engine",
-    "many_partitions": "bulk insert of all rows into 10 000 partitions, local engine",
+    "many_partitions": "bulk insert of a million rows into 10 000 partitions, local engine",
     "few_partitions": "the same into 100 partitions",
+    "many_partitions_spark": "bulk insert of a million rows into 10 000 partitions, Spark",
+    "few_partitions_spark": "the same into 100 partitions",
     "replace_encode": "metadata that replaces 300 000 file groups: encode",
     "replace_decode": "the same: decode",
     "replace_stats_encode": "the same with 300 000 full write stats: encode",
@@ -161,9 +163,10 @@ def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
         depth = requests(results, "ours", step, "one_after_the_other")
         if depth:
             found.append((f"{STEPS[step]}: requests one after the other", f"<= {limit}", f"{depth}", depth <= limit))
-    if ratio := ratio_in_turns(results, "many_partitions", "few_partitions"):
-        title = f"{STEPS['many_partitions']}, against 100 partitions in turns"
-        found.append((title, f"<= {PARTITIONS_RATIO}x", f"{ratio:.2f}x", ratio <= PARTITIONS_RATIO))
+    for engine in ("", "_spark"):
+        if ratio := ratio_in_turns(results, f"many_partitions{engine}", f"few_partitions{engine}"):
+            title = f"{STEPS[f'many_partitions{engine}']}, against 100 partitions"
+            found.append((title, f"<= {PARTITIONS_RATIO}x", f"{ratio:.2f}x", ratio <= PARTITIONS_RATIO))
     for step, same, what in SAME_FILES:
         ratio = ratio_in_turns(results, step, same)
         if ratio:

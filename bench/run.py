@@ -37,6 +37,7 @@ from hoodie.storage import LocalStorage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+PARTITIONED_ROWS = 1_000_000
 FEW_PARTITIONS = 100
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
@@ -150,11 +151,12 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
         steps += shared_steps(run.tables, kind) if part in {"all", "reads"} else []
         steps += service_steps(run.tables, kind) if part in {"all", "services"} else []
     if part in {"all", "partitions"} and kind.name == "ours":
-        counts = {"few": FEW_PARTITIONS, "many": run.options.partitions}
-        steps += [
-            ("many_partitions", {"step": "many_partitions", **counts, "repeat": 2}),
-            ("few_partitions", {"step": "part", "half": "few_partitions"}),
-        ]
+        counts = {"rows": PARTITIONED_ROWS, "few": FEW_PARTITIONS, "many": run.options.partitions}
+        for engine in ("", "_spark"):
+            steps += [
+                (f"many_partitions{engine}", {"step": f"many_partitions{engine}", **counts}),
+                (f"few_partitions{engine}", {"step": "part", "half": "few_partitions"}),
+            ]
     wanted = run.options.only.split(",") if run.options.only else [label for label, _ in steps]
     return [("warm_up", {"step": "warm_up"}), *(step for step in steps if step[0] in wanted)]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import metadata
 import replace_metadata
+
+_PARTITIONED = {WRITE + "partitionpath.field": "part", WRITE + "operation": "bulk_insert"}
 
 
 class Ours(HudiFormat):
@@ -80,23 +84,41 @@ class Ours(HudiFormat):
 
         return timed(write)[0]
 
-    def many_partitions(self, few: int, many: int, repeat: int) -> dict[str, Any]:
-        """All rows into many partitions and into few, in turns, by the local engine: a step with two halves."""
-        base = pq.read_table(self.inputs.file("base"))
+    def many_partitions(self, rows: int, few: int, many: int) -> dict[str, Any]:
+        """So many rows into many partitions and into few, by the local engine: a step with two halves."""
+        base = pq.read_table(self.inputs.file("base")).slice(0, rows)
         # Neighbours in the input go to different partitions, and all partitions get about the same number of rows.
-        spread = pc.bit_wise_and(pc.multiply(base.column("l_orderkey"), 0x9E3779B1), 0x7FFFFFFF)
-        seconds: dict[int, list[float]] = {few: [], many: []}
-        for turn in range(repeat):
-            for count in (few, many) if turn % 2 else (many, few):
-                number = pc.subtract(spread, pc.multiply(pc.divide(spread, count), count))
-                rows = base.append_column("part", pc.binary_join_element_wise("p", number.cast(pa.string()), ""))
-                seconds[count] += self._bulk_insert_local(rows)
-        self.parts = {"few_partitions": seconds[few]}
-        return {"seconds": seconds[many]}
+        spread = np.arange(base.num_rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
+
+        def insert(count: int) -> list[float]:
+            names = pc.binary_join_element_wise("p", pa.array(spread % np.uint64(count)).cast(pa.string()), "")
+            return self._bulk_insert_local(base.append_column("part", names))
+
+        return self._many_and_few(insert, few, many)
+
+    def many_partitions_spark(self, rows: int, few: int, many: int) -> dict[str, Any]:
+        """About so many rows into many partitions and into few, by Spark: a step with two halves."""
+        base = self._input("base")
+        every = max(1, base.count() // rows)
+        chosen = base.where(f"pmod(xxhash64(l_linenumber, l_orderkey), {every}) = 0")
+        table = self.inputs.table("partitioned")
+        options = {**table_options(table), **_PARTITIONED}
+
+        def insert(count: int) -> list[float]:
+            frame = chosen.selectExpr("*", f"concat('p', pmod(xxhash64(l_orderkey, l_linenumber), {count})) as part")
+            seconds, _ = timed(lambda: frame.write.format("hudi").options(**options).mode("append").save(table))
+            shutil.rmtree(table)
+            return seconds
+
+        return self._many_and_few(insert, few, many)
+
+    def _many_and_few(self, insert: Callable[[int], list[float]], few: int, many: int) -> dict[str, Any]:
+        self.parts = {"few_partitions": insert(few)}
+        return {"seconds": insert(many)}
 
     def _bulk_insert_local(self, rows: pa.Table) -> list[float]:
         table = self.inputs.table("partitioned")
-        options = {**table_options(table), WRITE + "partitionpath.field": "part", WRITE + "operation": "bulk_insert"}
+        options = {**table_options(table), **_PARTITIONED}
         source = hoodie.table.as_source(rows)
         seconds, _ = timed(lambda: hoodie.table.write(source, table, options, "append"))
         shutil.rmtree(table)
