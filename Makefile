@@ -11,6 +11,7 @@ VENV := .venv
 COMPAT := .venv-compat
 BENCH := .venv-bench
 OLDEST := build/pyspark-oldest
+BROWSER := build/browser
 NEWEST := build/python-newest
 FIRST_STEPS := $(addprefix tests/spark/,test_oldest_pyspark.py test_quickstart.py test_readme_example.py test_spark_surface.py test_spark_sql.py)
 BIN := $(VENV)/bin
@@ -28,7 +29,7 @@ PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-oldest test-newest test-wheel test-compat compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -111,6 +112,14 @@ test-compat: setup compat-setup  ## the tests against the real Hudi 1.2.0 and 0.
 compat-all: setup compat-setup  ## every case of those tests (make test-compat takes a sample of the long ones)
 	HOODIE_COMPAT_EVERY=1 $(PYTEST) -m "compat and not wheel"
 
+$(BROWSER)/.ready: $(VENV)/.uv requirements/browser.lock
+	rm -rf $(BROWSER)
+	$(INSTALL) --python $(BIN)/python --target $(BROWSER) --require-hashes -r requirements/browser.lock
+	@touch $@
+
+test-browser: setup $(BROWSER)/.ready  ## the pages of `hoodie serve` in this machine's Chromium, with 100 000 files (apt-get install chromium)
+	PYTHONPATH=$(BROWSER) $(PYTEST) -rs tests/browser
+
 golden: setup  ## every golden query on the local engine and in every way of Spark (make test takes a sample of the slow ones)
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py
 
@@ -149,10 +158,11 @@ bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.lock
-	$(COMPILE) pyproject.toml --extra spark --extra server --extra rocksdb requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra spark --extra server requirements/dev.in --output-file requirements/dev.lock
 	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
 	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
 	$(COMPILE) requirements/oldest.in --output-file requirements/oldest.lock
+	$(COMPILE) requirements/browser.in --output-file requirements/browser.lock
 
 clean:  ## all that was built or cached; the environments too
 	rm -rf $(VENV) $(COMPAT) $(BENCH) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

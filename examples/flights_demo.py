@@ -182,6 +182,8 @@ def main() -> int:
     console.print(f"{wrong} of the numbers differ from pandas" if wrong else "all numbers agree with pandas")
     console.print(f"the table is in {path}; ask it more:")
     console.print(f"  .venv/bin/hoodie query {path} --where \"dest = 'SFO'\"", soft_wrap=True)
+    console.print("or look at it in a browser, at http://127.0.0.1:26754:")
+    console.print(f"  .venv/bin/hoodie serve --root {path}", soft_wrap=True)
     return 1 if wrong else 0
 
 

@@ -36,6 +36,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
+from hoodie.server.metrics import Measured, Metrics
+from hoodie.server.page_http import figure_routes, page_routes
+from hoodie.server.pages import Pages
+from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
 from hoodie.server.service import Service
 from hoodie.server.turns import Turns
@@ -117,19 +121,18 @@ def app_of(service: Service, listening: Listening) -> Starlette:
             return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})
         return Response(found.body, found.status, media_type="text/plain")
 
-    async def hello(_: Request) -> Response:
-        return PlainTextResponse("Hello Hudi")
+    def tells_token(headers: Headers) -> bool:
+        return _tells_token(headers, listening)
 
-    async def health(_: Request) -> Response:
-        return PlainTextResponse("ok")
-
+    metrics = Metrics(service, turns)
     return Starlette(
         routes=[
-            Route("/", hello),
-            Route("/health", health),
+            *page_routes(Pages(service), turns, listening.token, tells_token),
+            *figure_routes(metrics, Readiness(service), turns, tells_token),
             Route(f"{VIEW}{{path:path}}", answer, methods=["GET", "POST"]),
         ],
         middleware=[
+            Middleware(Measured, metrics=metrics),
             Middleware(_Guarded, listening=listening),
             Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
         ],
@@ -197,6 +200,7 @@ class _BoundedProtocol(H11Protocol):
     _unread_since: float | None = None
 
     def connection_made(self, transport: Any) -> None:
+        self.access_log = False  # addresses may hold a token, and an application around may listen to all loggers
         super().connection_made(transport)
         self._wait_for_head()
         self._watch_reader()

@@ -39,6 +39,10 @@ class Turns:
     free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ALL))
     _lanes: dict[str, _Lane] = field(default_factory=dict)
 
+    def users(self) -> int:
+        """Questions that wait, and threads that work."""
+        return sum(lane.users for lane in self._lanes.values())
+
     async def run(self, table: str, ask: Callable[[], Found]) -> Found:
         """What `ask` returns, in a thread of its own.
 

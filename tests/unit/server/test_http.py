@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import http.client
 import signal
 import socket
 import subprocess
@@ -13,7 +12,7 @@ import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -29,9 +28,10 @@ from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, ServerAddress
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
-from hoodie.server.http import Listening, app_of, bound_socket, ensure_guarded, named_hosts, server_of
+from hoodie.server.http import Listening, app_of, bound_socket, ensure_guarded, named_hosts
 from hoodie.server.turns import PER_TABLE
 from hoodie.state.handle import timeline_of
+from hoodie.testing.http_service import get, listening_service
 from hoodie.testing.lake import Lake, row
 
 TOKEN = "a token of sixteen and more"
@@ -44,39 +44,14 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-@contextmanager
-def running(lake: Lake, **listening: object) -> Iterator[int]:
-    where = Listening(port=0, **listening)  # type: ignore[arg-type]
-    place = bound_socket(where)
-    server = server_of(Service([lake.uri]), where)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
-    thread.start()
-    port = place.getsockname()[1]
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield port
-    finally:
-        server.should_exit = True
-        thread.join(20)
-    assert not thread.is_alive()
+def running(lake: Lake, **listening: object) -> AbstractContextManager[int]:
+    return listening_service(Service([lake.uri]), **listening)
 
 
 @pytest.fixture
 def port(lake: Lake) -> Iterator[int]:
     with running(lake) as found:
         yield found
-
-
-def get(
-    port: int, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
-) -> tuple[int, bytes, Mapping[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request(method, path, headers=dict(headers or {}))
-    answer = connection.getresponse()
-    found = answer.status, answer.read(), dict(answer.getheaders())
-    connection.close()
-    return found
 
 
 def slices(lake: Lake, **more: str) -> str:
@@ -102,8 +77,8 @@ def test_answers_are_plain_text_and_packed_for_who_can_unpack_them(lake: Lake, p
 
 
 def test_it_says_hello_and_that_it_lives(port: int) -> None:
-    assert get(port, "/")[:2] == (200, b"Hello Hudi")
-    assert get(port, "/health")[:2] == (200, b"ok")
+    assert get(port, "/")[0] == 200
+    assert get(port, "/health")[:2] == (200, b'{"status":"ready"}')
 
 
 def test_long_requests_are_answered_and_endless_ones_are_not(lake: Lake, port: int) -> None:
@@ -138,7 +113,7 @@ def test_no_page_of_another_site_may_ask(site: str, lake: Lake, port: int) -> No
     assert get(port, slices(lake), {"Sec-Fetch-Site": "none"})[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/table", "/partition", "/metrics", "/health", "/nothing"])
 def test_every_path_is_guarded(path: str, port: int) -> None:
     assert get(port, path, {"Host": "evil.example"})[0] == 400
 
@@ -261,7 +236,7 @@ def test_who_never_ends_a_request_is_hung_up_on(lake: Lake, monkeypatch: pytest.
                 heard = b""
                 while part := slow.recv(4096):
                     heard += part
-                assert heard == b"" or heard.count(b"Hello Hudi") == 1
+                assert heard == b"" or heard.count(b"HTTP/1.1 200") == 1
         assert get(port, "/health")[0] == 200
 
 

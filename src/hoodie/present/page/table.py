@@ -55,11 +55,11 @@ def table_page(overview: TableOverview, links: Links | None = None, *, order: st
     ]
     shown = [(anchor, title, content) for anchor, title, content in parts if content]
     return document(
-        f"{health.name} – {state_text(health)}",
+        f"{health.name} – {_state_text(overview)}",
         element(
             "header",
             element("p", element("a", "All tables", href=links.home), class_="crumbs") if links else None,
-            element("h1", health.name, " ", _state(health)),
+            element("h1", health.name, " ", _state(overview)),
             _facts(health),
             element("nav", [element("a", title, href=f"#{anchor}") for anchor, title, _ in shown], class_="parts"),
         ),
@@ -73,8 +73,23 @@ def table_page(overview: TableOverview, links: Links | None = None, *, order: st
     )
 
 
-def _state(health: TableHealth) -> Html:
-    return word(state_text(health), "good" if health.is_healthy else _worst(health.concerns))
+def _state(overview: TableOverview) -> Html:
+    return word(_state_text(overview), _state_tone(overview))
+
+
+def _state_text(overview: TableOverview) -> str:
+    """Whether the table is healthy: a write that died is no concern of the doctor's yet, but one of who looks."""
+    return "needs attention" if _failed(overview) else state_text(overview.health)
+
+
+def _state_tone(overview: TableOverview) -> Tone:
+    if overview.health.is_healthy:
+        return "warning" if _failed(overview) else "good"
+    return _worst(overview.health.concerns)
+
+
+def _failed(overview: TableOverview) -> int:
+    return sum(entry.has_failed for entry in overview.waiting)
 
 
 def _worst(concerns: Sequence[Concern]) -> Tone:
@@ -98,15 +113,15 @@ def _tiles(overview: TableOverview) -> Html:
     groups = sum(entry.file_groups for entry in health.partitions)
     alarming = [entry for entry in health.concerns if entry.severity != "note"]
     tones = {entry.kind: TONES[entry.severity] for entry in reversed(health.concerns)}
-    failed = sum(entry.has_failed for entry in overview.waiting)
+    failed = _failed(overview)
     waiting = f"{len(overview.waiting):,}"
     return element(
         "ul",
         tile(
             "state",
-            "healthy" if health.is_healthy else count_text(len(alarming), "concern"),
+            count_text(len(alarming), "concern") if alarming else _state_text(overview),
             None if overview.is_examined else "by names and sizes of files",
-            "good" if health.is_healthy else _worst(health.concerns),
+            _state_tone(overview),
         ),
         _last_write(overview),
         tile("pending", waiting, f"{failed:,} died or hang" if failed else "", "error" if failed else ""),

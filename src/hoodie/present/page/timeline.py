@@ -2,13 +2,14 @@
 
 1. The drawing has a lane for each kind of action, and below it on the same axis how long each took, what it wrote and
    the log files that no compaction has merged yet. Instants stand one after another, so that all can be told apart; the
-   script moves them to where their times are, and zooms.
+   script moves them to where their times are, and zooms. Heights are square roots: a bulk insert hides no small commit.
 2. Pending instants are outlined, those that have failed are crossed as well: no meaning hangs on a colour alone.
 3. At most `MAX_DRAWN` instants are drawn and `MAX_LISTED` listed, the newest: `SHOWN_ROWS` of them at first.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -160,9 +161,11 @@ def _bars(number: int, count: int, panels: Sequence[_Panel], top: int) -> list[H
     drawn: list[Html] = []
     for index, panel in enumerate(panels):
         bottom = float(top + index * (_PANEL + _GAP) + _PANEL)
-        for kind, size in panel.parts(number):
+        parts = panel.parts(number)
+        whole = sum(size for _, size in parts)
+        for kind, size in parts:
             if size > 0 and panel.highest:
-                height = max(1.5, _PANEL * size / panel.highest)
+                height = max(1.5, _PANEL * math.sqrt(whole / panel.highest) * size / whole)
                 bottom -= height
                 drawn.append(element("rect", x=x, y=bottom, width=width, height=height, class_=kind))
     return drawn
@@ -231,6 +234,8 @@ def _frame(panel: _Panel, y: int) -> Html:
         element("line", x1=_LEFT, x2=_RIGHT, y1=y + _PANEL, y2=y + _PANEL),
         element("text", panel.title, x=_LEFT - 8, y=y + 12, text_anchor="end", class_="title"),
         element("text", panel.text(panel.highest), x=_LEFT - 8, y=y + 26, text_anchor="end"),
+        element("line", x1=_LEFT, x2=_RIGHT, y1=y + _PANEL / 2, y2=y + _PANEL / 2, class_="half"),
+        element("text", panel.text(panel.highest / 4), x=_RIGHT, y=y + _PANEL / 2 - 2, text_anchor="end"),
         element("text", "0", x=_LEFT - 8, y=y + _PANEL, text_anchor="end"),
     )
 
@@ -249,7 +254,11 @@ def _tools() -> Html:
     names = (("in", "Zoom in"), ("out", "Zoom out"), ("back", "← Earlier"), ("on", "Later →"), ("all", "All"))
     buttons = [element("button", text, type="button", data_do=does) for does, text in names]
     by_time = element("button", "To scale of time", type="button", data_do="time", aria_pressed="false")
-    hint = element("span", "Wheel with Ctrl zooms, drag moves; arrow keys, + and − work, too.", class_="hint")
+    hint = element(
+        "span",
+        "Heights are square roots: small ones show. Drag moves, Ctrl and wheel zoom; so do arrow keys, + and −.",
+        class_="hint",
+    )
     return element("div", buttons, by_time, hint, class_="tools", id="timeline-tools", hidden=True)
 
 

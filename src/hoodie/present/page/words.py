@@ -20,8 +20,8 @@ def span(seconds: float | None) -> str:
     """Seconds in the unit people would use."""
     if seconds is None:
         return ""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+    if seconds < 1:  # also of what another clock says will be
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
     for limit, unit, size in _STEPS:
         if seconds < limit:
             return f"{seconds / size:.1f} {unit}" if seconds / size < 10 else f"{seconds / size:.0f} {unit}"
