@@ -33,12 +33,14 @@ from hoodie.view import GroupId, View
 @dataclass(frozen=True, slots=True)
 class Removal:
     """What one clean took, or is about to take: its requested time, the earliest commit it promises, and names of files
-    by partition, where it promises none.
+    by partition, where it promises none. Of one that is not `is_done` nobody knows which of its files are still there:
+    a metadata table hears of them when it completes.
     """
 
     instant: InstantTime
     earliest: InstantTime | None
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_done: bool = True
 
 
 def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> InstantTime | None:
@@ -88,7 +90,8 @@ def _load_removal(storage: Storage, view: View, clean: Instant) -> Removal | Non
         return None
     plan = parse_clean_plan(data, instant_path(profile, requested))
     names = {partition: tuple(path.rpartition("/")[2] for path in paths) for partition, paths in plan.files.items()}
-    return Removal(clean.requested, None if plan.earliest is None else plan.earliest.requested, names)
+    earliest = None if plan.earliest is None else plan.earliest.requested
+    return Removal(clean.requested, earliest, names, is_done=False)
 
 
 def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[InstantTime, InstantTime]]:
@@ -101,7 +104,7 @@ def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[Insta
     there = {file.path.rpartition("/")[2] for found in view.files for file in found.everything}
     for removal in removals:
         for partition, names in removal.files.items():
-            for name in set(names) - there:
+            for name in set(names) - there if removal.is_done else names:
                 known = parse_base_file_name(name) or parse_log_file_name(name)
                 if known is not None:
                     ends = (end for end in later[partition, known.file_id] if end > known.instant)

@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
+from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
-from hoodie.testing.lake import Lake, row
+from hoodie.state.handle import TableHandle
+from hoodie.table import Table
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
+from hoodie.testing.lake import Awake, Lake, row
 
 SEEDS = int(os.environ.get("HOODIE_PAST_SEEDS", "2"))
 STEPS = 12
@@ -120,3 +124,33 @@ def test_an_incremental_query_gives_the_rows_of_its_range_as_of_its_end(version,
             assert not caplog.records
             compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_a_clean_that_died_may_have_taken_is_refused_though_the_metadata_table_still_names_it(
+    version: int,
+) -> None:
+    lake = Lake(version, {"hoodie.clean.automatic": "false"})
+    for n in range(3):
+        lake.upsert(row("a", str(n), n))
+    first, *_, newest = lake.table.timeline().completed_writes()
+    assert lake.rows(as_of=first.requested) == [("a", "0")]
+    keep_one = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    handle, dying = lake.handle(), CountingStorage(lake.storage)
+    table = Table(TableHandle(dying, handle.config, handle.profile, Awake()), lake.options, LocalEngine(1))
+
+    def strike(call: Call) -> None:
+        if _is_data(call):
+            lake.storage.delete(call.path)
+            raise Crash
+
+    with dying.told(strike), pytest.raises(Crash):
+        table.services.clean(**keep_one)
+    assert lake.table.timeline().pending()[-1].action == "clean"
+    with pytest.raises(Invalid, match="cleaned up"):
+        lake.rows(as_of=first.requested)
+    assert lake.rows(as_of=newest.requested) == lake.rows() == [("a", "2")]
+
+
+def _is_data(call: Call) -> bool:
+    return call.op == "delete" and call.path.endswith(".parquet")
