@@ -9,6 +9,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.locks import held_lock
+from hoodie.services.clustering.cluster import CLUSTERINGS, schedule_clustering
 from hoodie.services.compaction.compact import COMPACTIONS, schedule_compaction
 from hoodie.services.compaction.log_compact import LOG_COMPACTIONS, schedule_log_compaction
 from hoodie.services.resizing.resize import RESIZES, schedule_resize
@@ -21,6 +22,7 @@ from hoodie.testing.plan_kind_contract import Pending, PlanKindContract
 
 KEYS = [f"k{n}" for n in range(12)]
 LOGGED = {"hoodie.metadata.enable": "false", "hoodie.compact.inline": "false"}
+BY_V = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 RINGS = {
     **LOGGED,
     "hoodie.index.type": "BUCKET",
@@ -66,6 +68,18 @@ class TestLogCompaction(PlanKindContract):
         return pending_of(LOG_COMPACTIONS, logged_lake(version, **LOGGED), schedule)
 
 
+class TestClustering(PlanKindContract):
+    @pytest.fixture(params=["MERGE_ON_READ", "COPY_ON_WRITE"])
+    def pending(self, version: int, request: pytest.FixtureRequest) -> Pending:
+        def schedule(handle: TableHandle) -> Instant | None:
+            return schedule_clustering(handle, resolve(BY_V), LocalEngine(1))
+
+        if request.param == "MERGE_ON_READ":
+            return pending_of(CLUSTERINGS, logged_lake(version, **LOGGED), schedule)
+        unfilled = {"hoodie.parquet.small.file.limit": "0", "hoodie.metadata.enable": "false"}
+        return pending_of(CLUSTERINGS, Lake(version, unfilled), schedule)
+
+
 class TestResize(PlanKindContract):
     @pytest.fixture
     def pending(self, version: int) -> Pending:
@@ -76,5 +90,5 @@ class TestResize(PlanKindContract):
 
 
 def test_every_kind_is_held_to_the_contract() -> None:
-    assert set(map(id, KINDS)) == set(map(id, (COMPACTIONS, LOG_COMPACTIONS, RESIZES)))
+    assert set(map(id, KINDS)) == set(map(id, (COMPACTIONS, LOG_COMPACTIONS, CLUSTERINGS, RESIZES)))
     assert len({kind.name for kind in KINDS}) == len(KINDS)

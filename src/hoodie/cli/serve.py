@@ -6,12 +6,18 @@ It answers Hudi's clients and ours: which files make a table. At / it has pages 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from hoodie.cli.arguments import parse_options
+from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
+from hoodie.server.stores.choice import EMBEDDED_KV_STORE, MEMORY, MEMORY_BYTES, SPILLABLE_DISK, TYPE, stores_of
+from hoodie.state.handle import storage_options
+
+_STORES = {"memory": MEMORY, "disk": SPILLABLE_DISK, "rocksdb": EMBEDDED_KV_STORE}
 
 
 def define(parser: ArgumentParser) -> None:
@@ -29,7 +35,21 @@ def define(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
     parser.add_argument(
-        "-o", "--option", action="append", default=[], metavar="KEY=VALUE", help="a storage option; may be repeated"
+        "--view-store",
+        choices=("memory", "disk", "rocksdb"),
+        help="keep views in memory (default), on disk beside a bounded share of memory, or in RocksDB, where the next "
+        "service finds them (hoodie.filesystem.view.type)",
+    )
+    parser.add_argument(
+        "--memory", type=int, metavar="MIB", help="memory of such a store (hoodie.filesystem.view.spillable.mem)"
+    )
+    parser.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a hoodie.filesystem.view.* or storage option; may be repeated",
     )
 
 
@@ -45,12 +65,33 @@ def run(said: Namespace) -> int:
         )
     listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name), said.allow_hudi_clients)
     http.ensure_guarded(listening, without_token=said.without_token)
-    service = Service(said.root, parse_options(said.option))
+    options = parse_options(said.option)
     place = http.bound_socket(listening)
+    service = Service(said.root, storage_options(options), stores=stores_of(_view_config(options, said)))
     host = f"[{said.host}]" if ":" in said.host else said.host
     print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
-    http.server_of(service, listening).run(sockets=[place])
+    try:
+        http.server_of(service, listening).run(sockets=[place])
+    finally:
+        service.close()
     return 0
+
+
+def _view_config(options: Mapping[str, str], said: Namespace) -> Config:
+    """The options about views. An argument that says the same as an option comes before it.
+
+    Raises:
+        Invalid: one cannot be so.
+    """
+    told = {key: value for key, value in options.items() if key.startswith("hoodie.")}
+    if said.view_store:
+        told[TYPE] = _STORES[said.view_store]
+    if said.memory is not None:
+        told[MEMORY_BYTES] = str(said.memory << 20)
+    config = resolve(told)
+    if config.integer(MEMORY_BYTES) < 1 << 20:
+        raise Invalid("A store of views needs at least 1 MiB", remedy=f"Raise --memory or {MEMORY_BYTES}")
+    return config
 
 
 def _read_token(path: Path) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hoodie.metadata_writer import IndexBuildResult
     from hoodie.services.archiving.archive import ArchiveResult
     from hoodie.services.cleaning.clean import CleanResult
+    from hoodie.services.clustering.result import ClusteringResult, PlannedClustering
     from hoodie.services.compaction.result import CompactionResult
     from hoodie.services.metadata_upkeep import MetadataResult
     from hoodie.services.resizing.resize import ResizeResult
@@ -41,6 +42,8 @@ _ARCHIVE: Form[ArchiveResult] = Form(title=lambda done: f"{done.instants:,} inst
 _COMPACTION: Form[CompactionResult] = Form(
     title=lambda done: f"{done.operation.replace('_', ' ').lower()} {done.instant}"
 )
+_CLUSTERING: Form[ClusteringResult] = Form(title=lambda done: f"clustering {done.instant}")
+_PLANNED_CLUSTERING: Form[PlannedClustering] = Form(title=lambda plan: f"clustering {plan.instant} {plan.done}")
 _RESIZE: Form[ResizeResult] = Form(title=lambda done: f"resize {done.instant}")
 _ROLLBACK: Form[RollbackResult] = Form(title=lambda done: f"{done.action} {done.target} rolled back")
 _RESTORE: Form[RestoreResult] = Form(title=lambda done: f"Restored to {done.to}")
@@ -54,6 +57,8 @@ FORMS: Final = {
     "CleanResult": _CLEAN,
     "ArchiveResult": _ARCHIVE,
     "CompactionResult": _COMPACTION,
+    "ClusteringResult": _CLUSTERING,
+    "PlannedClustering": _PLANNED_CLUSTERING,
     "ResizeResult": _RESIZE,
     "RollbackResult": _ROLLBACK,
     "RestoreResult": _RESTORE,

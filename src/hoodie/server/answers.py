@@ -35,10 +35,6 @@ class Groups:
         """Groups that were not replaced until then."""
         return (group for group in self.found if not self._is_replaced(group, lambda at: at <= until))
 
-    def of(self, file_id: str) -> Groups:
-        """Only those of one file id."""
-        return replace(self, found=tuple(group for group in self.found if group.file_id == file_id))
-
     def replaced_when(self, asked: Callable[[InstantTime], bool]) -> Iterator[FileGroup]:
         """Groups that were replaced at a time that is asked for."""
         return (group for group in self.found if self._is_replaced(group, asked))

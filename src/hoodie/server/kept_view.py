@@ -1,12 +1,15 @@
 """A file-system view that is kept from one look at a table to the next: what it knows, as one value.
 
-1. It holds the partitions that somebody asked for, each with its settled files and the file groups made of them.
+1. It holds the settled files of the partitions that somebody asked for, in a store (`stores`). File groups are made of
+   them when they are asked for, by the rules of reading.
 2. `load_into` adds partitions: from the metadata table where there is one, else by listing each folder once. Files of
    writes that are not committed yet are left out: their commits add them.
 3. `synced` makes it the view at a later timeline from the metadata of new instants: no data folder is listed. It equals
    the view that is loaded anew then, and leaves out partitions whose files it cannot tell: they are loaded when they
    are asked for again.
-4. Values do not change: who answers from one need not wait for who makes the next.
+4. Values do not change: who answers from one need not wait for who makes the next. Only the newest is loaded into or
+   synced, but for one that was put `aside`.
+5. What a store of an earlier service has is a view at the timeline it was left at (`resumed_view`).
 
 Storage is read, never written.
 """
@@ -14,13 +17,19 @@ Storage is read, never written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from hoodie.fileview import open_file_view
 from hoodie.server.answers import Groups
-from hoodie.server.file_changes import Changes, changed_files, load_changes
+from hoodie.server.file_changes import Changes, load_changes
+from hoodie.server.pending_edits import PendingEdits
+from hoodie.server.stores.memory import MemoryStore
+from hoodie.server.stores.packed import PackedFiles, pack_partition, partition_files
+from hoodie.server.stores.store import Edit, ViewStore
 from hoodie.server.sync_plan import Rebuild, plan_sync
+from hoodie.server.view_parts import Beside, beside_of, parts_of
 from hoodie.spec import DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
@@ -29,6 +38,7 @@ from hoodie.view import (
     FileGroup,
     GroupId,
     PartitionFiles,
+    Replaced,
     collecting_later,
     view_of,
     with_archived_completions,
@@ -37,57 +47,91 @@ from hoodie.view import (
 log = logging.getLogger(__name__)
 
 _WRITE_LOGS = frozenset({DELTA_COMMIT, LOG_COMPACTION})
-
-
-@dataclass(frozen=True, slots=True)
-class KeptPartition:
-    """Settled files of a partition, and the file groups they make."""
-
-    files: PartitionFiles
-    groups: tuple[FileGroup, ...]
+_Compactions = Mapping[str, Mapping[GroupId, InstantTime]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptView:
     """What is known of the table of `handle` at `timeline`. `by_commit`: groups that each completed replacecommit of
-    the timeline replaces; `paths`: all partitions, once somebody asked for all; `unsettled`: loaded while somebody may
-    have been writing log files whose names do not say who.
+    the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group; `store`:
+    files of the partitions that are loaded; `paths`: all partitions, once somebody asked for all; `unsettled`: loaded
+    while somebody may have been writing log files whose names do not say who.
     """
 
     handle: TableHandle
     timeline: Timeline
     plans: PendingPlans
     by_commit: Mapping[InstantTime, tuple[GroupId, ...]]
-    partitions: Mapping[str, KeptPartition] = field(default_factory=dict)
+    replaced: Replaced
+    compactions: _Compactions
+    store: ViewStore
     paths: frozenset[str] | None = None
     unsettled: frozenset[str] = frozenset()
-    replaced: Mapping[GroupId, InstantTime] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        replaced: dict[GroupId, InstantTime] = {}
-        for requested in sorted(self.by_commit):
-            for group in self.by_commit[requested]:
-                replaced.setdefault(group, requested)  # the earliest counts
-        object.__setattr__(self, "replaced", replaced)
 
     def loaded(self) -> tuple[str, ...]:
         """Paths of the partitions that are loaded, sorted."""
-        return tuple(sorted(self.partitions))
+        return self.store.partitions()
 
-    def groups(self, partition: str | None) -> Groups:
-        """File groups of a partition, or of all that are loaded."""
-        names = self.loaded() if partition is None else (partition,) if partition in self.partitions else ()
-        return Groups(tuple(group for name in names for group in self.partitions[name].groups), self.replaced)
+    def has(self, partition: str) -> bool:
+        """Whether a partition is loaded."""
+        return self.store.has(partition)
+
+    def groups(self, partition: str | None, file_id: str = "") -> Groups:
+        """File groups of a partition, or of all that are loaded; with `file_id` only the one that has it."""
+        names = self.loaded() if partition is None else (partition,)
+        with collecting_later():
+            groups = tuple(group for name in names for group in self._groups_in(name, file_id))
+        return Groups(groups, self.replaced)
+
+    def files(self, partition: str) -> PackedFiles | None:
+        """Settled files of a partition, packed; None where it is not loaded."""
+        return self.store.files(partition)
+
+    def _groups_in(self, partition: str, file_id: str) -> Iterable[FileGroup]:
+        """Change-data files are in their slices, as Hudi has them: who cleans by them would leave those otherwise."""
+        if file_id:
+            files = partition_files(partition, self.store.of_group(partition, file_id))
+        else:
+            packed = self.store.files(partition)
+            if packed is None:
+                return ()
+            files = partition_files(partition, packed.items())
+        with_changes = replace(files, logs=(*files.logs, *files.changes))
+        found = view_of(self.timeline, (with_changes,), {}, self.compactions.get(partition, {})).groups
+        return (group for group in found if group.file_id == file_id) if file_id else found
 
 
-def open_view(handle: TableHandle) -> KeptView:
-    """The view of a table at its timeline as it is now, with no partition loaded. Lists the timeline once, and reads
-    the replacecommits in it.
+def open_view(handle: TableHandle, store: ViewStore | None = None) -> KeptView:
+    """The view of a table at its timeline as it is now, with no partition loaded: `store`, which is emptied, or one in
+    memory, has its files. Lists the timeline once, and reads the replacecommits in it and what is planned.
 
     Raises:
-        Corrupt: one of them is damaged.
+        Corrupt: one of them is damaged. StoreFailed: the store cannot be written.
     """
-    return _unloaded(handle, timeline_of(handle))
+    return _unloaded(handle, timeline_of(handle), MemoryStore() if store is None else store)
+
+
+def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
+    """The view that an earlier service left in `store`, at the timeline as it is now; None where there is none of a
+    table of this version. Costs what `synced` does.
+
+    Raises:
+        As `synced`.
+    """
+    beside = beside_of(store.parts(), handle.config, handle.profile) if store.outlives else None
+    if beside is None:
+        return None
+    new = timeline_of(handle)
+    plans = PendingPlans(handle.storage, beside.timeline)
+    if new == beside.timeline:
+        return _view(handle, beside, plans, _by_partition(plans.compactions()), store)
+    # What was planned then may be gone, and is not asked for.
+    return _caught_up(_view(handle, beside, plans, {}, store), handle, new)
+
+
+def aside(view: KeptView) -> KeptView:
+    """The view without what is loaded, on its own: what is loaded into it is kept nowhere."""
+    return replace(view, store=MemoryStore())
 
 
 def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
@@ -95,11 +139,11 @@ def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
     Names that are no partitions, as far as can be told from their having no files, are left out.
 
     Raises:
-        Corrupt: the metadata table, or what is read of the history, is damaged.
+        Corrupt: the metadata table, or what is read of the history, is damaged. StoreFailed: the store fails.
     """
     if partitions is None and view.paths is not None:
         partitions = view.paths
-    asked = None if partitions is None else sorted(set(partitions) - set(view.partitions))
+    asked = None if partitions is None else [name for name in sorted(set(partitions)) if not view.has(name)]
     if asked == []:
         return view
     handle = view.handle
@@ -110,39 +154,42 @@ def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
         settled = {path for part in found.all_slices() for path in part.paths}
         timeline = view.timeline.with_archived(found.timeline.archived)
         files = [_settled(one, settled, found.timeline) for one in found.files]
-        loaded = _grouped(files, timeline, view.plans)
-    paths = view.paths if asked is not None else frozenset(loaded)
-    if asked is not None:
-        # Whoever asks may name what is no partition: that is not kept, or all would be told of it.
-        real = {one.partition for one in found.files if _has_files(one)} | (paths or frozenset())
-        loaded = {name: known for name, known in loaded.items() if name in real}
-    return replace(
+        del settled
+        paths = view.paths if asked is not None else frozenset(one.partition for one in files)
+        if asked is not None:
+            # Whoever asks may name what is no partition: that is not kept, or all would be told of it.
+            real = {one.partition for one in found.files if _has_files(one)} | (paths or frozenset())
+            files = [one for one in files if one.partition in real]
+        loaded = {one.partition: pack_partition(one) for one in files if not view.has(one.partition)}
+    now = replace(
         view,
         timeline=timeline,
-        partitions={**loaded, **view.partitions},
         paths=paths,
         unsettled=view.unsettled.union(loaded) if is_unsettled or _may_be_written(view) else view.unsettled,
     )
+    return _stored(now, view, Edit(loaded=loaded)) if loaded or paths != view.paths else now
 
 
 def synced(view: KeptView, handle: TableHandle) -> KeptView:
     """The view at the timeline as it is now. Lists the timeline once and reads each new instant once.
 
     Raises:
-        Corrupt: metadata of a new instant is damaged.
+        Corrupt: metadata of a new instant is damaged. StoreFailed: the store fails.
         Missing: one is gone meanwhile; ask again.
     """
     new = timeline_of(handle)
-    if new == view.timeline:
-        return replace(view, handle=handle)
+    return replace(view, handle=handle) if new == view.timeline else _caught_up(view, handle, new)
+
+
+def _caught_up(view: KeptView, handle: TableHandle, new: Timeline) -> KeptView:
     is_same_version = handle.config.has_version(view.handle.config.table_version)
     plan = plan_sync(view.timeline, new) if is_same_version else Rebuild("the table has another version now")
     if isinstance(plan, Rebuild):
         log.info("the view of %s is loaded anew: %s", handle.storage.uri, plan.reason)
-        return _unloaded(handle, new)
+        return _unloaded(handle, new, view.store)
     changes = load_changes(handle.storage, handle.profile, plan.finished)
     if not plan.vanished <= {time for one in changes for time in one.undone}:
-        return _unloaded(handle, new)
+        return _unloaded(handle, new, view.store)
     return _applied(view, handle, new, changes)
 
 
@@ -159,37 +206,25 @@ def _may_be_written(view: KeptView) -> bool:
 
 def _applied(view: KeptView, handle: TableHandle, new: Timeline, changes: Iterable[Changes]) -> KeptView:
     """The view at `new` after changes, in their order."""
-    files: dict[str, PartitionFiles | None] = dict.fromkeys(view.unsettled)
-    paths = set(view.paths or ())
+    edits = PendingEdits(view.store, view.paths, view.unsettled)
     by_commit = dict(view.by_commit)
     for change in changes:
         if change.replaced:
             by_commit[change.requested] = change.replaced
-        for name, one in change.partitions.items():
-            (paths.discard if one.is_gone else paths.add)(name)
-            before = files[name] if name in files else _files_of(view, name)
-            files[name] = None if before is None or one.is_unclear or one.is_gone else changed_files(before, one)
+        edits.take(change)
     live = {one.requested for one in new.completed_writes() if one.action == REPLACE_COMMIT}
-    plans = PendingPlans(handle.storage, new)
-    timeline = new.with_archived({**view.timeline.archived, **_completions(view.timeline, new)})
-    compactions = plans.compactions()
-    before_compactions = view.plans.compactions()
-    for partition, file_id in set(compactions) | set(before_compactions):
-        group = partition, file_id
-        if compactions.get(group) != before_compactions.get(group) and partition not in files:
-            files[partition] = _files_of(view, partition)
-    kept = {name: known for name, known in view.partitions.items() if name not in files}
-    changed = tuple(found for found in files.values() if found is not None)
-    timeline = with_archived_completions(handle.storage, timeline, changed)
-    kept |= _grouped(changed, timeline, plans)
-    return KeptView(
-        handle,
+    archived = {**view.timeline.archived, **_completions(view.timeline, new)}
+    timeline = with_archived_completions(handle.storage, new.with_archived(archived), edits.touched_groups(new))
+    beside = Beside(
+        handle.config.table_version,
         timeline,
-        plans,
         {at: groups for at, groups in by_commit.items() if at in live},
-        kept,
-        None if view.paths is None else frozenset(paths),
+        edits.paths,
+        frozenset(),
     )
+    plans = PendingPlans(handle.storage, new)
+    now = _view(handle, beside, plans, _by_partition(plans.compactions()), view.store)
+    return _stored(now, view, edits.edit())
 
 
 def _settled(files: PartitionFiles, settled: Collection[str], timeline: Timeline) -> PartitionFiles:
@@ -202,26 +237,6 @@ def _settled(files: PartitionFiles, settled: Collection[str], timeline: Timeline
     )
 
 
-def _grouped(many: Sequence[PartitionFiles], timeline: Timeline, plans: PendingPlans) -> dict[str, KeptPartition]:
-    """File groups of settled files, by partition. Change-data files are in their slices, as Hudi has them: who cleans
-    by them would leave those files otherwise.
-    """
-    with_changes = tuple(replace(files, logs=(*files.logs, *files.changes)) for files in many)
-    groups: dict[str, list[FileGroup]] = {files.partition: [] for files in many}
-    for group in view_of(timeline, with_changes, {}, plans.compactions()).groups:
-        groups[group.partition].append(group)
-    return {files.partition: KeptPartition(files, tuple(groups[files.partition])) for files in many}
-
-
-def _files_of(view: KeptView, partition: str) -> PartitionFiles | None:
-    """Files of a partition where they are known: none, of one that did not exist when all were loaded."""
-    known = view.partitions.get(partition)
-    if known is not None:
-        return known.files
-    is_new = view.paths is not None and partition not in view.paths
-    return PartitionFiles(partition, (), ()) if is_new else None
-
-
 def _completions(old: Timeline, new: Timeline) -> dict[InstantTime, InstantTime]:
     """Writes that were in the timeline and are archived now, with their completion times."""
     return {
@@ -231,12 +246,49 @@ def _completions(old: Timeline, new: Timeline) -> dict[InstantTime, InstantTime]
     }
 
 
-def _unloaded(handle: TableHandle, timeline: Timeline) -> KeptView:
+def _unloaded(handle: TableHandle, timeline: Timeline, store: ViewStore) -> KeptView:
     instants = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
     changes = load_changes(handle.storage, handle.profile, instants)
+    by_commit = {one.requested: one.replaced for one in changes}
+    beside = Beside(handle.config.table_version, timeline, by_commit, None, frozenset())
+    plans = PendingPlans(handle.storage, timeline)
+    now = _view(handle, beside, plans, _by_partition(plans.compactions()), store)
+    return _stored(now, None, Edit(is_emptied=True))
+
+
+def _view(
+    handle: TableHandle, beside: Beside, plans: PendingPlans, compactions: _Compactions, store: ViewStore
+) -> KeptView:
+    replaced: dict[GroupId, InstantTime] = {}
+    for requested in sorted(beside.by_commit):
+        for group in beside.by_commit[requested]:
+            replaced.setdefault(group, requested)  # the earliest counts
     return KeptView(
         handle,
-        timeline,
-        PendingPlans(handle.storage, timeline),
-        {one.requested: one.replaced for one in changes},
+        beside.timeline,
+        plans,
+        beside.by_commit,
+        replaced,
+        compactions,
+        store,
+        beside.paths,
+        beside.unsettled,
     )
+
+
+def _stored(now: KeptView, before: KeptView | None, edit: Edit) -> KeptView:
+    """`now` with what an edit makes of its store; one that outlives the service is told with it what else is known."""
+    if now.store.outlives:
+        edit = replace(edit, parts=parts_of(_beside(now), None if before is None else _beside(before)))
+    return replace(now, store=now.store.changed(edit))
+
+
+def _beside(view: KeptView) -> Beside:
+    return Beside(view.handle.config.table_version, view.timeline, view.by_commit, view.paths, view.unsettled)
+
+
+def _by_partition(compactions: Mapping[GroupId, InstantTime]) -> _Compactions:
+    found: dict[str, dict[GroupId, InstantTime]] = defaultdict(dict)
+    for group, instant in compactions.items():
+        found[group[0]][group] = instant
+    return found

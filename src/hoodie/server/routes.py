@@ -56,8 +56,8 @@ class Known(Protocol):
     @property
     def plans(self) -> PendingPlans: ...
 
-    def groups(self, partition: str | None) -> Groups:
-        """File groups of a partition, or of all that are loaded."""
+    def groups(self, partition: str | None, file_id: str = "") -> Groups:
+        """File groups of a partition, or of all that are loaded; with `file_id` only the one that has it."""
         ...
 
     def loaded(self) -> tuple[str, ...]:
@@ -150,8 +150,7 @@ def _by_partition(each: Callable[[Known, Asked, str], Json]) -> Callable[[Known,
 
 def _groups(known: Known, asked: Asked) -> Groups:
     """The groups a question is about: of its partition, and of its file id where it names one."""
-    groups = known.groups(asked.partition)
-    return groups.of(asked.file_id) if asked.file_id else groups
+    return known.groups(asked.partition, asked.file_id)
 
 
 def _loaded_base_files(find: Callable[[Groups, Asked], Iterable[BaseFile]]) -> Callable[[Known, Asked], Json]:

@@ -6,6 +6,8 @@
    that came last is forgiven, as it is by Hudi: it takes away what no reader of either timeline reads.
 3. Answers are made from one value, beside whatever is being synced.
 4. A table that cannot be synced is opened anew; what cannot be read is said, and nothing is kept of it.
+5. Views that an earlier service left in their store are caught up with when they are first asked for. A store that
+   fails costs no answer: the table is loaded anew, into memory.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unsupported
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
-from hoodie.server.kept_view import KeptView, load_into, open_view, synced
+from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import COMMANDS, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
+from hoodie.server.stores.memory import MemoryStores
+from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
 from hoodie.spec import CLEAN, Instant
-from hoodie.state.handle import load_handle
+from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline
 
@@ -50,20 +54,31 @@ class Answer:
 
 @dataclass(slots=True)
 class _Table:
-    """A table's storage, and the view of it once there is one. `is_table`: somebody opened it; `lock`: who makes the
-    next view.
+    """A table's storage, where the view of it is kept, and the view once there is one. `may_resume`: what an earlier
+    service kept was not looked at; `is_table`: somebody opened it; `lock`: who makes the next view.
     """
 
+    place: str
     storage: Storage
+    stores: Stores
+    may_resume: bool = True
     view: KeptView | None = None
     is_table: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class Service:
-    """Views of the tables below `roots` (paths or URLs). `options` are those of their storages."""
+    """Views of the tables below `roots` (paths or URLs). `options` are those of their storages; `stores`: where views
+    are kept, else in memory.
+    """
 
-    def __init__(self, roots: Sequence[str], options: Mapping[str, str] | None = None, env: Env | None = None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        env: Env | None = None,
+        stores: Stores | None = None,
+    ) -> None:
         if not roots:
             raise Invalid("A timeline service needs a root", remedy="Name a folder or URL that tables lie below")
         self._roots = tuple(place_of(root) for root in roots)
@@ -72,6 +87,7 @@ class Service:
                 raise Invalid(f"There is no folder {root}", remedy="Name one that tables lie below", root=root)
         self._options = dict(options or {})
         self._env = env or SystemEnv()
+        self._stores = stores or MemoryStores()
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._lock = threading.Lock()
         self.tally = Tally()
@@ -103,7 +119,11 @@ class Service:
             Invalid: there is no table. Unsupported: it is not served. Corrupt: it is damaged.
         """
         with self._table(place) as table:
-            return self._loaded(table, self._synced(table), partition)
+            try:
+                return self._loaded(table, self._synced(table), partition)
+            except StoreFailed as error:
+                self._keep_in_memory(table, error)
+                return self._loaded(table, self._synced(table), partition)
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         """The answer to a request. Never raises: what goes wrong is an answer, too."""
@@ -112,6 +132,10 @@ class Service:
         except Exception:  # the last resort: who asks is told nothing of the inside
             log.exception("cannot answer a %s of %s", method, path)
             return _text(500, "The service failed; its log says why")
+
+    def close(self) -> None:
+        """Gives back what the store of the views holds. Nothing may be asked afterwards."""
+        self._stores.close()
 
     def _answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         routes = {"GET": ROUTES, "POST": COMMANDS}.get(method, {})
@@ -129,10 +153,18 @@ class Service:
             return _text(403, "This service does not serve tables there")
         try:
             with self._table(place) as table:
-                if name in COMMANDS:
-                    self._command(table, name, asked_partitions)
-                    return _json(True, parameters)
-                return self._read(table, route, asked, parameters)
+
+                def answered() -> Answer:
+                    if name in COMMANDS:
+                        self._command(table, name, asked_partitions)
+                        return _json(True, parameters)
+                    return self._read(table, route, asked, parameters)
+
+                try:
+                    return answered()
+                except StoreFailed as error:
+                    self._keep_in_memory(table, error)
+                    return answered()
         except Invalid as error:
             return _text(404, str(error))
         except Unsupported as error:
@@ -148,7 +180,7 @@ class Service:
         with self._lock:
             table = self._tables.get(place)
             if table is None:
-                table = self._tables[place] = _Table(open_storage(place, self._options))
+                table = self._tables[place] = _Table(place, open_storage(place, self._options), self._stores)
             self._tables.move_to_end(place)
         try:
             yield table
@@ -201,9 +233,32 @@ class Service:
                 remedy="Read and write this one without it: hoodie.filesystem.view.type=MEMORY",
             )
         self.tally.add("opened")
-        view = open_view(handle)
+        store = table.stores.open(table.place)
+        view = self._resumed(handle, store) if table.may_resume and store.outlives else None
+        table.may_resume = False
+        view = view or open_view(handle, store)
         table.is_table = True
         return view
+
+    def _resumed(self, handle: TableHandle, store: ViewStore) -> KeptView | None:
+        try:
+            return resumed_view(handle, store)
+        except StoreFailed:
+            raise
+        except HudiError as error:
+            log.warning("the view of %s is loaded anew: %s", handle.storage.uri, error)
+            return None
+
+    def _keep_in_memory(self, table: _Table, error: StoreFailed) -> None:
+        """The table's store failed: another one is used from now on, and what is in that one is not when it is opened
+        again.
+        """
+        with table.lock:
+            if table.stores is self._stores:
+                log.warning("the view of %s is kept in memory: %s", table.storage.uri, error)
+                table.stores, table.view = MemoryStores(), None
+                if not isinstance(error, NotNewest):
+                    self._stores.distrust()
 
     def _synced(self, table: _Table) -> KeptView:
         """The view at the timeline of now. One that was dropped meanwhile does not come back."""
@@ -215,6 +270,8 @@ class Service:
                 before = table.view.timeline
                 table.view = synced(table.view, load_handle(table.storage, self._env))
                 self.tally.add("looks" if table.view.timeline == before else "synced")
+            except StoreFailed:
+                raise
             except HudiError as error:
                 log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
                 table.view = None
@@ -223,12 +280,12 @@ class Service:
 
     def _loaded(self, table: _Table, view: KeptView, partition: str | None) -> KeptView:
         """The view with a partition (None: all) loaded, at the same timeline. It is kept where it is still the one."""
-        if partition is not None and partition in view.partitions:
+        if partition is not None and view.has(partition):
             return view
         with table.lock:
             newest = table.view
             if newest is None or newest.timeline != view.timeline:
-                return self._load(view, _asked(partition))
+                return self._load(aside(view), _asked(partition))
             table.view = self._load(newest, _asked(partition))
             return table.view
 
@@ -236,6 +293,8 @@ class Service:
         """`load_into`; what fails is tried again with the config of now, which may have its files elsewhere."""
         try:
             loaded = load_into(view, partitions)
+        except StoreFailed:
+            raise
         except HudiError:
             handle = load_handle(view.handle.storage, self._env)
             known = view.handle.config

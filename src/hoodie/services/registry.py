@@ -42,6 +42,7 @@ REGISTERED: Final = {
         Registered("archive", "move old instants to the archived timeline", "hoodie.services.archiving.archive"),
         Registered("compact", "merge log files into base files", "hoodie.services.compaction.compact"),
         Registered("compact_logs", "merge small log blocks into one", "hoodie.services.compaction.log_compact"),
+        Registered("cluster", "rewrite small files as large ones, sorted", "hoodie.services.clustering.cluster"),
         Registered("ttl", "delete partitions past their time to live", "hoodie.services.ttl"),
         Registered("resize", "split large and merge small buckets of a hash index", "hoodie.services.resizing.resize"),
         Registered("rollback", "roll back one instant", "hoodie.services.rollback.rollback"),

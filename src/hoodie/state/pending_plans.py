@@ -95,13 +95,13 @@ class PendingPlans:
         """The pending compaction of each file group that has one: it has a slice at that instant."""
         return dict(self._set_aside(COMPACTION))
 
-    def clustered(self) -> frozenset[GroupId]:
-        """File groups that pending clusterings replace: nothing else may change or fill them."""
-        return frozenset(group for group, _ in self._set_aside(CLUSTERING))
+    def clustered(self) -> dict[GroupId, InstantTime]:
+        """The pending clustering that replaces each file group of one: nothing else may change or fill it."""
+        return dict(self._set_aside(CLUSTERING))
 
     def rewritten(self) -> frozenset[GroupId]:
         """File groups that pending log compactions and clusterings work on: a compaction leaves them alone."""
-        return self.clustered().union(group for group, _ in self._set_aside(LOG_COMPACTION))
+        return frozenset(self.clustered()).union(group for group, _ in self._set_aside(LOG_COMPACTION))
 
     def read_from(self) -> dict[GroupId, InstantTime]:
         """The oldest plan of each file group that any pending plan reads: what it reads may not be cleaned."""

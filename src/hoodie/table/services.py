@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hoodie.config import Config
     from hoodie.services.archiving.archive import ArchiveResult
     from hoodie.services.cleaning.clean import CleanResult
+    from hoodie.services.clustering.result import ClusteringResult, PlannedClustering
     from hoodie.services.compaction.admin import OperationCheck, RepairResult, UnscheduleResult
     from hoodie.services.compaction.result import CompactionResult
     from hoodie.services.metadata_upkeep import MetadataResult
@@ -113,6 +114,19 @@ class TableServices:
 
         with self._opened.held("repair compaction") as handle:
             return repair_compaction(handle, self._opened.config({}))
+
+    def cluster(
+        self, instant: str | None = None, op: str | None = None, **options: object
+    ) -> ClusteringResult | PlannedClustering | None:
+        """Clustering: small files become large ones, with rows sorted by `hoodie.clustering.plan.strategy.sort.columns`
+        if it names any. Carries out the pending plan (of `instant`, or the oldest), or plans and carries out. `op`:
+        "schedule" only plans, "execute" only carries out, "unschedule" takes the plan `instant` off. None when no
+        files are worth it. Writers may go on meanwhile, but to the files of the plan.
+        """
+        result: ClusteringResult | PlannedClustering | None = self.run(
+            "cluster", {"instant": instant, "op": op}, **options
+        )
+        return result
 
     def compact_logs(self, **options: object) -> CompactionResult | None:
         """Log compaction: merges small log blocks into one per file slice; None when no slice has enough of them."""

@@ -31,6 +31,10 @@ from hypothesis.stateful import (
 )
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.services.clustering.cluster import CLUSTERINGS
+from hoodie.spec import Curve
+from hoodie.spec.sort_order import CURVE, SORT_COLUMNS
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.table import Table
 from hoodie.testing import table_laws as laws
 from hoodie.testing.driven_table import Act, DrivenTable, Fault
@@ -106,6 +110,7 @@ COUNTS: Final = dict.fromkeys(
         "moved rows",
         "version changes",
         "resizes",
+        "clusterings",
         "expired partitions",
         "partial updates",
         "indexes made",
@@ -267,6 +272,16 @@ class TableMachine(RuleBasedStateMachine):
                 self.half_compacted.add("blocks")
         elif not self._serve(lambda table: table.services.compact(), fault):
             self.half_compacted.add("all")
+
+    @precondition(lambda self: self.index not in ("buckets", "rings"))
+    @rule(curve=st.sampled_from(["", *Curve]), gives_up=st.booleans(), fault=FAULTS)
+    def cluster(self, curve: str, gives_up: bool, fault: Fault) -> None:
+        """What died is carried out or taken off: until then writers of its file groups are refused."""
+        order = {SORT_COLUMNS: "v,ts", CURVE: curve} if curve else {}
+        if self._serve(lambda table: table.services.cluster(**order), fault):
+            COUNTS["clusterings"] += 1
+        else:
+            self._serve(_give_up_clusterings if gives_up else lambda table: table.services.cluster(op="execute"), None)
 
     @precondition(lambda self: self.index == "rings")
     @rule(larger=st.booleans(), fault=FAULTS)
@@ -476,6 +491,11 @@ def _make_index(table: Table, name: str) -> None:
             table.indexes.create(name, "ts", function="from_unixtime")
         case _:
             table.indexes.create(name)
+
+
+def _give_up_clusterings(table: Table) -> None:
+    for one in CLUSTERINGS.pending(PendingPlans(table.storage, table.timeline())):
+        table.services.cluster(one.requested, "unschedule")
 
 
 def run_machine(machine: type[TableMachine], number: int, sequences: int, steps: int) -> None:

@@ -35,7 +35,7 @@ def ensure_view_is_kept(view: KeptView, storage: Storage) -> KeptView:
 
 def _shown(view: KeptView) -> dict[GroupId, FileGroup]:
     """The groups by id. Sizes of log files that writers append to are left out: commits say them as of their end."""
-    groups = [group for known in view.partitions.values() for group in known.groups]
+    groups = list(view.groups(None).found)
     if not view.handle.profile.log_naming.has_one_write_per_file:
         groups = [_without_log_sizes(group) for group in groups]
     return {group.group_id: group for group in groups}
@@ -50,7 +50,7 @@ def _ensure_it_lies_there(view: KeptView, handle: TableHandle) -> None:
     """What a snapshot reads by the view is what it reads by the folders; log files of dead writers aside."""
     there = FolderView(handle.storage, view.timeline).load()
     live = {part.group_id: part.base for part in there.slices_at()}
-    kept = {group.group_id: group for known in view.partitions.values() for group in known.groups}
+    kept = {group.group_id: group for group in view.groups(None).found}
     for group_id, base in live.items():
         assert base is None or base in _bases(kept[group_id]), group_id
 

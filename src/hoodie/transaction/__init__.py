@@ -1,6 +1,6 @@
 """How a write begins, completes or is aborted: instants, table lock, conflicts (docs/design/0019-transactions.md)."""
 
-from hoodie.transaction.conflicts import ConflictRule, NobodyElse, PlanSetAside, StillPending
+from hoodie.transaction.conflicts import ConflictRule, GroupsUnchanged, NobodyElse, PlanSetAside, StillPending
 from hoodie.transaction.locking import (
     SINGLE_WRITER,
     HeldThroughout,
@@ -19,6 +19,7 @@ __all__ = [
     "SINGLE_WRITER",
     "Committed",
     "ConflictRule",
+    "GroupsUnchanged",
     "HeldThroughout",
     "InstantTaken",
     "LockPolicy",

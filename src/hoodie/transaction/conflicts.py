@@ -15,6 +15,7 @@ from typing import Protocol
 from hoodie.errors import Conflict
 from hoodie.spec import COMPACTION, LOG_COMPACTION, NULL_COMMIT
 from hoodie.state.handle import timeline_of
+from hoodie.timeline import load_commit_metadata
 from hoodie.transaction.pending_commit import PendingCommit
 
 _COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
@@ -70,6 +71,35 @@ class PlanSetAside:
 
     def check(self, pending: PendingCommit) -> None:
         """See `ConflictRule`. Looks at nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsUnchanged(PlanSetAside):
+    """Nobody has completed a write to a file group that is replaced since its slices were read. Writers leave groups
+    of a plan alone; this catches those that do not ask. The rule of clusterings. Reads the commits that completed
+    meanwhile.
+    """
+
+    def check(self, pending: PendingCommit) -> None:
+        """See `ConflictRule`."""
+        known = {one.logical for one in pending.planned_on.completed()}
+        replaced = {(name, one) for name, ids in (pending.outcome.replaced or {}).items() for one in ids}
+        handle = pending.handle
+        now = timeline_of(handle) if pending.seen is None else pending.seen
+        for one in now.completed_writes():
+            if one.logical in known:
+                continue
+            said = load_commit_metadata(handle.storage, handle.profile, one)
+            touched = {(name, stat.file_id) for name, stat in said.write_stats()} | said.replaced_file_groups()
+            if both := touched & replaced:
+                partition, file_id = min(both)
+                raise Conflict(
+                    f"The {one.action} {one.requested} changed file group {file_id} of partition {partition!r}, which "
+                    f"the clustering {pending.inflight.requested} replaces",
+                    remedy="Nothing became visible; take the plan off (hoodie cluster --op unschedule) and plan anew",
+                    instant=pending.inflight.requested,
+                    other=one.requested,
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,29 @@ Hudi rejects such updates too (its default update strategy).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hoodie.errors import Conflict
+from hoodie.spec import InstantTime
 from hoodie.view import GroupId
 
 
-def ensure_free(groups: Iterable[GroupId], clustered: frozenset[GroupId]) -> None:
-    """Checks that none of the file groups a write wants to change is one that pending clusterings replace.
+def ensure_free(groups: Iterable[GroupId], clustered: Mapping[GroupId, InstantTime]) -> None:
+    """Checks that none of the file groups a write wants to change is one that a pending clustering replaces;
+    `clustered`: the plan of each such group.
 
     Raises:
         Conflict: one is.
     """
-    taken = sorted(set(groups) & clustered)
+    taken = sorted(set(groups) & clustered.keys())
     if taken:
         partition, file_id = taken[0]
+        instant = clustered[taken[0]]
         raise Conflict(
-            f"{len(taken)} file groups to be changed are input of a pending clustering, for example {file_id} in "
-            f"partition {partition!r}",
-            remedy="Let the clustering finish (or roll it back) with Apache Hudi, then retry; a resize of buckets is "
-            "carried out by Table.resize_buckets, too",
+            f"The pending clustering {instant} replaces {len(taken)} of the file groups to be changed, for example "
+            f"{file_id} in partition {partition!r}",
+            remedy="Carry it out (hoodie cluster, a resize of buckets by hoodie resize) or take it off (hoodie cluster "
+            f"--op unschedule --instant {instant}), then write again",
             groups=len(taken),
+            instant=instant,
         )

@@ -139,9 +139,10 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.datasource.meta.sync.enable", "true"),
         ("hoodie.index.type", "HBASE"),
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
-        ("hoodie.clustering.inline", "true"),
         ("hoodie.clustering.async.enabled", "true"),
-        ("hoodie.clustering.schedule.inline", "true"),
+        ("hoodie.clustering.enable.expirations", "true"),
+        ("hoodie.clustering.preserve.commit.metadata", "false"),
+        ("hoodie.clustering.plan.strategy.earliest.commit.to.cluster", "20260101000000000"),
         ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
         ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
         ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
@@ -192,7 +193,7 @@ def test_a_read_that_asks_for_what_is_not_there_yet_is_refused(key: str, value: 
     [
         {"hoodie.datasource.hive_sync.enable": "false", "hoodie.datasource.hive_sync.table": "t"},
         {"hoodie.metadata.enable": "false", "hoodie.metadata.index.column.stats.enable": "true"},
-        {"hoodie.clustering.inline": "false", "hoodie.clustering.inline.max.commits": 4},
+        {"hoodie.clustering.async.enabled": "false", "hoodie.clustering.async.max.commits": 4},
         {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
         {"hoodie.index.bucket.engine": "SIMPLE", "hoodie.bucket.index.num.buckets": 8},
         {"hoodie.precommit.validators": ""},
@@ -206,9 +207,9 @@ def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, o
 
 def test_all_refused_options_are_named_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
-        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.inline": "true"})
+        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.async.enabled": "true"})
     assert "hoodie.index.type=HBASE" in caught.value.cause
-    assert "hoodie.clustering.inline=true" in caught.value.cause
+    assert "hoodie.clustering.async.enabled=true" in caught.value.cause
 
 
 def test_reading_ignores_what_only_steers_writes() -> None:

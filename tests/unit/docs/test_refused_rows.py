@@ -76,6 +76,12 @@ def without_meta_columns(version: int) -> object:
     return Lake(version, {"hoodie.table.cdc.enabled": "true", "hoodie.populate.meta.fields": "false"}).upsert(row("a"))
 
 
+def clustering_of_buckets(version: int) -> object:
+    lake = Lake(version, {"hoodie.index.type": "BUCKET"})
+    lake.upsert(row("a"))
+    return lake.table.services.cluster()
+
+
 def several_ordering_fields(version: int) -> object:
     return logged_lake(version, **{"hoodie.table.ordering.fields": "ts,v"}).upsert(row("a"))
 
@@ -159,14 +165,17 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     ),
     "changing file groups that a pending clustering": (
         "tests/unit/operations/test_recovery.py::test_pending_clustering_keeps_its_input_and_is_no_failed_write",
+        "tests/unit/services/test_clustering.py::test_writers_beside_a_plan_go_on_but_for_those_that_want_its_groups",
     ),
     "secondary and expression indexes asked for": later_write(*INDEXES),
     "cleaning before a write": later_write({"hoodie.prewrite.cleaner.policy": "CLEAN"}),
     "services left to another process": later_write({"hoodie.table.service.manager.enabled": "true"}),
     "a Java class that says which partitions expire": (expiring,),
     "change data of tables without meta columns": (without_meta_columns,),
-    "clustering, catalog sync": later_write(
-        *values("hoodie.clustering.inline", "true"),
+    "clustering tables whose rows lie in hash buckets": (clustering_of_buckets,),
+    "asynchronous clustering, catalog sync": later_write(
+        *values("hoodie.clustering.async.enabled", "true"),
+        *values("hoodie.clustering.enable.expirations", "true"),
         *({key: "true"} for key in (*OFF, "hoodie.errortable.enable")),
         *({key: "com.example.Mine"} for key in CHECKS),
     ),

@@ -30,6 +30,12 @@ RINGS = {
 
 def _table(words: list[str]) -> str:
     """Makes the table `trips` of the current folder as the command wants it; gives what stands for INSTANT."""
+    if words[0] == "cluster":
+        lake = Lake(9, {"hoodie.parquet.small.file.limit": "0"}, uri="trips")
+        lake.write("insert", [row("a")])
+        lake.write("insert", [row("b")])
+        planned = lake.table.services.cluster(op="schedule") if "INSTANT" in words else None
+        return "" if planned is None else planned.instant
     if words[0] == "resize":
         Lake(9, RINGS, uri="trips").upsert(row("a"))
         return ""

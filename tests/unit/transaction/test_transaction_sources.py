@@ -20,13 +20,14 @@ MAY_COMPLETE = {
     "services/rollback": "rollbacks, restores and savepoints: they write no data file, and their plans are run again",
 }
 
-RULES = {"ConflictRule", "NobodyElse", "PlanSetAside", "StillPending"}
+RULES = {"ConflictRule", "GroupsUnchanged", "NobodyElse", "PlanSetAside", "StillPending"}
 
 TAKING_AWAY = {"undo_update", "remove_losers", "remove_strays", "remove_fenced", "delete_states"}
 MAY_TAKE_AWAY = {
     "transaction": "a living writer's own write",
     "metadata_writer": "entries of the metadata table",
     "services/rollback": "what dead writers left",
+    "services/clustering/admin.py": "a plan that is taken off the timeline by hand",
     "services/compaction/admin.py": "a plan that is taken off the timeline by hand",
     "services/rewrite/abandoned.py": "a plan that is taken off the timeline because its executor is dead",
 }

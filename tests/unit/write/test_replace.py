@@ -40,9 +40,9 @@ def test_pattern_without_match_is_told(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_reserved_groups_are_refused_by_name() -> None:
-    ensure_free([("p", "a")], frozenset({("q", "a")}))
-    with pytest.raises(Conflict, match="a in partition 'p'.*Let the clustering finish"):
-        ensure_free([("p", "b"), ("p", "a")], frozenset({("p", "a")}))
+    ensure_free([("p", "a")], {("q", "a"): "1"})
+    with pytest.raises(Conflict, match="a in partition 'p'.*Carry it out"):
+        ensure_free([("p", "b"), ("p", "a")], {("p", "a"): "1"})
 
 
 def test_deletes_are_marked_by_column_or_text() -> None:

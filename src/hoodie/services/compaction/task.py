@@ -25,14 +25,13 @@ from hoodie.engine import TaskId
 from hoodie.merge import Changes
 from hoodie.metadata_writer.file_facts import base_file_facts
 from hoodie.records import (
-    FILE_NAME_FIELD,
-    META_FIELDS,
     OPERATION_FIELD,
     SEQNO_FIELD,
     BaseFooter,
     read_footer,
     with_meta,
 )
+from hoodie.services.rewrite.file_rows import with_file_name
 from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import OpenSlice, SliceRead
 from hoodie.spec import LogFileName, RuntimeStats, WriteStat
@@ -139,7 +138,7 @@ def _rows(
         if not piece.of_base:
             counts.inserts += piece.rows.num_rows
         if piece.rows.num_rows:
-            yield _with_meta_columns(piece.rows, schema, file_name), piece.of_base
+            yield with_file_name(piece.rows, schema, file_name), piece.of_base
 
 
 def _log_changes(changes: Iterable[Changes], log: ChangeLog) -> None:
@@ -153,21 +152,3 @@ def _log_changes(changes: Iterable[Changes], log: ChangeLog) -> None:
             log.deleted(before)
         elif after is not None:
             log.inserted(after)
-
-
-def _with_meta_columns(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> pa.Table:
-    """The rows with their new file name; with empty meta columns where the table does not fill them."""
-    columns = []
-    for field in schema:
-        if field.name == FILE_NAME_FIELD and FILE_NAME_FIELD in rows.schema.names:
-            columns.append(_repeated(file_name, rows.num_rows))
-        elif field.name in META_FIELDS and field.name not in rows.schema.names:
-            columns.append(pa.nulls(rows.num_rows, field.type))
-        else:
-            columns.append(rows.column(field.name))
-    return pa.Table.from_arrays(columns, names=schema.names)
-
-
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
-    indices = pa.repeat(pa.scalar(0, pa.int32()), count)
-    return pa.DictionaryArray.from_arrays(indices, pa.array([text], pa.string()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from hoodie.services.clustering.cluster import CLUSTERINGS
 from hoodie.services.compaction.compact import COMPACTIONS
 from hoodie.services.compaction.log_compact import LOG_COMPACTIONS
 from hoodie.services.resizing.resize import RESIZES
 
-KINDS: Final = (COMPACTIONS, LOG_COMPACTIONS, RESIZES)
+KINDS: Final = (COMPACTIONS, LOG_COMPACTIONS, CLUSTERINGS, RESIZES)

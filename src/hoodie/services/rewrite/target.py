@@ -51,10 +51,10 @@ class RewriteTarget(FileTarget):
         """How the slice is read: all of its stored columns."""
         schema = self.schema
         if self.populate_meta_fields:
-            schema = with_meta(schema, operation=self._has_operation(part, footer))
+            schema = with_meta(schema, operation=self.has_operation(part, footer))
         return MergedSlices(self.storage, self.merge, schema, self.ids, self.batch_rows)
 
-    def _has_operation(self, part: SliceRead, footer: BaseFooter | None) -> bool:
+    def has_operation(self, part: SliceRead, footer: BaseFooter | None) -> bool:
         """Whether rows carry the sixth meta column, which a table's schema does not tell."""
         if footer is not None:
             return OPERATION_FIELD in footer.schema.names

@@ -1,0 +1,117 @@
+"""The order of rows along sort columns: one after the other, or on a curve through all of them. Pure, on Arrow columns.
+
+1. Every column becomes ranks: whole numbers that compare as its values do, NULL first, NaN last, -0.0 and 0.0 alike.
+   Linear order goes by these.
+2. For a curve a rank counts the rows below a value, and is scaled to the same number of bits for each column. Values
+   that occur often take as much of the curve as they have rows, so skewed columns and columns of different types weigh
+   the same. Hudi by default takes bits of the values themselves: readers depend on neither.
+3. The sort is stable: the same rows in the same order give the same outcome.
+
+Z-order interleaves the bits of ranks. Hilbert goes by J. Skilling, "Programming the Hilbert curve" (2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import Unsupported
+from hoodie.spec import Curve
+
+Ranks = npt.NDArray[np.uint64]
+
+_KEY_BITS: Final = 63
+_RANK_BITS: Final = 20
+"""A million steps for each column are more than there are files and row groups to tell apart."""
+
+
+def sorted_positions(columns: Sequence[pa.ChunkedArray], names: Sequence[str], curve: Curve) -> npt.NDArray[np.int64]:
+    """The places of the rows in their order; `columns` are the sort columns, at least one, all of the same length.
+
+    Raises:
+        Unsupported: values of a column have no order (lists, structs, maps), or a curve of too many columns.
+    """
+    if curve is Curve.LINEAR or len(columns) == 1:
+        ranks = [_ranks(column, name, "dense") for column, name in zip(columns, names, strict=True)]
+        return np.lexsort(ranks[::-1])
+    bits = min(_RANK_BITS, _KEY_BITS // len(columns))
+    if bits < 2:
+        raise Unsupported(f"A curve through {len(columns)} columns", remedy="Name fewer sort columns")
+    scaled = [_scaled(_ranks(one, name, "min"), bits) for one, name in zip(columns, names, strict=True)]
+    axes = _hilbert_axes(scaled, bits) if curve is Curve.HILBERT else scaled
+    return np.argsort(_interleaved(axes, bits), kind="stable")
+
+
+def _ranks(column: pa.ChunkedArray, name: str, tiebreaker: str) -> Ranks:
+    try:
+        ranked = pc.rank(_ordered(column), sort_keys="ascending", tiebreaker=tiebreaker)
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        raise Unsupported(
+            f"Rows cannot be sorted by column {name} of type {column.type}",
+            remedy="Sort by columns of numbers, text, dates or times",
+        ) from None
+    found: Ranks = ranked.to_numpy(zero_copy_only=False).astype(np.uint64)
+    if column.null_count:  # ranked behind all others
+        below = column.null_count if tiebreaker == "min" else 0
+        return np.where(column.is_null().to_numpy(), np.uint64(0), found + np.uint64(below))
+    return found
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as values that Arrow ranks in the wanted order."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _ordered(column.cast(kind.value_type))
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8())
+    if not pa.types.is_floating(kind):
+        return column
+    values = column.cast(pa.float64())
+    numbers = pc.fill_null(values, 0.0).to_numpy() + 0.0  # -0.0 becomes 0.0
+    bits = np.where(np.isnan(numbers), np.float64("nan"), numbers).view(np.int64)
+    whole = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    whole = np.where(np.isnan(numbers), np.iinfo(np.int64).max, whole)
+    missing = values.is_null().to_numpy()
+    return pa.chunked_array([pa.array(whole, mask=missing)])
+
+
+def _scaled(ranks: Ranks, bits: int) -> Ranks:
+    most = int(ranks.max(initial=1))
+    steps = (1 << bits) - 1
+    return (ranks.astype(np.float64) * (steps / most)).astype(np.uint64)
+
+
+def _interleaved(axes: Sequence[Ranks], bits: int) -> Ranks:
+    keys = np.zeros(len(axes[0]), dtype=np.uint64)
+    one = np.uint64(1)
+    for bit in range(bits - 1, -1, -1):
+        for axis in axes:
+            keys = (keys << one) | ((axis >> np.uint64(bit)) & one)
+    return keys
+
+
+def _hilbert_axes(axes: Sequence[Ranks], bits: int) -> list[Ranks]:
+    """The "transposed" Hilbert index: its bits interleaved are the place on the curve."""
+    x = [axis.copy() for axis in axes]
+    q = 1 << (bits - 1)
+    while q > 1:
+        low, at = np.uint64(q - 1), np.uint64(q)
+        for i in range(len(x)):
+            is_set = (x[i] & at) != 0
+            swap = np.where(is_set, 0, (x[0] ^ x[i]) & low)
+            x[0] ^= np.where(is_set, low, swap)
+            x[i] ^= swap
+        q >>= 1
+    for i in range(1, len(x)):
+        x[i] ^= x[i - 1]
+    turned = np.zeros(len(x[0]), dtype=np.uint64)
+    q = 1 << (bits - 1)
+    while q > 1:
+        turned ^= np.where((x[-1] & np.uint64(q)) != 0, np.uint64(q - 1), np.uint64(0))
+        q >>= 1
+    return [axis ^ turned for axis in x]

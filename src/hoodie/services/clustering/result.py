@@ -1,0 +1,70 @@
+"""What a clustering has done or planned, as callers see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.notebook import Displayed
+from hoodie.services.rewrite.executor import CarriedOut
+from hoodie.spec import ClusteringPlan, Curve, Instant, InstantTime, SortOrder
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringResult(Displayed):
+    """What a clustering has done. `groups` count sets of slices, `slices` the file groups that were replaced, `files`
+    those that took their place; `sorted_by` the columns, and the curve if there is one.
+    """
+
+    instant: InstantTime
+    completed: InstantTime | None
+    partitions: tuple[str, ...]
+    groups: int
+    slices: int
+    files: int
+    size_bytes: int
+    rows: int
+    sorted_by: tuple[str, ...]
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClustering(Displayed):
+    """A plan that was stored or taken away: its instant, groups and the file groups in them."""
+
+    instant: InstantTime
+    done: str
+    groups: int
+    slices: int
+
+
+def planned_of(handle: TableHandle, instant: Instant, done: str) -> PlannedClustering:
+    """The plan of a pending instant in numbers; `done` says what became of it."""
+    plan = PendingPlans(handle.storage, timeline_of(handle)).clustering(instant).clustering_plan
+    groups = () if plan is None else plan.groups
+    return PlannedClustering(instant.requested, done, len(groups), sum(len(group.slices) for group in groups))
+
+
+def result_of(carried_out: CarriedOut) -> ClusteringResult:
+    """The result of a plan that was carried out."""
+    run, done, outcome = carried_out.run, carried_out.instant, carried_out.outcome
+    plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
+    order = None if plan.strategy is None else plan.strategy.sort_order
+    return ClusteringResult(
+        instant=done.requested,
+        completed=done.completed,
+        partitions=tuple(dict.fromkeys(partition for partition, _ in plan.group_ids)),
+        groups=len(plan.groups),
+        slices=len(plan.group_ids),
+        files=len(outcome.stats),
+        size_bytes=sum(stat.file_size_bytes for stat in outcome.stats),
+        rows=sum(stat.num_writes for stat in outcome.stats),
+        sorted_by=() if order is None else sorted_by(order),
+        duration_ms=carried_out.duration_ms,
+    )
+
+
+def sorted_by(order: SortOrder) -> tuple[str, ...]:
+    """The columns of an order, and its curve if it has one, as people read them."""
+    return order.columns if order.curve is Curve.LINEAR else (*order.columns, f"({order.curve})")

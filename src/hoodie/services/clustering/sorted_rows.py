@@ -1,0 +1,172 @@
+"""Rows of one group on their way through a sort, in bounded memory.
+
+1. Rows come in batches and are held up to a limit. Beyond it they go to a file, and only the sort columns stay.
+2. Sorting is finding the places of the rows (`positions`). Rows that are held are taken in that order. Those in a file
+   are dealt out, in one pass, to files of consecutive ranks that fit in memory, each of which is put in order then.
+3. The folder goes when the rows are closed, also after an error, and at the latest when the process ends.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.errors import Unavailable
+from hoodie.services.clustering.positions import sorted_positions
+from hoodie.spec import SortOrder
+
+_ROWS: Final = 1 << 16
+"""Rows that are taken at once."""
+
+_SHARE: Final = 4
+"""A file of consecutive ranks may take this part of the limit: it is held twice while it is put in order."""
+
+
+class SortedRows:
+    """Rows of `schema` that are added in any order and given back in that of `order`; None: as they came.
+
+    `limit_bytes`: rows held in memory. `parent`: the folder for those that do not fit; None: the system's temporary
+    one. A context manager.
+    """
+
+    def __init__(self, schema: pa.Schema, order: SortOrder | None, limit_bytes: int, parent: str | None) -> None:
+        self.count = 0
+        self._schema = schema
+        self._order = order
+        self._limit = limit_bytes
+        self._parent = parent
+        self._names = () if order is None else order.columns
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._all_bytes = 0
+        self._sorted_by: list[list[pa.Array]] = [[] for _ in self._names]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._spilled: Any = None
+
+    def __enter__(self) -> SortedRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spilled is not None:
+            self._spilled.close()
+            self._spilled = None
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Adds rows.
+
+        Raises:
+            Unavailable: they do not fit in memory, and the disk is full.
+        """
+        self.count += rows.num_rows
+        for column, name in zip(self._sorted_by, self._names, strict=True):
+            column.append(rows.column(name))
+        self._held.append(rows)
+        self._held_bytes += rows.nbytes
+        self._all_bytes += rows.nbytes
+        if self._held_bytes > self._limit:
+            self._spill()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows in order, once.
+
+        Raises:
+            Unsupported: a sort column's values have no order. Unavailable: the disk is full.
+        """
+        if self._order is None:
+            yield from self._as_they_came()
+            return
+        fields = [self._schema.field(name) for name in self._names]
+        columns = [
+            pa.chunked_array(chunks, type=field.type) for chunks, field in zip(self._sorted_by, fields, strict=True)
+        ]
+        order = sorted_positions(columns, self._names, self._order.curve)
+        self._sorted_by = [[] for _ in self._names]
+        if self._spilled is None:
+            table = pa.Table.from_batches(self._held, self._schema).combine_chunks()
+            self._held = []
+            yield from _taken(table, order)
+            return
+        for path, positions in self._dealt(order):
+            with self._disk():
+                table = _read(path)
+            yield from _taken(table, positions)
+            Path(path).unlink()
+
+    def _as_they_came(self) -> Iterator[pa.RecordBatch]:
+        if self._spilled is not None:
+            self._spilled.close()
+            with self._disk(), pa.ipc.open_stream(self._path("rows")) as reader:
+                yield from reader
+        yield from self._held
+
+    def _spill(self) -> None:
+        with self._disk():
+            if self._spilled is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="hoodie-sort-", dir=self._parent)
+                self._spilled = self._writer("rows")
+            for rows in self._held:
+                self._spilled.write_batch(rows)
+        self._held, self._held_bytes = [], 0
+
+    def _dealt(self, order: npt.NDArray[np.int64]) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+        """Files of consecutive ranks, and the order of the rows in each."""
+        if self._held:
+            self._spill()
+        self._spilled.close()
+        count = max(1, -(-self._all_bytes * _SHARE // self._limit))
+        ranks = np.empty(self.count, dtype=np.int64)
+        ranks[order] = np.arange(self.count)
+        files = ranks * count // max(1, self.count)
+        with self._disk(), ExitStack() as opened:
+            writers = [opened.enter_context(self._writer(str(number))) for number in range(count)]
+            at = 0
+            with pa.ipc.open_stream(self._path("rows")) as reader:
+                for rows in reader:
+                    own = files[at : at + rows.num_rows]
+                    at += rows.num_rows
+                    places = np.argsort(own, kind="stable")
+                    bounds = np.searchsorted(own[places], np.arange(count + 1))
+                    for number in np.flatnonzero(np.diff(bounds)).tolist():
+                        chosen = places[bounds[number] : bounds[number + 1]]
+                        writers[number].write_batch(rows.take(pa.array(chosen)))
+            Path(self._path("rows")).unlink()
+        for number in range(count):
+            yield self._path(str(number)), np.argsort(ranks[files == number], kind="stable")
+
+    def _writer(self, name: str) -> Any:
+        codec = "lz4" if pa.Codec.is_available("lz4") else None
+        return pa.ipc.new_stream(self._path(name), self._schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+
+    def _path(self, name: str) -> str:
+        assert self._folder is not None
+        return str(Path(self._folder.name) / f"{name}.arrow")
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(
+                f"Rows to be sorted could not be kept on disk: {error.strerror or error}",
+                remedy="Free space, or set hoodie.memory.spillable.map.path to a folder on a larger disk",
+            ) from error
+
+
+def _read(path: str) -> pa.Table:
+    with pa.ipc.open_stream(path) as reader:
+        return reader.read_all().combine_chunks()
+
+
+def _taken(table: pa.Table, order: Sequence[int] | npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    places = pa.array(order)
+    for start in range(0, len(places), _ROWS):
+        yield from table.take(places.slice(start, _ROWS)).combine_chunks().to_batches()

@@ -1,0 +1,120 @@
+"""Write the rows of one group of slices to new file groups. This is what runs on a worker.
+
+1. The marker exists before the file does, as for every data file.
+2. Slices stream through the reader's merge, one after the other. Rows keep commit time, sequence number and key; only
+   the file name changes.
+3. Files of one group get the same number of rows, but for the last.
+4. Memory: the log of one slice up to its limit; the rows of the group up to half of it, where they are sorted or split
+   (`sorted_rows`); one row group.
+
+No row becomes a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+
+from hoodie.engine import TaskId
+from hoodie.metadata_writer.file_facts import base_file_facts
+from hoodie.records import BaseFooter, read_footer, with_meta
+from hoodie.services.clustering.sorted_rows import SortedRows
+from hoodie.services.rewrite.file_rows import with_file_name
+from hoodie.services.rewrite.target import RewriteTarget
+from hoodie.slices import SliceRead
+from hoodie.spec import SortOrder
+from hoodie.write.new_base_file import NewBaseFile
+from hoodie.write.written_file import WrittenFile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterTask:
+    """Slices of one partition, the order of their rows (None: as they come), and the file ids they go to."""
+
+    target: RewriteTarget
+    partition: str
+    parts: tuple[SliceRead, ...]
+    order: SortOrder | None
+    file_ids: tuple[str, ...]
+
+
+def cluster_slices(task_id: TaskId, task: ClusterTask) -> tuple[WrittenFile, ...]:
+    """The new base files, in the order of their rows. Without rows there is none.
+
+    Raises:
+        Corrupt: a file of a slice is damaged. Missing: one is gone.
+        Unavailable: storage refused, or there is no room for what does not fit in memory.
+        Unsupported: a sort column's values have no order.
+    """
+    target = task.target
+    footers = [None if part.base is None else read_footer(target.storage, part.base.path) for part in task.parts]
+    parts = tuple(zip(task.parts, footers, strict=True))
+    schema = with_meta(target.schema, operation=any(target.has_operation(part, footer) for part, footer in parts))
+    rows = _merged(task, parts, schema)
+    if task.order is None and len(task.file_ids) == 1:
+        found = _written(task_id, task, task.file_ids[0], schema, rows)
+        return () if found is None else (found,)
+    merge = target.merge
+    with SortedRows(schema, task.order, merge.memory_bytes // 2, merge.spill_dir) as held:
+        for batch in rows:
+            held.add(batch)
+        per_file = -(-held.count // len(task.file_ids))
+        pieces = _Pieces(held.batches())
+        written = (_written(task_id, task, one, schema, pieces.take(per_file)) for one in task.file_ids)
+        return tuple(file for file in written if file is not None)
+
+
+def _merged(
+    task: ClusterTask, parts: Sequence[tuple[SliceRead, BaseFooter | None]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of all slices in the columns of `schema`; meta columns that a slice does not have are empty."""
+    for part, footer in parts:
+        with task.target.slices(part, footer).opened(part) as merge:
+            for piece in merge.pieces():
+                rows, names = piece.rows, piece.rows.schema.names
+                columns = [
+                    rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type)
+                    for field in schema
+                ]
+                if rows.num_rows:
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Pieces:
+    """Batches that are given out a number of rows at a time."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, count: int) -> Iterator[pa.RecordBatch]:
+        """The next `count` rows, or what is left."""
+        while count:
+            batch = next(self._batches, None) if self._rest is None else self._rest
+            self._rest = None
+            if batch is None:
+                return
+            if batch.num_rows > count:
+                self._rest = batch.slice(count)
+                batch = batch.slice(0, count)
+            count -= batch.num_rows
+            yield batch
+
+
+def _written(
+    task_id: TaskId, task: ClusterTask, file_id: str, schema: pa.Schema, rows: Iterator[pa.RecordBatch]
+) -> WrittenFile | None:
+    """The base file with these rows; None when there are none."""
+    first = next(rows, None)
+    if first is None:
+        return None
+    target = task.target
+    file = NewBaseFile(target, task.partition, file_id, target.token(task_id))
+    with file.open(schema) as writer:
+        for batch in chain((first,), rows):
+            writer.write(with_file_name(batch, schema, file.name) if target.populate_meta_fields else batch)
+    stat = file.stat(writer.close())
+    return WrittenFile(stat, base_file_facts(target.needs, writer.footer()) if target.needs else None)

@@ -1,0 +1,103 @@
+"""Orders of rows: linear against a plain sort, curves against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.errors import Unsupported
+from hoodie.services.clustering.positions import sorted_positions
+from hoodie.spec.sort_order import Curve
+
+GRID = 8
+
+
+def column(values, kind=None):
+    return pa.chunked_array([pa.array(values, kind)])
+
+
+def order_of(curve, *columns):
+    return sorted_positions(columns, [f"c{n}" for n in range(len(columns))], curve).tolist()
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["", "a", "aa", "b", "ä"]))))
+def test_linear_order_is_that_of_a_sort_with_nulls_first(rows):
+    found = order_of(Curve.LINEAR, column([a for a, _ in rows], pa.int64()), column([b for _, b in rows], pa.string()))
+
+    def key(place):
+        number, text = rows[place]
+        return (number is not None, number or 0, text is not None, (text or "").encode())
+
+    assert found == sorted(range(len(rows)), key=key)
+
+
+@given(st.lists(st.none() | st.floats(width=32)))
+def test_floats_go_by_value_with_null_first_and_nan_last(values):
+    found = order_of(Curve.LINEAR, column(values, pa.float32()))
+
+    def key(place):
+        value = values[place]
+        return (
+            value is not None,
+            value is not None and math.isnan(value),
+            value if value and not math.isnan(value) else 0.0,
+        )
+
+    assert found == sorted(range(len(values)), key=key)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.bool_(), pa.date32(), pa.timestamp("us", "UTC"), pa.decimal128(12, 2), pa.binary()]
+)
+def test_other_types_have_their_order(kind):
+    values = pa.array([1, 0, None, 1], pa.int32())
+    as_kind = {
+        pa.bool_(): lambda: values.cast(pa.bool_()),
+        pa.binary(): lambda: pa.array([b"b", b"a", None, b"b"]),
+    }.get(kind, lambda: values.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32()).cast(kind))()
+    assert order_of(Curve.LINEAR, pa.chunked_array([as_kind])) == [2, 1, 0, 3]
+
+
+def grid():
+    return column([n // GRID for n in range(GRID * GRID)]), column([n % GRID for n in range(GRID * GRID)])
+
+
+def test_z_order_interleaves_bits():
+    x, y = grid()
+    found = [(n // GRID, n % GRID) for n in order_of(Curve.Z_ORDER, x, y)]
+    assert found[:8] == [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
+    assert sorted(found) == [(a, b) for a in range(GRID) for b in range(GRID)]
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_each_step_on_a_hilbert_curve_goes_to_a_neighbour(dimensions):
+    side = 4
+    places = np.indices((side,) * dimensions).reshape(dimensions, -1)
+    columns = [column(axis) for axis in places]
+    found = places[:, order_of(Curve.HILBERT, *columns)]
+    assert np.abs(np.diff(found, axis=1)).sum(axis=0).tolist() == [1] * (side**dimensions - 1)
+
+
+@pytest.mark.parametrize("curve", list(Curve))
+def test_a_skewed_column_weighs_as_much_as_an_even_one(curve):
+    rng = np.random.default_rng(1)
+    even, skewed = rng.integers(0, 1000, 4096), np.exp(rng.normal(0, 8, 4096))
+    order = np.array(order_of(curve, column(even), column(skewed)))
+    parts = np.array_split(order, 16)
+    quarter = np.quantile(skewed, 0.25)
+    touched = sum(skewed[part].min() <= quarter for part in parts)
+    assert touched <= (16 if curve is Curve.LINEAR else 8)
+
+
+def test_a_single_column_on_a_curve_is_sorted():
+    assert order_of(Curve.HILBERT, column([3, 1, None, 2])) == [2, 1, 3, 0]
+
+
+def test_what_has_no_order_is_refused():
+    with pytest.raises(Unsupported, match="cannot be sorted by column c0"):
+        order_of(Curve.LINEAR, column([[1], [2]], pa.list_(pa.int64())))
