@@ -39,7 +39,7 @@ FIRST: Final = "REMOTE_FIRST"
 _RETRY: Final = "hoodie.filesystem.view.remote.retry.enable"
 _TIMES: Final = "hoodie.filesystem.view.remote.retry.max_numbers"
 _FIRST_MS: Final = "hoodie.filesystem.view.remote.retry.initial_interval_ms"
-_MOST_MS: Final = "hoodie.filesystem.view.remote.retry.max_interval_ms"
+_LIMIT_MS: Final = "hoodie.filesystem.view.remote.retry.max_interval_ms"
 _MAX_TRIES: Final = 100
 
 
@@ -71,7 +71,7 @@ def asked_server(config: Config) -> AskedServer | None:
     retries = NO_RETRIES
     if config.flag(_RETRY):
         times = min(config.integer(_TIMES), _MAX_TRIES)
-        retries = Retries(times, config.integer(_FIRST_MS) / 1000, config.integer(_MOST_MS) / 1000)
+        retries = Retries(times, config.integer(_FIRST_MS) / 1000, config.integer(_LIMIT_MS) / 1000)
     return AskedServer(address, kind == FIRST, retries)
 
 
