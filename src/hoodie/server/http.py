@@ -150,12 +150,16 @@ def bound_socket(listening: Listening) -> socket.socket:
         raise Invalid(f"There is no port {listening.port}", remedy="Choose one up to 65535, or 0 for a free one")
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     try:
-        return socket.create_server((listening.host, listening.port), family=family, backlog=256)
+        found = socket.create_server((listening.host, listening.port), family=family, backlog=256)
     except OSError as error:
         raise Unavailable(
             f"Cannot listen at {listening.host}:{listening.port}: {error.strerror}",
             remedy="Choose another --port, or 0 for a free one",
         ) from error
+    # Connections inherit it. asyncio sets it for sockets of its own making only, and an answer in two pieces, head and
+    # body, would wait 40 ms for the client's acknowledgement of the first.
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
 
 
 def server_of(service: Service, listening: Listening) -> uvicorn.Server:

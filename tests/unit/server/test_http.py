@@ -320,3 +320,10 @@ def test_the_command_refuses_to_be_open_to_all(lake: Lake, command: Callable[...
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "--token-file" in errors
+
+
+def test_an_answer_in_two_pieces_does_not_wait_for_an_acknowledgement() -> None:
+    with bound_socket(Listening(port=0)) as place, socket.create_connection(place.getsockname()[:2]):
+        accepted, _ = place.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
