@@ -214,7 +214,8 @@ def _applied(view: KeptView, handle: TableHandle, new: Timeline, changes: Iterab
         edits.take(change)
     live = {one.requested for one in new.completed_writes() if one.action == REPLACE_COMMIT}
     archived = {**view.timeline.archived, **_completions(view.timeline, new)}
-    timeline = with_archived_completions(handle.storage, new.with_archived(archived), edits.touched_groups(new))
+    touched = edits.touched_groups(new) if handle.config.is_merge_on_read else ()  # else no slice has log files
+    timeline = with_archived_completions(handle.storage, new.with_archived(archived), touched)
     beside = Beside(
         handle.config.table_version,
         timeline,
