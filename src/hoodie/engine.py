@@ -74,6 +74,11 @@ class Engine(Protocol):
         """Whether no task of a run that succeeded ran a second time, so that nothing is there but what results say."""
         ...
 
+    @property
+    def driver_host(self) -> str | None:
+        """The name by which tasks in other processes reach this one; None where they run in it."""
+        ...
+
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         """Results of `work(task_id, task)` in the order of `tasks`.
 
@@ -131,6 +136,10 @@ class LocalEngine:
     @property
     def runs_tasks_once(self) -> bool:
         return True
+
+    @property
+    def driver_host(self) -> str | None:
+        return None
 
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         stage = next(_stages)

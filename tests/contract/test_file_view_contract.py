@@ -8,6 +8,7 @@ from hoodie.fileview import FileSystemView, FolderView, WriterView, open_file_vi
 from hoodie.fileview.metadata_listing import MetadataView
 from hoodie.remote import FallingBackView, RemoteView
 from hoodie.server import Service
+from hoodie.server.embedded_view import EmbeddedSource
 from hoodie.state.handle import TableHandle
 from hoodie.testing.counting_file_view import CountingFileView
 from hoodie.testing.file_view_contract import FileViewContract
@@ -35,6 +36,13 @@ class TestWriterView(FileViewContract):
 class TestCountingFileView(FileViewContract):
     def open_view(self, handle: TableHandle, timeline: Timeline) -> FileSystemView:
         return CountingFileView(FolderView(handle.storage, timeline))
+
+
+class TestEmbeddedView(FileViewContract):
+    def open_view(self, handle: TableHandle, timeline: Timeline) -> FileSystemView:
+        service = Service([])
+        service.admit(handle.storage.uri, {})
+        return EmbeddedSource(service).open_view(handle, timeline, None, None)
 
 
 class TestRemoteView(FileViewContract):

@@ -28,6 +28,10 @@ class ShownEngine:
     def runs_tasks_once(self) -> bool:
         return self.inner.runs_tasks_once
 
+    @property
+    def driver_host(self) -> str | None:
+        return self.inner.driver_host
+
     def run(self, work: Work[T, R], tasks: Sequence[T], label: str) -> list[R]:
         self.step.update(f"{label} ({len(tasks)} tasks)" if len(tasks) > 1 else label)
         return self.inner.run(work, tasks, label)

@@ -101,14 +101,16 @@ class KeptView:
         return (group for group in found if group.file_id == file_id) if file_id else found
 
 
-def open_view(handle: TableHandle, store: ViewStore | None = None) -> KeptView:
-    """The view of a table at its timeline as it is now, with no partition loaded: `store`, which is emptied, or one in
-    memory, has its files. Lists the timeline once, and reads the replacecommits in it and what is planned.
+def open_view(handle: TableHandle, store: ViewStore | None = None, seen: Timeline | None = None) -> KeptView:
+    """The view of a table at its timeline as it is now, or at `seen`, with no partition loaded: `store`, which is
+    emptied, or one in memory, has its files. Lists the timeline once, in the first case, and reads the replacecommits
+    in it and what is planned.
 
     Raises:
         Corrupt: one of them is damaged. StoreFailed: the store cannot be written.
     """
-    return _unloaded(handle, timeline_of(handle), MemoryStore() if store is None else store)
+    timeline = timeline_of(handle) if seen is None else seen
+    return _unloaded(handle, timeline, MemoryStore() if store is None else store)
 
 
 def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
@@ -170,14 +172,16 @@ def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
     return _stored(now, view, Edit(loaded=loaded)) if loaded or paths != view.paths else now
 
 
-def synced(view: KeptView, handle: TableHandle) -> KeptView:
-    """The view at the timeline as it is now. Lists the timeline once and reads each new instant once.
+def synced(view: KeptView, handle: TableHandle, seen: Timeline | None = None) -> KeptView:
+    """The view at the timeline as it is now, or at `seen`, as somebody has just seen it. Lists the timeline once, in
+    the first case, and reads each new instant once. A timeline that lacks what the view knows means a view without
+    partitions: nobody can tell what was there.
 
     Raises:
         Corrupt: metadata of a new instant is damaged. StoreFailed: the store fails.
         Missing: one is gone meanwhile; ask again.
     """
-    new = timeline_of(handle)
+    new = timeline_of(handle) if seen is None else seen
     return replace(view, handle=handle) if new == view.timeline else _caught_up(view, handle, new)
 
 

@@ -17,30 +17,33 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hoodie.env import Env, SystemEnv
-from hoodie.errors import HudiError, Invalid, Unsupported
+from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
 from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import COMMANDS, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
 from hoodie.server.stores.memory import MemoryStores
+from hoodie.server.stores.packed import partition_files
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
 from hoodie.spec import CLEAN, Instant
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline
+from hoodie.view import PartitionFiles, Replaced
 
 log = logging.getLogger(__name__)
 
 MAX_TABLES = 256
 """Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
 
+_ANYHOW = "It is asked again with the next write; without it the table can be written as well"
 _BOOTSTRAPPED = "hoodie.bootstrap.base.path"
 
 
@@ -68,8 +71,8 @@ class _Table:
 
 
 class Service:
-    """Views of the tables below `roots` (paths or URLs). `options` are those of their storages; `stores`: where views
-    are kept, else in memory.
+    """Views of the tables below `roots` (paths or URLs), and of those that are admitted one by one. `options` are those
+    of their storages; `stores`: where views are kept, else in memory.
     """
 
     def __init__(
@@ -79,8 +82,6 @@ class Service:
         env: Env | None = None,
         stores: Stores | None = None,
     ) -> None:
-        if not roots:
-            raise Invalid("A timeline service needs a root", remedy="Name a folder or URL that tables lie below")
         self._roots = tuple(place_of(root) for root in roots)
         for root in self._roots:
             if root.startswith("/") and not os.path.isdir(root):
@@ -90,6 +91,7 @@ class Service:
         self._stores = stores or MemoryStores()
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._lock = threading.Lock()
+        self._admitted: dict[str, dict[str, str]] = {}
         self.tally = Tally()
 
     @property
@@ -102,8 +104,8 @@ class Service:
         return self._env
 
     def storage_at(self, place: str) -> Storage:
-        """The storage of a place below the roots."""
-        return open_storage(place, self._options)
+        """The storage of a place below the roots, or of a table that was admitted."""
+        return open_storage(place, self._admitted.get(place, self._options))
 
     def kept(self) -> tuple[int, int]:
         """How many tables are kept, and how many partitions of them are loaded."""
@@ -133,6 +135,42 @@ class Service:
             log.exception("cannot answer a %s of %s", method, path)
             return _text(500, "The service failed; its log says why")
 
+    def admit(self, base_path: str, options: Mapping[str, str]) -> None:
+        """Serves the table at a base path, too, wherever the roots are. `options` are those of its storage."""
+        place = place_of(base_path)
+        with self._lock:
+            if place not in self._admitted:
+                self._admitted[place] = dict(options)
+
+    def known_at(
+        self, handle: TableHandle, seen: Timeline, partitions: Collection[str] | None, wait_s: float
+    ) -> tuple[Timeline, tuple[PartitionFiles, ...], Replaced]:
+        """Settled files of the given partitions (None: of all there are) of the table of `handle` at `seen`, its
+        timeline as its writer has just seen it; that timeline, with what is known of the history, and which groups were
+        replaced when. Nothing is listed but partitions that nobody asked for before.
+
+        Raises:
+            Unavailable: somebody else had the table for longer than `wait_s`. Else as `load_into`.
+        """
+        with self._table(place_of(handle.storage.absolute(""))) as table:
+            if not table.lock.acquire(timeout=wait_s):
+                raise Unavailable("The timeline service of this process is busy with the table", remedy=_ANYHOW)
+            try:
+                view, table.may_resume = table.view, False
+                if view is None:
+                    view = open_view(handle, table.stores.open(table.place), seen)
+                else:
+                    view = synced(view, handle, seen)
+                table.is_table = True
+                table.view = view = load_into(view, partitions)
+                names = view.loaded() if partitions is None else sorted(set(partitions))
+                return view.timeline, tuple(_files_of(view, name) for name in names), view.replaced
+            except BaseException:
+                table.view = None
+                raise
+            finally:
+                table.lock.release()
+
     def close(self) -> None:
         """Gives back what the store of the views holds. Nothing may be asked afterwards."""
         self._stores.close()
@@ -149,7 +187,7 @@ class Service:
             asked_partitions = _partitions(parameters)
         except Invalid as error:
             return _text(400, str(error))
-        if not is_below(place, self._roots):
+        if not (place in self._admitted or is_below(place, self._roots)):
             return _text(403, "This service does not serve tables there")
         try:
             with self._table(place) as table:
@@ -180,7 +218,7 @@ class Service:
         with self._lock:
             table = self._tables.get(place)
             if table is None:
-                table = self._tables[place] = _Table(place, open_storage(place, self._options), self._stores)
+                table = self._tables[place] = _Table(place, self.storage_at(place), self._stores)
             self._tables.move_to_end(place)
         try:
             yield table
@@ -304,6 +342,11 @@ class Service:
         if loaded is not view:
             self.tally.add("loaded")
         return loaded
+
+
+def _files_of(view: KeptView, partition: str) -> PartitionFiles:
+    packed = view.files(partition)
+    return PartitionFiles(partition, (), ()) if packed is None else partition_files(partition, packed.items())
 
 
 def is_behind(timeline: Timeline, last: str, known_hash: str) -> bool:

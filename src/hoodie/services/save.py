@@ -20,6 +20,7 @@ from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
 from hoodie.locks import held_lock
 from hoodie.records import storable, without_meta
+from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_and_look, write_locked
 from hoodie.spec import keys, path_in, profile_of
@@ -58,6 +59,7 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
     Raises:
         Conflict: another writer is at work. Invalid: no table, bad rows or options; nothing was written.
     """
+    request = _with_server(storage, request)
     with locking(storage, request.operation, env) as lock:
         committed, state = write_and_look(lock, request)
     run_after_commit(storage, request.config, request.engine, env, state)
@@ -73,6 +75,7 @@ def save_rows(
     What is decided before the table is held is decided again when another writer made the table meanwhile.
     """
     found = is_table(storage) if is_there is None else is_there
+    request = _with_server(storage, request)
     if not (found or _continue_switch(storage, env)):
         _ensure_not_deleting(request, mode)
         committed = _first_write(storage, request, env)
@@ -83,6 +86,10 @@ def save_rows(
             operation, _ = chosen_operation(request.config, storage, mode, request.source.schema, env)
             request = replace(request, operation=operation)
     return _save_into(storage, request, mode, env)
+
+
+def _with_server(storage: Storage, request: Request) -> Request:
+    return replace(request, config=with_embedded_server(storage, request.config, request.engine))
 
 
 def _save_into(storage: Storage, request: Request, mode: SaveMode, env: Env) -> Committed | None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
+from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.preview import ServicePreview
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.held import held_table
@@ -120,6 +121,7 @@ def run_service(  # noqa: PLR0917
     if run is None:
         raise TypeError(f"{what} has nothing to run")
     given = arguments or {}
+    config = with_embedded_server(handle.storage, config, engine)
     if service.lock is LockPolicy.THROUGHOUT:
         with held_table(handle.storage, what, handle.env) as held:
             return run(held, config, engine, **given)

@@ -29,6 +29,7 @@ Runner = Callable[[Iterator[Any]], Iterator[Any]]
 MAX_SCANNED_TASKS = 1000
 """With more tasks, two calls into the JVM for each cost more than sending all of them along with the function."""
 
+_LOOPBACK = "127.0.0.1"
 _DESCRIPTION = "spark.job.description"
 
 
@@ -50,6 +51,15 @@ class SparkEngine:
     def runs_tasks_once(self) -> bool:
         """No: Spark repeats tasks of lost workers, and slow ones."""
         return False
+
+    @property
+    def driver_host(self) -> str | None:
+        """Where executors reach the driver; None over Spark Connect, whose driver is elsewhere."""
+        if not is_classic(self.spark):
+            return None
+        if (self.spark.sparkContext.master or "").startswith("local"):
+            return _LOOPBACK  # also `local-cluster`: its executors are processes of this machine
+        return self.spark.conf.get("spark.driver.host", None)
 
     def run(self, work: TaskWork[T, R], tasks: Sequence[T], label: str) -> list[R]:
         """Results in the order of `tasks`. Errors of the work are raised as they were, when all tasks have ended.

@@ -220,10 +220,10 @@ def test_reading_ignores_what_only_steers_writes() -> None:
 
 def test_settings_of_the_jvm_are_one_info_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="hoodie"):
-        resolve({"hoodie.upsert.shuffle.parallelism": 2, "hoodie.embed.timeline.server": "true"})
+        resolve({"hoodie.upsert.shuffle.parallelism": 2, "hoodie.embed.timeline.server.gzip": "true"})
     (line,) = caplog.records
     assert line.levelno == logging.INFO
-    assert "hoodie.upsert.shuffle.parallelism, hoodie.embed.timeline.server" in line.message
+    assert "hoodie.upsert.shuffle.parallelism, hoodie.embed.timeline.server.gzip" in line.message
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ IMPORTED_BY_STRING = {
     "hoodie.notebook": "the arrow that goes up: a notebook shows a value",
     "hoodie.present.forms": "the form of a class is loaded when a value of it is shown",
     "hoodie.query.rows": "pandas and polars are optional",
+    "hoodie.remote.embedding": "the arrow that goes up: a writer starts a server in its process",
     "hoodie.services.registry": "a service is loaded when it is asked for by name",
     "hoodie.spark": "its names are loaded on their first use",
     "hoodie.spark.enable": "classes of PySpark that some releases do not have",
