@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.testing.markers_contract import MarkersContract
-from hoodie.timeline import DirectMarkers, Markers
+from hoodie.timeline import DirectMarkers, ListedMarkers, Markers
 
 
 class TestDirectMarkersInMemory(MarkersContract):
@@ -31,3 +31,23 @@ class TestDirectMarkersOnDisk(MarkersContract):
 
     def make_markers(self, storage: Storage, instant: str) -> Markers:
         return DirectMarkers(storage, instant)
+
+
+class TestListedMarkersInMemory(MarkersContract):
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        storage = MemoryStorage(uuid.uuid4().hex)
+        yield storage
+        storage.forget()
+
+    def make_markers(self, storage: Storage, instant: str) -> Markers:
+        return ListedMarkers(storage, instant)
+
+
+class TestListedMarkersOnDisk(MarkersContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return LocalStorage(str(tmp_path / "table"))
+
+    def make_markers(self, storage: Storage, instant: str) -> Markers:
+        return ListedMarkers(storage, instant)

@@ -1,6 +1,7 @@
 """`hoodie serve`: a timeline service for the tables below some folders or URLs, until it is stopped.
 
-It answers Hudi's clients and ours: which files make a table. At / it has pages for people, at /metrics figures.
+It answers Hudi's clients and ours: which files make a table. At / it has pages for people, at /metrics figures. With
+`--markers` it writes the markers of their writes, else nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
+from hoodie.server.marker_folder import Batching
+from hoodie.server.marker_service import MarkerService
 from hoodie.server.stores.choice import EMBEDDED_KV_STORE, MEMORY, MEMORY_BYTES, SPILLABLE_DISK, TYPE, stores_of
 from hoodie.state.handle import storage_options
 
@@ -32,6 +35,15 @@ def define(parser: ArgumentParser) -> None:
         "--allow-hudi-clients",
         action="store_true",
         help="let programs of this machine ask for the files of tables without the token, as Hudi's clients do",
+    )
+    parser.add_argument(
+        "--markers", action="store_true", help="write the markers of running writes, too: else nothing is written"
+    )
+    parser.add_argument(
+        "--marker-batch-threads", type=int, default=20, help="lists of markers of a write (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--marker-batch-interval-ms", type=int, default=50, help="between two batches (default: %(default)s)"
     )
     parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
     parser.add_argument(
@@ -66,12 +78,14 @@ def run(said: Namespace) -> int:
     listening = http.Listening(said.host, said.port, token, http.named_hosts(said.name), said.allow_hudi_clients)
     http.ensure_guarded(listening, without_token=said.without_token)
     options = parse_options(said.option)
+    batching = Batching(said.marker_batch_threads, said.marker_batch_interval_ms / 1000)
+    markers = MarkerService(said.root, storage_options(options), batching) if said.markers else None
     place = http.bound_socket(listening)
     service = Service(said.root, storage_options(options), stores=stores_of(_view_config(options, said)))
     host = f"[{said.host}]" if ":" in said.host else said.host
     print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
     try:
-        http.server_of(service, listening).run(sockets=[place])
+        http.server_of(service, listening, markers).run(sockets=[place])
     finally:
         service.close()
     return 0

@@ -1,6 +1,7 @@
 """Questions to a timeline server over HTTP, and its answers as JSON.
 
-1. One connection for each thread is kept; one that the server closed meanwhile is made anew, once.
+1. One connection for each thread is kept; one that the server closed meanwhile is made anew, once, and what was said
+   is said again.
 2. An answer is bounded in size, packed or not, and in time as a whole (`timed_http`). Whatever is wrong with it, or
    with the way there, is `Unavailable` with the address that was tried; with its `status` where the server itself says
    that it cannot.
@@ -15,7 +16,7 @@ import json
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
@@ -26,6 +27,7 @@ from hoodie.remote.json_values import Json, short
 from hoodie.remote.timed_http import TimedConnection, read_body
 
 VIEW = "/v1/hoodie/view/"
+MARKER = "/v1/hoodie/marker/"
 DEFAULT_PORT = 26754
 MAX_TIMEOUT_S = 86_400.0
 OTHER_TIMELINE = "Last known instant from client was"
@@ -116,6 +118,14 @@ class Retries:
 NO_RETRIES: Final = Retries()
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer, and whether the question was sent twice: the first one may have been heard."""
+
+    value: Json
+    is_repeated: bool
+
+
 class Connection:
     """A timeline server at an address. Threads may share it."""
 
@@ -133,49 +143,62 @@ class Connection:
             Conflict: the server knows another timeline.
             Unavailable: it did not answer, or with what is no answer.
         """
-        target = self._target(path, parameters)
+        return self._answered("GET", self._target(VIEW + path, parameters)).value
+
+    def command(self, path: str, parameters: Mapping[str, str]) -> Told:
+        """The answer to a command. It may have been sent more than once.
+
+        Raises:
+            Unavailable: the server did not answer, or with what is no answer. What was asked for may have been done.
+        """
+        return self._answered("POST", self._target(path, parameters))
+
+    def _answered(self, method: str, target: str) -> Told:
         for number in range(self._retries.times):
             try:
-                return self._asked(target)
+                told = self._asked(method, target)
             except Unavailable as error:
                 if error.facts.get("status", 503) not in _LATER:
                     raise
                 self._env.sleep(self._retries.pause_s(number, self._env.random()))
-        return self._asked(target)
+            else:
+                return replace(told, is_repeated=True) if number else told
+        told = self._asked(method, target)
+        return replace(told, is_repeated=True) if self._retries.times else told
 
-    def _asked(self, target: str) -> Json:
+    def _asked(self, method: str, target: str) -> Told:
         try:
-            status, body = self._exchanged(target)
+            status, body, is_repeated = self._exchanged(method, target)
         except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
             self._forget()
             raise self._unavailable(_shown(str(error)) or type(error).__name__) from error
         if status == 200:
             try:
-                return json.loads(body)
+                return Told(json.loads(body), is_repeated)
             except (ValueError, RecursionError) as error:
                 raise self._unavailable("its answer is no JSON") from error
         raise self._refused(status, body)
 
     def _target(self, path: str, parameters: Mapping[str, str]) -> str:
         try:
-            return f"{VIEW}{path}?{urlencode(parameters)}"
+            return f"{path}?{urlencode(parameters)}"
         except UnicodeEncodeError as error:
             raise Unavailable(
                 "A name that is no text cannot be asked about", remedy="Rename it", status=UNASKABLE
             ) from error
 
-    def _exchanged(self, target: str) -> tuple[int, bytes]:
+    def _exchanged(self, method: str, target: str) -> tuple[int, bytes, bool]:
         until = self._env.monotonic() + self.address.timeout_s
         was_kept = self._kept_connection() is not None
         try:
-            return self._request(target, until)
+            return *self._request(method, target, until), False
         except (http.client.BadStatusLine, ConnectionError):
             if not was_kept:
                 raise
-            self._forget()  # closed by the server since the last question: asking is without effects, so once more
-            return self._request(target, until)
+            self._forget()  # closed by the server since the last question: once more
+            return *self._request(method, target, until), True
 
-    def _request(self, target: str, until: float) -> tuple[int, bytes]:
+    def _request(self, method: str, target: str, until: float) -> tuple[int, bytes]:
         connection = self._kept_connection()
         if connection is None:
             connection = TimedConnection(self.address.host, self.address.port, self._env.monotonic)
@@ -184,7 +207,7 @@ class Connection:
         headers = {"Accept-Encoding": "gzip"}
         if self.address.token:
             headers["Authorization"] = f"Bearer {self.address.token}"
-        connection.request("GET", target, headers=headers)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         return answer.status, read_body(connection, answer)
 

@@ -36,6 +36,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
+from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
+from hoodie.server.marker_service import MarkerService
 from hoodie.server.metrics import Measured, Metrics
 from hoodie.server.page_http import figure_routes, page_routes
 from hoodie.server.pages import Pages
@@ -105,14 +107,17 @@ def ensure_guarded(listening: Listening, *, without_token: bool = False) -> None
         )
 
 
-def app_of(service: Service, listening: Listening) -> Starlette:
-    """The application that answers for `service`."""
+def app_of(service: Service, listening: Listening, markers: MarkerService | None = None) -> Starlette:
+    """The application that answers for `service`, and writes `markers` where there are some."""
 
     turns = Turns(ANSWER_S)
 
+    def refusal(headers: Headers) -> Response | None:
+        return None if _tells_token(headers, listening) else _token_needed()
+
     async def answer(request: Request) -> Response:
         if not (_tells_token(request.headers, listening) or _is_free_to_ask(request, listening)):
-            return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
+            return _token_needed()
         method, path, asked = request.method, request.url.path, dict(request.query_params)
         try:
             found = await turns.run(asked.get("basepath", ""), lambda: service.answer(method, path, asked))
@@ -124,16 +129,20 @@ def app_of(service: Service, listening: Listening) -> Starlette:
     def tells_token(headers: Headers) -> bool:
         return _tells_token(headers, listening)
 
+    about_markers = None if markers is None else MarkerAnswers(markers, turns, refusal)
+
     metrics = Metrics(service, turns)
     return Starlette(
         routes=[
             *page_routes(Pages(service), turns, listening.token, tells_token),
             *figure_routes(metrics, Readiness(service), turns, tells_token),
             Route(f"{VIEW}{{path:path}}", answer, methods=["GET", "POST"]),
+            *(() if about_markers is None else about_markers.routes()),
         ],
         middleware=[
             Middleware(Measured, metrics=metrics),
             Middleware(_Guarded, listening=listening),
+            *(() if about_markers is None else (Middleware(MarkersFirst, answers=about_markers),)),
             Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
         ],
     )
@@ -162,11 +171,11 @@ def bound_socket(listening: Listening) -> socket.socket:
     return found
 
 
-def server_of(service: Service, listening: Listening) -> uvicorn.Server:
+def server_of(service: Service, listening: Listening, markers: MarkerService | None = None) -> uvicorn.Server:
     """The server for a socket: `run(sockets=[bound_socket(listening)])` returns once it is told to stop."""
     return uvicorn.Server(
         uvicorn.Config(
-            app_of(service, listening),
+            app_of(service, listening, markers),
             http=_BoundedProtocol,
             loop="asyncio",
             ws="none",
@@ -280,6 +289,10 @@ def _is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _token_needed() -> Response:
+    return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
 
 
 def _tells_token(headers: Headers, listening: Listening) -> bool:

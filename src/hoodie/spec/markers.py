@@ -3,7 +3,8 @@
 1. A direct marker is an empty file `.hoodie/.temp/<instant>/<partition>/<data file>.marker.<kind>`.
 2. Hudi's timeline server writes lists instead: `MARKERS0`, `MARKERS1`, ... with one relative marker path per line,
    beside `MARKERS.type`. The union of all lines counts.
-3. The kind says what the writer was about to do: create a base file (in version 8+ also a log file), rewrite one
+3. Hudi's server that was started anew joins the lines it finds by commas (its fault): such a line is read as many.
+4. The kind says what the writer was about to do: create a base file (in version 8+ also a log file), rewrite one
    (merge), or append a log file (version 6).
 
 It does not know storage. Grammar and examples: `docs/format/markers.md`.
@@ -11,6 +12,7 @@ It does not know storage. Grammar and examples: `docs/format/markers.md`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -21,8 +23,11 @@ from hoodie.spec.typed_values import is_plain_path
 
 MARKER_TYPE_FILE = "MARKERS.type"
 MARKER_LIST_PREFIX = "MARKERS"
+MARKER_TYPE = b"TIMELINE_SERVER_BASED"
+"""What `MARKERS.type` says, without a line break."""
 
 _INFIX = ".marker."
+_JOINED = re.compile(r"(\.marker\.(?:CREATE|MERGE|APPEND)),")
 
 
 class MarkerKind(Enum):
@@ -48,7 +53,22 @@ def marker_dir(instant: InstantTime) -> str:
 
 def marker_path(instant: InstantTime, data_path: str, kind: MarkerKind) -> str:
     """Where the direct marker of a data file stands."""
-    return f"{marker_dir(instant)}/{data_path}{_INFIX}{kind.value}"
+    return f"{marker_dir(instant)}/{marker_name(data_path, kind)}"
+
+
+def marker_name(data_path: str, kind: MarkerKind) -> str:
+    """A marker relative to its folder, as it stands in a list."""
+    return f"{data_path}{_INFIX}{kind.value}"
+
+
+def marker_list_path(instant: InstantTime, number: int) -> str:
+    """Where a list of markers stands."""
+    return f"{marker_dir(instant)}/{MARKER_LIST_PREFIX}{number}"
+
+
+def marker_type_path(instant: InstantTime) -> str:
+    """Where it stands that there are lists of markers."""
+    return f"{marker_dir(instant)}/{MARKER_TYPE_FILE}"
 
 
 def parse_marker(path: str, instant: InstantTime | None = None) -> Marker | None:
@@ -78,11 +98,27 @@ def parse_marker_list(data: bytes, path: str) -> tuple[Marker, ...]:
     start = 0
     *lines, rest = data.split(b"\n")
     for line in lines:
-        if line:
-            marker = parse_marker(line.decode("utf-8", "replace"))
+        for one in _split_joined(line.decode("utf-8", "replace")):
+            marker = parse_marker(one)
             if marker is None:
                 raise Corrupt(f"{path} has a line that is no marker: {line[:80]!r}", path=path, offset=start)
             markers.append(marker)
         start += len(line) + 1
-    last = parse_marker(rest.decode("utf-8", "replace"))
-    return (*markers, last) if last is not None else tuple(markers)
+    last = (parse_marker(one) for one in _split_joined(rest.decode("utf-8", "replace")))
+    return (*markers, *(one for one in last if one is not None))
+
+
+def ensure_marker_type(data: bytes, path: str) -> None:
+    """Checks that a marker folder has no markers but direct ones and lists. An empty file says nothing: its writer
+    died before it announced anything.
+
+    Raises:
+        Corrupt: it may have others.
+    """
+    if data.strip() not in (b"", MARKER_TYPE):
+        raise Corrupt(f"{path} names a kind of markers that nobody knows: {data[:40]!r}", path=path, offset=0)
+
+
+def _split_joined(line: str) -> list[str]:
+    """The markers in a line: one, or as many as were joined to it by commas."""
+    return [one for one in _JOINED.sub("\\1\n", line).split("\n") if one]

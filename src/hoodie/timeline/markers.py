@@ -1,8 +1,8 @@
 """The markers of a write: which data files it has begun to write.
 
 1. A marker exists before its data file, so the markers name every file a dead write may have left.
-2. Direct ones are written here: an empty file per marker. Read are those of a timeline server, too (`MARKERS<n>` text
-   files); a folder may hold both, and the answer is their union.
+2. They are empty files of their own (direct), or lines of lists (`marker_lists`, and a timeline server's). A folder may
+   hold both, whoever wrote them: the answer is their union, in one listing and one read for each list.
 3. Tasks make markers, on whatever machine they run; the driver of the write, or who rolls it back, reads and drops
    them. A crash in between leaves a folder, which goes with the rollback of its instant or the next writer.
 """
@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from hoodie.engine import LocalEngine, TaskId
 from hoodie.spec import (
+    MARKER_TYPE_FILE,
     InstantTime,
     Marker,
     MarkerKind,
@@ -22,7 +24,10 @@ from hoodie.spec import (
     parse_marker,
     parse_marker_list,
 )
+from hoodie.spec.markers import ensure_marker_type
 from hoodie.storage import Storage
+
+_THREADS = 16
 
 
 class Markers(Protocol):
@@ -50,7 +55,7 @@ class Markers(Protocol):
 
 
 def markers_of(storage: Storage, instant: InstantTime) -> Markers:
-    """The markers of the write `instant`, as writes of this package make them."""
+    """The markers of the write `instant` as they are on storage, whoever made them. New ones are direct."""
     return DirectMarkers(storage, instant)
 
 
@@ -66,19 +71,46 @@ class DirectMarkers:
         self.storage.create(marker_path(self.instant, data_path, kind), b"")
 
     def load(self) -> tuple[Marker, ...] | None:
-        """See `Markers`: one listing."""
-        folder = marker_dir(self.instant)
-        found: dict[str, Marker] = {}
-        seen = False
-        for file in self.storage.list(folder):
-            seen = True
-            relative = file.path[len(folder) + 1 :]
-            if is_marker_list(relative):
-                found.update((one.data_path, one) for one in parse_marker_list(self.storage.read(file.path), file.path))
-            elif (marker := parse_marker(relative)) is not None:
-                found[marker.data_path] = marker
-        return tuple(found[path] for path in sorted(found)) if seen else None
+        """See `Markers`: as `load_markers`."""
+        return load_markers(self.storage, self.instant)
 
     def drop(self) -> None:
         """See `Markers`: one call."""
         self.storage.delete_dir(marker_dir(self.instant))
+
+
+def load_markers(storage: Storage, instant: InstantTime) -> tuple[Marker, ...] | None:
+    """All markers on storage, direct ones and those in lists, ordered by data path; None without a marker folder.
+
+    One listing, and one read for each list.
+
+    Raises:
+        Corrupt: a list is damaged, or the folder may have markers of another kind.
+    """
+    folder = marker_dir(instant)
+    found: dict[str, Marker] = {}
+    lists: list[str] = []
+    seen = False
+    for file in storage.list(folder):
+        seen = True
+        relative = file.path[len(folder) + 1 :]
+        if is_marker_list(relative):
+            lists.append(file.path)
+        elif relative == MARKER_TYPE_FILE:
+            ensure_marker_type(storage.read(file.path), file.path)
+        elif (marker := parse_marker(relative)) is not None:
+            found[marker.data_path] = marker
+    tasks = [_ListTask(storage, path) for path in lists]
+    for markers in LocalEngine(_THREADS).run(_read_list, tasks, "read markers"):
+        found.update((one.data_path, one) for one in markers)
+    return tuple(found[path] for path in sorted(found)) if seen else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ListTask:
+    storage: Storage
+    path: str
+
+
+def _read_list(_: TaskId, task: _ListTask) -> tuple[Marker, ...]:
+    return parse_marker_list(task.storage.read(task.path), task.path)

@@ -10,6 +10,7 @@ from hoodie.transaction.locking import (
     executor_lock,
     locking,
 )
+from hoodie.transaction.marking import markers_for
 from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
@@ -34,4 +35,5 @@ __all__ = [
     "Transaction",
     "executor_lock",
     "locking",
+    "markers_for",
 ]

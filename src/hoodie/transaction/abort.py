@@ -25,7 +25,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
-from hoodie.timeline import delete_instant_files, is_table, markers_of
+from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.participant import Participant
 from hoodie.view import list_partitions
@@ -35,8 +35,13 @@ log = logging.getLogger(__name__)
 _LOCAL: Final = LocalEngine()
 
 
-def abort(handle: TableHandle, requested: InstantTime, participants: Sequence[Participant] = ()) -> None:
-    """Removes all traces of this process's own pending write `requested`.
+def abort(
+    handle: TableHandle,
+    requested: InstantTime,
+    participants: Sequence[Participant] = (),
+    markers: Markers | None = None,
+) -> None:
+    """Removes all traces of this process's own pending write `requested`. `markers` are those it made, if not direct.
 
     The caller still holds the table lock. A completed or vanished instant is left alone, and so is everything once an
     overwrite has begun to put another table in this one's place: its new files are all there is.
@@ -46,12 +51,13 @@ def abort(handle: TableHandle, requested: InstantTime, participants: Sequence[Pa
         return
     for one in participants:
         handle = one.withdraw(handle, instant)
-    _remove_files(handle, requested, _files_of(handle, requested))
+    markers = markers or markers_of(handle.storage, requested)
+    _remove_files(handle, requested, _files_of(handle, requested, markers))
     delete_instant_files(handle.storage, handle.profile, instant)
-    markers_of(handle.storage, requested).drop()
+    markers.drop()
 
 
-def remove_strays(handle: TableHandle, requested: InstantTime) -> None:
+def remove_strays(handle: TableHandle, requested: InstantTime, markers: Markers) -> None:
     """Removes the files that this process's write `requested` made after another writer had taken its instant away.
 
     An instant that is on the timeline is left alone, and one that is so old that it may be archived.
@@ -59,12 +65,16 @@ def remove_strays(handle: TableHandle, requested: InstantTime) -> None:
     timeline = timeline_of(handle)
     if timeline.find(requested) is None and not timeline.is_before_start(requested):
         # The marker of a file may have gone before the file came.
-        _remove_files(handle, requested, {*_files_of(handle, requested), *_named_by(handle, requested)})
-        markers_of(handle.storage, requested).drop()
+        _remove_files(handle, requested, {*_files_of(handle, requested, markers), *_named_by(handle, requested)})
+        markers.drop()
 
 
 def remove_fenced(
-    handle: TableHandle, inflight: Instant, files: Iterable[str], participants: Sequence[Participant]
+    handle: TableHandle,
+    inflight: Instant,
+    files: Iterable[str],
+    participants: Sequence[Participant],
+    markers: Markers,
 ) -> None:
     """Removes what a fenced write has made: whoever rolled it back may have looked before the last of it was there.
 
@@ -76,21 +86,21 @@ def remove_fenced(
         for path in unlisted(handle, files):
             with contextlib.suppress(HudiError):
                 handle.storage.delete(path)
-    drop_markers(handle, inflight.requested)
+    drop_markers(markers, inflight.requested)
 
 
-def remove_losers(handle: TableHandle, instant: InstantTime, stats: Sequence[WriteStat]) -> None:
+def remove_losers(handle: TableHandle, markers: Markers, stats: Sequence[WriteStat]) -> None:
     """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
-    for marker in markers_of(handle.storage, instant).load() or ():
+    for marker in markers.load() or ():
         if marker.data_path not in kept and handle.storage.delete(marker.data_path):
             log.info("deleted %s, left by a retried task", marker.data_path)
 
 
-def drop_markers(handle: TableHandle, instant: InstantTime) -> None:
+def drop_markers(markers: Markers, instant: InstantTime) -> None:
     """Deletes the markers of a write that is over. A failure costs disk space only, so it is logged."""
     try:
-        markers_of(handle.storage, instant).drop()
+        markers.drop()
     except HudiError as error:
         log.warning("could not delete the markers of %s: %s", instant, error)
 
@@ -103,9 +113,9 @@ def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[s
         _forget_partition(handle.storage, partition, requested)
 
 
-def _files_of(handle: TableHandle, requested: InstantTime) -> list[str]:
+def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> list[str]:
     """Files of a pending write of this process, log files included."""
-    markers = markers_of(handle.storage, requested).load()
+    markers = made.load()
     if markers is not None:
         return [marker.data_path for marker in markers]
     return _named_by(handle, requested)

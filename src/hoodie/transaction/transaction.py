@@ -30,11 +30,12 @@ from hoodie.spec import Instant, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
-from hoodie.timeline import Timeline, complete_and_look, create_requested, to_inflight
+from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, to_inflight
 from hoodie.transaction.abort import abort, drop_markers, remove_fenced, remove_losers, remove_strays
 from hoodie.transaction.conflicts import ConflictRule, NobodyElse
 from hoodie.transaction.heartbeat import Heartbeat, holding_heartbeat
 from hoodie.transaction.locking import Locking
+from hoodie.transaction.marking import markers_for
 from hoodie.transaction.outcome import Outcome
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
@@ -87,6 +88,10 @@ class Transaction:
     ) -> bool | None:
         return self._block.__exit__(kind, error, trace)
 
+    def markers(self, handle: TableHandle) -> Markers:
+        """How the write announces its files. `handle`: of the table, as its caller holds it."""
+        return markers_for(handle.storage, self.instant, self._config)
+
     def begin(self, action: str, plan: bytes = b"", workload: bytes = b"") -> Instant:
         """The inflight instant, with the plan in its requested file and the workload profile in its own. Who dies
         between the two leaves a pending write without files.
@@ -136,9 +141,9 @@ class Transaction:
                 self.after = state_from(handle, seen)
             except Fenced:
                 with deleting_own(handle.storage):
-                    remove_fenced(handle, inflight, outcome.files, participants)
+                    remove_fenced(handle, inflight, outcome.files, participants, self.markers(handle))
                 raise
-            drop_markers(handle, inflight.requested)
+            drop_markers(self.markers(handle), inflight.requested)
         return done
 
     @contextmanager
@@ -151,7 +156,7 @@ class Transaction:
             raise ValueError(f"The write {self.instant} was not begun")
         first, self._is_first = self._is_first, False
         if not (outcome.ran_once and first):  # what an earlier outcome named may not be named any more
-            remove_losers(self.handle, inflight.requested, outcome.stats)
+            remove_losers(self.handle, self.markers(self.handle), outcome.stats)
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
             rule.check(pending)
@@ -191,9 +196,10 @@ class Transaction:
 
     def _abort(self, cause: BaseException) -> None:
         try:
+            markers = self.markers(self.handle)
             with deleting_own(self.handle.storage):
                 if isinstance(cause, Conflict | Fenced):
-                    remove_strays(self.handle, self.instant)
-                abort(self.handle, self.instant, self._participants)
+                    remove_strays(self.handle, self.instant, markers)
+                abort(self.handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)

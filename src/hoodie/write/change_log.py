@@ -26,7 +26,7 @@ from hoodie.spec import LogFileName, MarkerKind, path_in
 from hoodie.spec.change_schema import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, change_schema, parse_logging_mode
 from hoodie.state.handle import TableHandle
 from hoodie.storage import OutputFile, Storage
-from hoodie.timeline import markers_of
+from hoodie.timeline import Markers
 from hoodie.write.incoming import KEY
 
 BLOCK_ROWS = 131_072
@@ -53,6 +53,7 @@ class ChangeLog:
     """The changes of one base file on their way into its change file. Tables given to it are in the file's schema."""
 
     storage: Storage
+    markers: Markers
     logging: ChangeLogging
     table_name: str
     schema: pa.Schema
@@ -129,7 +130,7 @@ class ChangeLog:
         if not self._pending:
             return
         if self._file is None:
-            markers_of(self.storage, self.name.instant).create(self.path, self.logging.marker)
+            self.markers.create(self.path, self.logging.marker)
             self._file = self.storage.open_output(self.path)
         schema = change_schema(self.logging.mode, to_avro(self.schema, self.table_name))
         header = {HeaderKey.INSTANT_TIME: self.name.instant, HeaderKey.SCHEMA: schema}

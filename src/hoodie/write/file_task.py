@@ -141,7 +141,7 @@ def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:
         return None
     name = LogFileName(task.file_id, target.instant, 1, task_id.token, SUFFIX)
     schema = pa.schema([field for field in target.file_schema if field.name not in META_FIELDS])
-    return ChangeLog(target.storage, target.changes, target.table_name, schema, task.partition, name)
+    return ChangeLog(target.storage, target.markers, target.changes, target.table_name, schema, task.partition, name)
 
 
 class MetaColumnWriter:

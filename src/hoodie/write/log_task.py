@@ -43,7 +43,6 @@ from hoodie.records.deletion import is_deleted
 from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, path_in
 from hoodie.spec.file_names import token_of_instant
 from hoodie.storage import OutputFile
-from hoodie.timeline import markers_of
 from hoodie.write.combine import ordering_values
 from hoodie.write.file_task import MetaColumnWriter, WriteTarget
 from hoodie.write.incoming import KEY, RowsRef
@@ -301,7 +300,7 @@ class _LogFiles:
         version = place.version + len(self._names)
         self._names.append(LogFileName(place.file_id, place.instant, version, self._token).text)
         path = path_in(self.task.partition, self._names[-1])
-        markers_of(target.storage, target.instant).create(path, self.task.log.marker)
+        target.markers.create(path, self.task.log.marker)
         return target.storage.open_output(path)
 
     @property

@@ -24,19 +24,22 @@ from hoodie.spec import (
     path_in,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import markers_of
+from hoodie.timeline import Markers
 from hoodie.view import BaseFile
 
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """What all files of one action share: where they go, in whose name, and how base files are written."""
+    """What all files of one action share: where they go, in whose name, how base files are written, and who is told
+    of a file before there is one.
+    """
 
     storage: Storage
     env: Env
     instant: InstantTime
     table_name: str
     options: BaseFileOptions
+    markers: Markers
 
 
 class NewBaseFile:
@@ -53,7 +56,7 @@ class NewBaseFile:
         self.name = BaseFileName(file_id, token, target.instant).text
         self._path = path_in(partition, self.name)
         kind = MarkerKind.CREATE if old is None else MarkerKind.MERGE
-        markers_of(target.storage, target.instant).create(self._path, kind)
+        target.markers.create(self._path, kind)
 
     @property
     def duration_ms(self) -> int:

@@ -25,9 +25,8 @@ REFUSAL_ONLY = {
     "hoodie.merge.allow.duplicate.on.inserts",
     "hoodie.write.concurrency.mode",
 }
-# Markers are always files of their own, which a timeline server of the JVM would only write in batches. Commits are all
-# that Hudi counts to start a clean.
-ACCEPTED_ONLY = {"hoodie.write.markers.type", "hoodie.clean.trigger.strategy"}
+# Commits are all that Hudi counts to start a clean.
+ACCEPTED_ONLY = {"hoodie.clean.trigger.strategy"}
 # Keys read by their prefix and the rest of their names.
 FAMILIES = ("hoodie.keygen.timebased.", "fs.s3a.")
 

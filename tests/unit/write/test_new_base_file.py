@@ -10,6 +10,7 @@ from hoodie.records import BaseFileOptions
 from hoodie.spec import NULL_COMMIT, BaseFileName
 from hoodie.storage import MemoryStorage
 from hoodie.testing.env import FakeEnv
+from hoodie.timeline import DirectMarkers
 from hoodie.view import BaseFile
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
 
@@ -19,7 +20,8 @@ TARGET = ("20260102000000000", "t", BaseFileOptions(bloom=None))
 
 def target(name: str) -> FileTarget:
     env = FakeEnv()
-    return FileTarget(MemoryStorage(name, env), env, *TARGET)
+    storage = MemoryStorage(name, env)
+    return FileTarget(storage, env, *TARGET, DirectMarkers(storage, TARGET[0]))
 
 
 def test_a_new_group_has_inserts_only_and_took_time_to_create() -> None:

@@ -40,7 +40,6 @@ from hoodie.slices import OpenSlice, SliceRead
 from hoodie.slices.slice_read import BlockChoice
 from hoodie.spec import LogFileName, MarkerKind, RuntimeStats, WriteStat, path_in
 from hoodie.storage import Storage
-from hoodie.timeline import markers_of
 from hoodie.view import LogFile
 from hoodie.write.log_place import LogPlace
 
@@ -93,7 +92,7 @@ def compact_log(task_id: TaskId, task: LogCompactTask) -> WriteStat:
     started = target.env.monotonic()
     name = LogFileName(place.file_id, place.instant, place.version, target.token(task_id)).text
     path = path_in(part.partition, name)
-    markers_of(target.storage, target.instant).create(path, task.form.marker)
+    target.markers.create(path, task.form.marker)
     rows = deletes = 0
     with target.slices(part, None).opened(part) as merge, target.storage.open_output(path) as file:
         scanned = target.env.monotonic()

@@ -123,7 +123,9 @@ def _change_log(target: RewriteTarget, part: SliceRead, token: str) -> ChangeLog
     if target.changes is None:
         return None
     name = LogFileName(part.file_id, target.instant, 1, token, SUFFIX)
-    return ChangeLog(target.storage, target.changes, target.table_name, target.schema, part.partition, name)
+    return ChangeLog(
+        target.storage, target.markers, target.changes, target.table_name, target.schema, part.partition, name
+    )
 
 
 def _rows(

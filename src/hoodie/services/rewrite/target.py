@@ -23,6 +23,7 @@ from hoodie.slices import READ_BATCH_ROWS, MergedSlices, MergePlan, SliceRead, p
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle
 from hoodie.timeline import load_commit_metadata
+from hoodie.transaction import markers_for
 from hoodie.write.change_log import ChangeLogging, change_logging_of
 from hoodie.write.new_base_file import FileTarget
 
@@ -86,6 +87,7 @@ def prepare_tasks(run: PlanRun, found: PlanSlices) -> tuple[Engine, RewriteTarge
         populate_meta_fields=config.populate_meta_fields,
         table_name=config.name,
         options=run.options.base_file,
+        markers=markers_for(handle.storage, run.instant.requested, run.config),
         merge=merge,
         ids=facts.ids,
         batch_rows=READ_BATCH_ROWS,

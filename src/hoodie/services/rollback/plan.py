@@ -1,7 +1,8 @@
 """What a write left behind, as the plan of its rollback: files to delete, and log blocks to take back.
 
-1. A write that did not complete announced its files by markers; the plan comes from them. Without a marker folder, and
-   for completed writes, it comes from what the write says it wrote, and from the names of the files that are there.
+1. A write that did not complete announced its files by markers; the plan comes from them. Without a marker folder, with
+   one that is damaged, and for completed writes, it comes from what the write says it wrote, and from the names of the
+   files that are there.
 2. A file that carries the write's own instant in its name is deleted. So are its log files in version 8 and later, and
    in version 6 those of slices that the write itself began.
 3. In version 6 a log file carries the instant of its slice, so it says nothing about who wrote it. Log files of older
@@ -16,12 +17,13 @@ Pure but for `load_rollback_plan`, which gathers the facts. Nothing here deletes
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Unsupported
+from hoodie.errors import Corrupt, Unsupported
 from hoodie.spec import (
     COMPACTION,
     DELTA_COMMIT,
@@ -46,6 +48,8 @@ from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata, markers_of
 from hoodie.view import GroupId, list_partitions
+
+log = logging.getLogger(__name__)
 
 BY_MARKERS = "hoodie.rollback.using.markers"
 COMPACT_OPERATION = "COMPACT"
@@ -96,7 +100,7 @@ def load_rollback_plan(
         return RollbackPlan(info)
     blocks = handle.profile.capabilities.rollback_command_blocks
     form = path_form(handle)
-    markers = markers_of(handle.storage, target.requested).load() if by_markers and not target.is_completed else None
+    markers = _markers(handle.storage, target) if by_markers and not target.is_completed else None
     if markers is not None:
         return RollbackPlan(info, plan_from_markers(target.requested, markers, form, takes_back_blocks=blocks))
     metadata = load_commit_metadata(handle.storage, handle.profile, target)
@@ -117,6 +121,15 @@ def load_rollback_plan(
         slices = newest_bases(paths, plans.compactions(), target.requested)
         requests = (*requests, *plan_blocks(undone, stats, slices, form))
     return RollbackPlan(info, requests)
+
+
+def _markers(storage: Storage, target: Instant) -> tuple[Marker, ...] | None:
+    """The markers of a write; None where there are none, or where not all of them can be read."""
+    try:
+        return markers_of(storage, target.requested).load()
+    except Corrupt as error:
+        log.warning("the files of %s are looked for by their names: %s", target.requested, error)
+        return None
 
 
 def path_form(handle: TableHandle) -> PathForm:

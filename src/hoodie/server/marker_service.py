@@ -1,0 +1,241 @@
+"""The markers that a timeline service writes: of all tables below its roots, asked for as Hudi asks. No HTTP library.
+
+1. It is a part of its own, which a service has or has not: it is the only one that writes.
+2. Nothing is written but `MARKERS<n>` and `MARKERS.type` in `<table>/.hoodie/.temp/<instant>`, and nothing is deleted
+   but such a folder. The table lies below a root and is one; instants are digits, markers name files in the table.
+3. A folder is read when it is first asked for. Those that were not asked for the longest are forgotten, and are read
+   again: what was answered is on storage.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from hoodie.config import Config
+from hoodie.env import Env, SystemEnv
+from hoodie.errors import HudiError, Invalid
+from hoodie.remote.connection import MARKER
+from hoodie.remote.json_values import Json
+from hoodie.server.due_work import DueWork
+from hoodie.server.marker_folder import Batching, MarkerFolder
+from hoodie.server.places import is_below, place_of
+from hoodie.server.routes import ensure_partition, is_text
+from hoodie.server.service import Answer
+from hoodie.spec import MarkerKind, parse_marker
+from hoodie.spec.keys import TEMP_DIR
+from hoodie.storage import open_storage
+from hoodie.timeline import is_table
+
+log = logging.getLogger(__name__)
+
+MAX_FOLDERS = 256
+MAX_NAME = 4096
+
+_FOLDER = re.compile(rf"(.+)/{re.escape(TEMP_DIR)}/([0-9]{{1,32}})/?")
+_UNFIT = re.compile("[\0\n\r\ud800-\udfff]")
+"""What cannot be part of a path, or of a line as Java reads them."""
+_LISTS = "hoodie.markers.timeline_server_based.batch.num_threads"
+_INTERVAL = "hoodie.markers.timeline_server_based.batch.interval_ms"
+_APPEND = f".marker.{MarkerKind.APPEND.value}"
+
+
+def batching_of(config: Config) -> Batching:
+    """How markers are batched, by Hudi's keys."""
+    return Batching(config.integer(_LISTS), config.integer(_INTERVAL) / 1000)
+
+
+@dataclass(slots=True)
+class _Known:
+    """A folder that was asked for, and whose it is; `lock` is held by who reads it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    place: str = ""
+    folder: MarkerFolder | None = None
+
+
+class MarkerService:
+    """Markers of the tables below `roots` (paths or URLs). `options` are those of their storages."""
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        batching: Batching | None = None,
+        env: Env | None = None,
+    ) -> None:
+        self._roots = tuple(place_of(root) for root in roots)
+        self._options = dict(options or {})
+        self._batching = batching or Batching()
+        self._env = env or SystemEnv()
+        self._folders: OrderedDict[str, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        self._due = DueWork(self._env)
+
+    def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer | Future[bool]:
+        """The answer to a request; for a marker to be created what `answered` makes one of, once it is there. Reads
+        the folder where it is asked for first. Never raises: what goes wrong is an answer, too.
+        """
+        try:
+            return self._answer(method, path.removeprefix(MARKER).rstrip("/"), parameters)
+        except Exception as error:
+            return refused(error)
+
+    def create_known(self, parameters: Mapping[str, str]) -> Future[bool] | None:
+        """The answer to the creation of a marker where nothing has to be read for it: at once. Else None."""
+        known = self._folders.get(parameters.get("markerdirpath", ""))
+        if known is None or known.folder is None:
+            return None
+        name = parameters.get("markername", "")
+        return known.folder.create(name) if is_marker_name(name) else None
+
+    def close(self) -> None:
+        """Begins no more batches. Who waits is told nothing."""
+        self._due.close()
+
+    def _answer(self, method: str, name: str, parameters: Mapping[str, str]) -> Answer | Future[bool]:
+        if (method, name) not in _QUESTIONS:
+            return Answer(404, b"Not found")
+        key = parameters.get("markerdirpath", "")
+        if name == "create":
+            ensure_marker_name(parameters.get("markername", ""))
+            return self._folder(key).create(parameters["markername"])
+        if name == "dir/exists":
+            return _json(self._folder(key).exists())
+        if name == "dir/delete":
+            folder = self._folder(key)
+            try:
+                return _json(folder.delete())
+            finally:
+                self._forget(key, folder)
+        names = self._folder(key).names()
+        if name == "all":
+            return _json(names)
+        return _json([one for one in names if one.endswith(_APPEND) == (name == "append")])
+
+    def _folder(self, key: str) -> MarkerFolder:
+        """The folder a client names, as it spells it.
+
+        Raises:
+            Invalid: it is none, or not one of a table that is served. Corrupt, Unavailable: it cannot be read.
+        """
+        with self._lock:
+            known = self._folders.get(key)
+            if known is None:
+                known = self._folders[key] = _Known()
+            self._folders.move_to_end(key)
+        try:
+            with known.lock:
+                if known.folder is None:
+                    known.place, known.folder = self._opened(key)
+                return known.folder
+        finally:
+            with self._lock:
+                self._keep(key, known)
+
+    def _opened(self, key: str) -> tuple[str, MarkerFolder]:
+        match = _FOLDER.fullmatch(key)
+        if match is None or len(key) > MAX_NAME or not is_text(key):
+            raise Invalid(f"{key[:200]!r} is no folder of markers", remedy=f"Send <table>/{TEMP_DIR}/<instant>")
+        place = place_of(match[1])
+        if not is_below(place, self._roots):
+            raise _NotServed("This service does not serve tables there")
+        with self._lock:
+            kept = [one.folder for one in self._folders.values() if one.folder is not None and one.place == place]
+        for same in kept:
+            if same.instant == match[2]:
+                return place, same
+        storage = open_storage(place, self._options)
+        if not is_table(storage):
+            raise _NoTable("There is no table there")
+        return place, MarkerFolder(storage, match[2], self._batching, self._env, self._when_due)
+
+    def _when_due(self, folder: MarkerFolder, at: float) -> None:
+        self._due.add(at, folder.write_batch)
+
+    def _keep(self, key: str, known: _Known) -> None:
+        if known.folder is None:
+            if self._folders.get(key) is known:
+                del self._folders[key]
+            return
+        idle = [at for at, one in self._folders.items() if one.folder is not None and one.folder.is_idle]
+        for at in idle[: max(0, len(self._folders) - MAX_FOLDERS)]:
+            if at != key:
+                del self._folders[at]
+
+    def _forget(self, key: str, folder: MarkerFolder) -> None:
+        with self._lock:
+            for at in [at for at, one in self._folders.items() if one.folder is folder or at == key]:
+                del self._folders[at]
+
+
+class _NotServed(Invalid):
+    """A table outside the roots."""
+
+
+class _NoTable(Invalid):
+    """A folder that is no table."""
+
+
+_QUESTIONS = frozenset(
+    {
+        ("GET", "all"),
+        ("GET", "create-and-merge"),
+        ("GET", "append"),
+        ("GET", "dir/exists"),
+        ("POST", "create"),
+        ("POST", "dir/delete"),
+    }
+)
+
+
+def ensure_marker_name(name: str) -> None:
+    """Checks that a marker names a file in a table, in one line.
+
+    Raises:
+        Invalid: it does not.
+    """
+    marker = parse_marker(name) if len(name) <= MAX_NAME and not _UNFIT.search(name) else None
+    if marker is None:
+        raise Invalid(f"{name[:200]!r} is no marker", remedy="Send <partition>/<file>.marker.<CREATE|MERGE|APPEND>")
+    ensure_partition(marker.data_path.rpartition("/")[0])
+
+
+def is_marker_name(name: str) -> bool:
+    """Whether `ensure_marker_name` lets it pass."""
+    try:
+        ensure_marker_name(name)
+    except Invalid:
+        return False
+    return True
+
+
+def answered(answer: Future[bool]) -> Answer:
+    """The answer of a future that is done."""
+    error = answer.exception()
+    return _json(answer.result()) if error is None else refused(error)
+
+
+def refused(error: BaseException) -> Answer:
+    """The answer to a request that failed."""
+    match error:
+        case _NotServed():
+            return Answer(403, str(error).encode())
+        case _NoTable():
+            return Answer(404, str(error).encode())
+        case Invalid():
+            return Answer(400, str(error).encode())
+        case HudiError():
+            return Answer(503, str(error).encode())
+    log.error("cannot answer about markers", exc_info=error)
+    return Answer(500, b"The service failed; its log says why")
+
+
+def _json(value: Json) -> Answer:
+    return Answer(200, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())

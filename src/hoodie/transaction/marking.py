@@ -1,0 +1,56 @@
+"""How a write announces its files: which kind of markers its options ask for, and which it gets.
+
+1. Direct ones are the default. A timeline server is asked where one is asked for the table's files, too: an embedded
+   server sees to that. Without one `TIMELINE_SERVER_BASED` is direct, as it is for Hudi.
+2. `PROCESS_LISTS` is ours: lists as a server writes them, one for each process that writes files. A process writes its
+   list anew for each file it begins, so it makes as many calls as direct markers do, but leaves few files to delete.
+3. On HDFS a server makes direct ones, as Hudi does: the name node has them in memory, and limits no requests.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from dataclasses import replace
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.spec import InstantTime
+from hoodie.storage import Storage
+from hoodie.timeline import ListedMarkers, Markers, markers_of
+
+log = logging.getLogger(__name__)
+
+LONGEST_S: Final = 20.0
+"""Longest time a server has for a marker, whatever the options say: a file waits for it, and does as well without."""
+
+_TYPE: Final = "hoodie.write.markers.type"
+_BY_SERVER: Final = "TIMELINE_SERVER_BASED"
+_BY_PROCESS: Final = "PROCESS_LISTS"
+_VIEW: Final = "hoodie.filesystem.view.type"
+_REMOTE: Final = frozenset({"REMOTE_ONLY", "REMOTE_FIRST"})
+
+
+def markers_for(storage: Storage, instant: InstantTime, config: Config) -> Markers:
+    """The markers of the write `instant`, as the options of the writer want them."""
+    wanted = config.text(_TYPE)
+    if wanted == _BY_PROCESS:
+        return ListedMarkers(storage, instant)
+    if wanted != _BY_SERVER or config.text(_VIEW) not in _REMOTE:
+        return markers_of(storage, instant)
+    if storage.scheme == "hdfs":
+        _warn_once("Markers are direct ones, not those of a timeline server: on HDFS nothing is gained by them")
+        return markers_of(storage, instant)
+    from hoodie.remote import asked_server  # noqa: PLC0415 - HTTP is loaded by who asks a server
+    from hoodie.remote.server_markers import ServerMarkers  # noqa: PLC0415 - as above
+
+    server = asked_server(config)
+    if server is None:
+        return markers_of(storage, instant)
+    address = replace(server.address, timeout_s=min(server.address.timeout_s, LONGEST_S))
+    return ServerMarkers(storage, instant, address, server.retries)
+
+
+@functools.cache
+def _warn_once(what: str) -> None:
+    log.warning(what)
