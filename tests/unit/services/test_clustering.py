@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,12 +11,14 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.locks import held_lock
+from hoodie.services.clustering import cluster, sorted_rows, task
 from hoodie.services.clustering.cluster import CLUSTERINGS, schedule_clustering
 from hoodie.services.rewrite.executor import run_plan
 from hoodie.spec import parse_requested_replace
+from hoodie.spec.sort_order import CURVE
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
-from hoodie.testing.lake import Awake, Lake, row
+from hoodie.testing.lake import ROWS, Awake, Lake, row
 from hoodie.timeline import load_requested
 
 PLAN = "hoodie.clustering.plan.strategy"
@@ -229,13 +232,12 @@ def test_outputs_are_even_and_follow_each_other():
     assert [v for file in files for v in file] == sorted(v for file in files for v in file)
 
 
-@pytest.mark.parametrize("curve", ["LINEAR", "HILBERT"])
-def test_rows_beyond_the_memory_go_by_way_of_the_disk(curve, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("curve", "files"), [("LINEAR", 64), ("HILBERT", 64), ("LINEAR", 2)])
+def test_rows_beyond_the_memory_go_by_way_of_the_disk(curve, files, tmp_path, monkeypatch):
     lake = made(9)
     before = lake.rows(SEEN)
-    from hoodie.services.clustering import task  # noqa: PLC0415 - the one place that is made small
-
     kept = task.SortedRows
+    monkeypatch.setattr(sorted_rows, "_FILES", files)
     monkeypatch.setattr(
         task, "SortedRows", lambda schema, order, limit, parent: kept(schema, order, 2_000, str(tmp_path))
     )
@@ -251,10 +253,43 @@ def test_rows_beyond_the_memory_go_by_way_of_the_disk(curve, tmp_path, monkeypat
     assert found == wanted
 
 
-def test_a_column_that_is_not_there_is_named():
-    lake = made(9)
-    with pytest.raises(Invalid, match="no column nope"):
-        lake.table.services.cluster(**{f"{PLAN}.sort.columns": "nope"})
+def listed(**options):
+    """Two small files with a column of lists."""
+    lake = Lake(9, {**MANY_FILES, **options}, schema=ROWS.append(pa.field("tags", pa.list_(pa.string()))))
+    lake.write("insert", [row("a", tags=["x"])])
+    lake.write("insert", [row("b", tags=[])])
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("order", "error", "said"),
+    [
+        ({f"{PLAN}.sort.columns": "nope"}, Invalid, "no column nope"),
+        ({f"{PLAN}.sort.columns": "v,tags"}, Unsupported, "cannot be sorted by column tags"),
+        ({f"{PLAN}.sort.columns": ",".join(["v"] * 40), CURVE: "ZORDER"}, Unsupported, "curve through 40 columns"),
+    ],
+)
+def test_an_order_that_cannot_be_is_found_out_before_a_plan_is_stored(order, error, said):
+    lake = listed()
+    with pytest.raises(error, match=said):
+        lake.table.services.cluster(**order)
+    assert lake.table.timeline().pending() == ()
+
+
+def test_an_executor_sorts_by_what_it_can_of_somebody_elses_plan(monkeypatch):
+    lake = listed()
+    monkeypatch.setattr(cluster, "ensure_sortable", lambda schema, order: None)
+    lake.table.services.cluster(op="schedule", **{f"{PLAN}.sort.columns": "tags,gone,v"})
+    monkeypatch.undo()
+    assert lake.table.services.cluster().files == 1
+    assert lake.rows() == [("a", "a"), ("b", "a")]
+
+
+def test_a_partition_column_that_is_not_stored_has_one_value_in_a_group():
+    lake = made(9, **{"hoodie.datasource.write.drop.partition.columns": "true"})
+    before = lake.rows(SEEN)
+    assert lake.table.services.cluster(**{f"{PLAN}.sort.columns": "part,v"}).files == 2
+    assert lake.rows(SEEN) == before
 
 
 def test_buckets_are_left_to_resizes():

@@ -13,8 +13,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
+
+import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
@@ -24,6 +26,7 @@ from hoodie.services.clustering.admin import unschedule_clustering
 from hoodie.services.clustering.options import ClusterOptions, parse_cluster_options
 from hoodie.services.clustering.partitions import chosen_partitions
 from hoodie.services.clustering.plan import GroupOfSlices, clustering_plan, plan_groups
+from hoodie.services.clustering.positions import ensure_sortable
 from hoodie.services.clustering.result import ClusteringResult, PlannedClustering, planned_of, result_of, sorted_by
 from hoodie.services.clustering.task import ClusterTask, cluster_slices
 from hoodie.services.clustering.trigger import clustering_due
@@ -172,7 +175,7 @@ def _planned(
         return None, ()
     if options.order is not None:
         schema = load_newest_schema(handle.storage, handle.config, plans.timeline)
-        _ensure_columns(options.order, () if schema is None else schema.names)
+        ensure_sortable(pa.schema([]) if schema is None else schema, options.order)
     sources = load_slice_sources(handle.storage, handle.config, slices)
     paths = {group: source.storage.absolute(source.path) for group, source in sources.items()}
     return clustering_plan(groups, missing, options, handle.storage.absolute, paths), groups
@@ -203,8 +206,8 @@ def _clustered(run: PlanRun) -> Rewritten:
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
     order = None if plan.strategy is None else plan.strategy.sort_order
     found = load_group_slices(run)
-    _ensure_columns(order, () if found.facts.schema is None else found.facts.schema.names)
     engine, target = prepare_tasks(run, found)
+    order = None if order is None else _possible(order, target.schema)
     slices = {(part.partition, part.file_id): part for part in found.slices}
     tasks: list[ClusterTask] = []
     replaced: dict[str, list[str]] = {}
@@ -262,14 +265,25 @@ def _options(handle: TableHandle, config: Config) -> ClusterOptions:
     return parse_cluster_options(config, table)
 
 
-def _ensure_columns(order: SortOrder | None, known: Collection[str]) -> None:
-    for name in () if order is None else order.columns:
-        if name not in known:
-            raise Invalid(
-                f"There is no column {name} to sort by",
-                remedy=f"The table has {', '.join(one for one in known if not one.startswith('_hoodie_'))}",
-                column=name,
-            )
+def _possible(order: SortOrder, stored: pa.Schema) -> SortOrder | None:
+    """What of an order rows of the `stored` columns can be sorted by. A plan may be older than the schema, or somebody
+    else's; a partition column that is not stored has one value in a group.
+    """
+    columns = []
+    for name in order.columns:
+        try:
+            ensure_sortable(stored, SortOrder((name,)))
+        except (Invalid, Unsupported) as error:
+            log.info("rows are not sorted by column %s: %s", name, error.cause)
+        else:
+            columns.append(name)
+    found = SortOrder(tuple(columns), order.curve)
+    try:
+        ensure_sortable(stored, found)
+    except Unsupported as error:
+        log.warning("rows are sorted by their columns in turn: %s", error.cause)
+        found = SortOrder(tuple(columns))
+    return found if columns else None
 
 
 def _order_text(order: SortOrder) -> str:

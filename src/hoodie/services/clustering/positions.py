@@ -20,14 +20,31 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import Unsupported
-from hoodie.spec import Curve
+from hoodie.errors import Invalid, Unsupported
+from hoodie.spec import Curve, SortOrder
 
 Ranks = npt.NDArray[np.uint64]
 
 _KEY_BITS: Final = 63
 _RANK_BITS: Final = 20
 """A million steps for each column are more than there are files and row groups to tell apart."""
+
+
+def ensure_sortable(schema: pa.Schema, order: SortOrder) -> None:
+    """Checks that rows of `schema` can be sorted so: what is found out here is not found out by an executor.
+
+    Raises:
+        Invalid: there is no such column. Unsupported: its values have no order, or a curve of too many columns.
+    """
+    for name in order.columns:
+        if name not in schema.names:
+            raise Invalid(
+                f"There is no column {name} to sort by",
+                remedy=f"The table has {', '.join(one for one in schema.names if not one.startswith('_hoodie_'))}",
+                column=name,
+            )
+    empty = [pa.chunked_array([], type=schema.field(name).type) for name in order.columns]
+    sorted_positions(empty, order.columns, order.curve)
 
 
 def sorted_positions(columns: Sequence[pa.ChunkedArray], names: Sequence[str], curve: Curve) -> npt.NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 1. Rows come in batches and are held up to a limit. Beyond it they go to a file, and only the sort columns stay.
 2. Sorting is finding the places of the rows (`positions`). Rows that are held are taken in that order. Those in a file
-   are dealt out, in one pass, to files of consecutive ranks that fit in memory, each of which is put in order then.
+   are dealt out to files of consecutive ranks, until these fit in memory; each of them is put in order then.
 3. The folder goes when the rows are closed, also after an error, and at the latest when the process ends.
 """
 
@@ -24,6 +24,9 @@ from hoodie.spec import SortOrder
 
 _ROWS: Final = 1 << 16
 """Rows that are taken at once."""
+
+_FILES: Final = 64
+"""Files that are written at the same time; what they hold too much of is dealt out again."""
 
 _SHARE: Final = 4
 """A file of consecutive ranks may take this part of the limit: it is held twice while it is put in order."""
@@ -95,11 +98,10 @@ class SortedRows:
             self._held = []
             yield from _taken(table, order)
             return
-        for path, positions in self._dealt(order):
-            with self._disk():
-                table = _read(path)
-            yield from _taken(table, positions)
-            Path(path).unlink()
+        if self._held:
+            self._spill()
+        self._spilled.close()
+        yield from self._put_in_order("rows", order)
 
     def _as_they_came(self) -> Iterator[pa.RecordBatch]:
         if self._spilled is not None:
@@ -117,30 +119,38 @@ class SortedRows:
                 self._spilled.write_batch(rows)
         self._held, self._held_bytes = [], 0
 
-    def _dealt(self, order: npt.NDArray[np.int64]) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-        """Files of consecutive ranks, and the order of the rows in each."""
-        if self._held:
-            self._spill()
-        self._spilled.close()
-        count = max(1, -(-self._all_bytes * _SHARE // self._limit))
-        ranks = np.empty(self.count, dtype=np.int64)
-        ranks[order] = np.arange(self.count)
-        files = ranks * count // max(1, self.count)
+    def _put_in_order(self, name: str, order: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """The rows of a file in `order`. The file goes."""
+        parts = min(_FILES, -(-self._all_bytes * len(order) * _SHARE // (self.count * self._limit)))
+        if parts <= 1:
+            with self._disk():
+                table = _read(self._path(name))
+                Path(self._path(name)).unlink()
+            yield from _taken(table, order)
+            return
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        part_of = ranks * parts // len(order)
+        names = [f"{name}-{number}" for number in range(parts)]
+        self._deal(name, names, part_of)
+        for number, one in enumerate(names):
+            yield from self._put_in_order(one, np.argsort(ranks[part_of == number], kind="stable"))
+
+    def _deal(self, name: str, names: Sequence[str], part_of: npt.NDArray[np.int64]) -> None:
+        """Deals the rows of a file out to files of these names, each row to its part. The file goes."""
         with self._disk(), ExitStack() as opened:
-            writers = [opened.enter_context(self._writer(str(number))) for number in range(count)]
+            writers = [opened.enter_context(self._writer(one)) for one in names]
             at = 0
-            with pa.ipc.open_stream(self._path("rows")) as reader:
+            with pa.ipc.open_stream(self._path(name)) as reader:
                 for rows in reader:
-                    own = files[at : at + rows.num_rows]
+                    own = part_of[at : at + rows.num_rows]
                     at += rows.num_rows
                     places = np.argsort(own, kind="stable")
-                    bounds = np.searchsorted(own[places], np.arange(count + 1))
+                    bounds = np.searchsorted(own[places], np.arange(len(names) + 1))
                     for number in np.flatnonzero(np.diff(bounds)).tolist():
                         chosen = places[bounds[number] : bounds[number + 1]]
                         writers[number].write_batch(rows.take(pa.array(chosen)))
-            Path(self._path("rows")).unlink()
-        for number in range(count):
-            yield self._path(str(number)), np.argsort(ranks[files == number], kind="stable")
+            Path(self._path(name)).unlink()
 
     def _writer(self, name: str) -> Any:
         codec = "lz4" if pa.Codec.is_available("lz4") else None
