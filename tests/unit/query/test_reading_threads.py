@@ -41,5 +41,5 @@ def test_a_plan_under_which_the_table_changes_each_time_is_not_used(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hoodie.query.settled._holds", lambda *_: False)
-    with pytest.raises(Unavailable, match="changed while it was looked at, 5 times"):
+    with pytest.raises(Unavailable, match="changed while it was looked at, 8 times"):
         lake.table.scan()
