@@ -10,7 +10,8 @@ import pytest
 
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.testing.markers_contract import MarkersContract
-from hoodie.timeline import DirectMarkers, ListedMarkers, Markers
+from hoodie.timeline import DirectMarkers, Markers
+from hoodie.timeline.marker_lists import ListedMarkers
 
 
 class TestDirectMarkersInMemory(MarkersContract):

@@ -22,7 +22,7 @@ from hoodie.remote.connection import MARKER, NO_RETRIES, Connection, Retries, Se
 from hoodie.remote.json_values import not_understood, short
 from hoodie.spec import InstantTime, Marker, MarkerKind, marker_dir, marker_name
 from hoodie.storage import Storage
-from hoodie.timeline import ListedMarkers
+from hoodie.timeline.marker_lists import ListedMarkers
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,6 @@ from hoodie.timeline.load import (
 from hoodie.timeline.log_archive import list_archives
 from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merge_archives, settle_merge
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
-from hoodie.timeline.marker_lists import ListedMarkers
 from hoodie.timeline.markers import DirectMarkers, Markers, markers_of
 from hoodie.timeline.timeline import Timeline, furthest
 from hoodie.timeline.transitions import complete, complete_and_look, create_requested, delete_instant_files, to_inflight
@@ -51,7 +50,6 @@ __all__ = [
     "HistoryLimits",
     "HistoryOptions",
     "HistoryRow",
-    "ListedMarkers",
     "Logical",
     "Markers",
     "MergeLimits",

@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from hoodie.engine import LocalEngine, TaskId
 from hoodie.spec import (
     MARKER_TYPE_FILE,
     InstantTime,
@@ -100,17 +100,8 @@ def load_markers(storage: Storage, instant: InstantTime) -> tuple[Marker, ...] |
             ensure_marker_type(storage.read(file.path), file.path)
         elif (marker := parse_marker(relative)) is not None:
             found[marker.data_path] = marker
-    tasks = [_ListTask(storage, path) for path in lists]
-    for markers in LocalEngine(_THREADS).run(_read_list, tasks, "read markers"):
-        found.update((one.data_path, one) for one in markers)
+    if lists:
+        with ThreadPoolExecutor(min(_THREADS, len(lists))) as pool:
+            for path, data in zip(lists, pool.map(storage.read, lists), strict=True):
+                found.update((one.data_path, one) for one in parse_marker_list(data, path))
     return tuple(found[path] for path in sorted(found)) if seen else None
-
-
-@dataclass(frozen=True, slots=True)
-class _ListTask:
-    storage: Storage
-    path: str
-
-
-def _read_list(_: TaskId, task: _ListTask) -> tuple[Marker, ...]:
-    return parse_marker_list(task.storage.read(task.path), task.path)

@@ -17,7 +17,8 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
-from hoodie.timeline import ListedMarkers, Markers, markers_of
+from hoodie.timeline import Markers, markers_of
+from hoodie.timeline.marker_lists import ListedMarkers
 
 log = logging.getLogger(__name__)
 

@@ -160,6 +160,7 @@ def _merge_on_read(run: Session) -> None:
     run("compact-logs", "mor", *_options(*logs))
     run("compact", "mor")
     run("compact", "mor")
+    run("cluster", "mor", *_options("hoodie.clustering.plan.strategy.sort.columns=id"))
     run("doctor", "mor")
 
 

@@ -20,6 +20,7 @@ MAY_LIST = {
     "view": "makes the listing",
     "fileview": "decides between listing and metadata table",
     "remote": "makes slices of the files that a server lists",
+    "server/embedded_view.py": "makes slices of the files that the service of this process keeps",
     "metadata": "the folders of the metadata table itself: nobody else lists them",
     "metadata_writer": "the folders of the metadata table itself: nobody else lists them",
     "state/table_schema.py": "a table whose commits say no schema is older than metadata tables",

@@ -9,7 +9,7 @@ from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.spec import V9, RollbackPlan, State, marker_dir, marker_name
 from hoodie.storage import Storage
 from hoodie.testing.hand_logs import HandLogTable, at
-from hoodie.timeline import ListedMarkers
+from hoodie.timeline.marker_lists import ListedMarkers
 
 FOLDER = marker_dir(at(3))
 

@@ -28,8 +28,10 @@ def arguments(lake: Lake, name: str) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def lake(version: int) -> Lake:
-    made = logged_lake(version, **{"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"})
+def lake(version: int, name: str) -> Lake:
+    """A table in buckets, which resizes need, and which clustering leaves to them."""
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    made = logged_lake(version, **({} if name == "cluster" else buckets))
     made.upsert(row("a"), row("b"))
     made.upsert(row("a", "again", 2))
     return made

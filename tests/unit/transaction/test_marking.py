@@ -12,7 +12,8 @@ from hoodie.remote.server_markers import ServerMarkers
 from hoodie.server.marker_folder import Batching
 from hoodie.server.marker_service import batching_of
 from hoodie.storage import MemoryStorage
-from hoodie.timeline import DirectMarkers, ListedMarkers
+from hoodie.timeline import DirectMarkers
+from hoodie.timeline.marker_lists import ListedMarkers
 from hoodie.transaction import markers_for
 from hoodie.transaction.marking import LONGEST_S
 
