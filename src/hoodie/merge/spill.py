@@ -5,22 +5,18 @@
    The hash is ours: it must give the same for base rows and log rows, and lasts only as long as the merge.
 3. A bucket cannot be divided: what is kept in memory is at least one `BUCKETS`-th of the log, or all versions of its
    busiest keys.
-4. The folder goes when the spill is closed, also after an error, and at the latest when the process ends.
+4. The folder goes when the spill is closed (`spill_folder`).
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.errors import Unavailable
+from hoodie.merge.spill_folder import SpillFolder
 
 BUCKETS: Final = 64
 
@@ -35,11 +31,7 @@ class Spill:
     def __init__(self, schema: pa.Schema, key: str, parent: str | None) -> None:
         self._schema = schema
         self._key = key
-        self._parent = parent
-        with _disk(parent):
-            self._folder = tempfile.TemporaryDirectory(prefix="hoodie-merge-", dir=parent)
-        codec = "lz4" if pa.Codec.is_available("lz4") else None
-        self._options = pa.ipc.IpcWriteOptions(compression=codec)
+        self._folder = SpillFolder(parent, "Log rows", "hoodie.memory.merge.max.size")
         self._writers: dict[int, Any] = {}
         self._bytes = np.zeros(BUCKETS, dtype=np.int64)
 
@@ -51,7 +43,7 @@ class Spill:
         order = np.argsort(bucket, kind="stable")
         arranged = versions.take(pa.array(order))
         starts = np.searchsorted(bucket[order], np.arange(BUCKETS + 1))
-        with _disk(self._parent):
+        with self._folder.disk():
             for at in np.flatnonzero(np.diff(starts)).tolist():
                 piece = arranged.slice(starts[at], starts[at + 1] - starts[at])
                 self._bytes[at] += piece.nbytes
@@ -73,31 +65,28 @@ class Spill:
 
     def load(self, group: tuple[int, ...]) -> pa.Table:
         """The versions of a group."""
-        with _disk(self._parent):
+        with self._folder.disk():
             tables = [self._read(at) for at in group if self._bytes[at]]
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def close(self) -> None:
         """Removes the folder. Twice is once."""
         self._finish()
-        self._folder.cleanup()
+        self._folder.close()
 
     def _writer(self, bucket: int) -> Any:
         if bucket not in self._writers:
-            self._writers[bucket] = pa.ipc.new_stream(self._path(bucket), self._schema, options=self._options)
+            self._writers[bucket] = self._folder.writer(bucket, self._schema)
         return self._writers[bucket]
 
     def _finish(self) -> None:
-        with _disk(self._parent):
+        with self._folder.disk():
             while self._writers:
                 self._writers.popitem()[1].close()
 
     def _read(self, bucket: int) -> pa.Table:
-        with pa.ipc.open_stream(self._path(bucket)) as reader:
+        with pa.ipc.open_stream(self._folder.path(bucket)) as reader:
             return reader.read_all()
-
-    def _path(self, bucket: int) -> str:
-        return str(Path(self._folder.name) / f"{bucket}.arrow")
 
 
 def buckets(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:
@@ -125,17 +114,3 @@ def _buckets(keys: pa.StringArray) -> npt.NDArray[np.uint8]:
     hashed ^= hashed >> np.uint64(31)
     hashed *= np.uint64(_MULTIPLIER)
     return (hashed >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.uint8)
-
-
-@contextmanager
-def _disk(parent: str | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = parent or tempfile.gettempdir()
-        raise Unavailable(
-            f"Log rows that do not fit in memory cannot be kept below {where}: {error}",
-            remedy="Free disk space there, name another folder (hoodie.memory.spillable.map.path), or raise "
-            "hoodie.memory.merge.max.size",
-            path=where,
-        ) from error

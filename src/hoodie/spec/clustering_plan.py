@@ -91,6 +91,11 @@ class ClusteringPlan:
     missing_partitions: tuple[str, ...] | None = ()
 
     @property
+    def sort_order(self) -> SortOrder | None:
+        """How the rows of each group are to be sorted; None: as they come. Raises as `parse_sort_order`."""
+        return None if self.strategy is None else self.strategy.sort_order
+
+    @property
     def slices(self) -> tuple[ClusteringSlice, ...]:
         """Every slice that is read, in the plan's order."""
         return tuple(part for group in self.groups for part in group.slices)

@@ -290,6 +290,7 @@ def test_a_partition_column_that_is_not_stored_has_one_value_in_a_group():
     before = lake.rows(SEEN)
     assert lake.table.services.cluster(**{f"{PLAN}.sort.columns": "part,v"}).files == 2
     assert lake.rows(SEEN) == before
+    assert lake.table.services.cluster(**{f"{PLAN}.sort.columns": "part,v"}) is None
 
 
 def test_buckets_are_left_to_resizes():

@@ -23,15 +23,26 @@ ORDERS: Mapping[str, str] = {
     "name": "name",
 }
 _SMALLEST = 1 << 10
+_Sized = PartitionSizes | GroupSizes
+
+
+def _all_bytes(entry: _Sized) -> int:
+    return entry.base_bytes + entry.log_bytes + entry.old_bytes
+
+
+def _parts(entry: _Sized) -> tuple[tuple[str, int], ...]:
+    return ("base", entry.base_bytes), ("log", entry.log_bytes), ("old", entry.old_bytes)
+
+
 _PARTITION_KEYS: Mapping[str, Callable[[PartitionSizes], float]] = {
-    "size": lambda entry: -(entry.base_bytes + entry.log_bytes + entry.old_bytes),
+    "size": lambda entry: -_all_bytes(entry),
     "small": lambda entry: -entry.small_files,
     "logs": lambda entry: -entry.log_bytes,
     "old": lambda entry: -entry.old_bytes,
     "name": lambda entry: 0,
 }
 _GROUP_KEYS: Mapping[str, Callable[[GroupSizes], float]] = {
-    "size": lambda entry: -(entry.base_bytes + entry.log_bytes + entry.old_bytes),
+    "size": lambda entry: -_all_bytes(entry),
     "small": lambda entry: entry.base_bytes,
     "logs": lambda entry: -entry.log_bytes,
     "old": lambda entry: -entry.old_bytes,
@@ -75,11 +86,10 @@ def partitions(
     order = order if order in ORDERS else "size"
     ordered = sorted(sorted(found, key=lambda entry: entry.partition), key=_PARTITION_KEYS[order])
     page = Page(number, PAGE_ROWS, len(ordered))
-    most = max((entry.base_bytes + entry.log_bytes + entry.old_bytes for entry in found), default=0)
+    most = max(map(_all_bytes, found), default=0)
     rows: list[list[Cell]] = []
     for entry in ordered[page.shown]:
         name = entry.partition or "(not partitioned)"
-        parts = (("base", entry.base_bytes), ("log", entry.log_bytes), ("old", entry.old_bytes))
         rows.append(
             [
                 element("a", name, href=link(entry.partition)) if link else name,
@@ -90,7 +100,7 @@ def partitions(
                 entry.log_files,
                 size_text(entry.log_bytes),
                 size_text(entry.old_bytes),
-                bar(parts, most),
+                bar(_parts(entry), most),
             ]
         )
     more = pager(place, page, "partitions")
@@ -104,7 +114,7 @@ def file_groups(found: Sequence[GroupSizes], order: str, number: int, place: Pla
     order = order if order in ORDERS else "size"
     ordered = sorted(found, key=_GROUP_KEYS[order])
     page = Page(number, PAGE_ROWS, len(ordered))
-    most = max((entry.base_bytes + entry.log_bytes + entry.old_bytes for entry in found), default=0)
+    most = max(map(_all_bytes, found), default=0)
     rows: list[list[Cell]] = [
         [
             [entry.file_id, element("br"), element("small", f"compaction {entry.compaction} is pending")]
@@ -117,7 +127,7 @@ def file_groups(found: Sequence[GroupSizes], order: str, number: int, place: Pla
             size_text(entry.log_bytes) if entry.log_files else None,
             entry.old_versions,
             size_text(entry.old_bytes) if entry.old_bytes else None,
-            bar((("base", entry.base_bytes), ("log", entry.log_bytes), ("old", entry.old_bytes)), most),
+            bar(_parts(entry), most),
         ]
         for entry in ordered[page.shown]
     ]

@@ -65,7 +65,7 @@ from hoodie.write.written_file import facts_by_path
 log = logging.getLogger(__name__)
 
 ORDER: Final = "hoodie.clustering.order"
-"""Extra metadata of our commits: how rows were sorted, so that what is in order is not sorted again."""
+"""Extra metadata of our commits: the order that was asked for, so that what is in order is not sorted again."""
 
 _LOCAL: Final = LocalEngine()
 _RUN, _SCHEDULE, _EXECUTE, _UNSCHEDULE = "scheduleAndExecute", "schedule", "execute", "unschedule"
@@ -204,10 +204,10 @@ def _sorted_already(
 
 def _clustered(run: PlanRun) -> Rewritten:
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
-    order = None if plan.strategy is None else plan.strategy.sort_order
+    asked = plan.sort_order
     found = load_group_slices(run)
     engine, target = prepare_tasks(run, found)
-    order = None if order is None else _possible(order, target.schema)
+    order = None if asked is None else _possible(asked, target.schema)
     slices = {(part.partition, part.file_id): part for part in found.slices}
     tasks: list[ClusterTask] = []
     replaced: dict[str, list[str]] = {}
@@ -223,7 +223,7 @@ def _clustered(run: PlanRun) -> Rewritten:
     files = [file for some in engine.run(cluster_slices, tasks, "cluster") for file in some]
     return Rewritten(
         tuple(file.stat for file in files),
-        schema_metadata(run, found.facts) | ({} if order is None else {ORDER: _order_text(order)}),
+        schema_metadata(run, found.facts) | ({} if asked is None else {ORDER: _order_text(asked)}),
         {name: tuple(ids) for name, ids in replaced.items()},
         facts=facts_by_path(files),
     )

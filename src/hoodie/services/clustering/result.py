@@ -50,7 +50,7 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
     """The result of a plan that was carried out."""
     run, done, outcome = carried_out.run, carried_out.instant, carried_out.outcome
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
-    order = None if plan.strategy is None else plan.strategy.sort_order
+    order = plan.sort_order
     return ClusteringResult(
         instant=done.requested,
         completed=done.completed,

@@ -3,14 +3,13 @@
 1. Rows come in batches and are held up to a limit. Beyond it they go to a file, and only the sort columns stay.
 2. Sorting is finding the places of the rows (`positions`). Rows that are held are taken in that order. Those in a file
    are dealt out to files of consecutive ranks, until these fit in memory; each of them is put in order then.
-3. The folder goes when the rows are closed, also after an error, and at the latest when the process ends.
+3. The folder goes when the rows are closed (`spill_folder`).
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.errors import Unavailable
+from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.positions import sorted_positions
 from hoodie.spec import SortOrder
 
@@ -50,7 +49,7 @@ class SortedRows:
         self._held_bytes = 0
         self._all_bytes = 0
         self._sorted_by: list[list[pa.Array]] = [[] for _ in self._names]
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._spill_folder: SpillFolder | None = None
         self._spilled: Any = None
 
     def __enter__(self) -> SortedRows:
@@ -60,8 +59,8 @@ class SortedRows:
         if self._spilled is not None:
             self._spilled.close()
             self._spilled = None
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._spill_folder is not None:
+            self._spill_folder.close()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Adds rows.
@@ -106,15 +105,16 @@ class SortedRows:
     def _as_they_came(self) -> Iterator[pa.RecordBatch]:
         if self._spilled is not None:
             self._spilled.close()
-            with self._disk(), pa.ipc.open_stream(self._path("rows")) as reader:
+            with self._folder.disk(), pa.ipc.open_stream(self._folder.path("rows")) as reader:
                 yield from reader
         yield from self._held
 
     def _spill(self) -> None:
-        with self._disk():
+        if self._spill_folder is None:
+            self._spill_folder = SpillFolder(self._parent, "Rows to be sorted", "hoodie.memory.compaction.max.size")
+        with self._folder.disk():
             if self._spilled is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="hoodie-sort-", dir=self._parent)
-                self._spilled = self._writer("rows")
+                self._spilled = self._folder.writer("rows", self._schema)
             for rows in self._held:
                 self._spilled.write_batch(rows)
         self._held, self._held_bytes = [], 0
@@ -123,9 +123,9 @@ class SortedRows:
         """The rows of a file in `order`. The file goes."""
         parts = min(_FILES, -(-self._all_bytes * len(order) * _SHARE // (self.count * self._limit)))
         if parts <= 1:
-            with self._disk():
-                table = _read(self._path(name))
-                Path(self._path(name)).unlink()
+            with self._folder.disk():
+                table = _read(self._folder.path(name))
+                Path(self._folder.path(name)).unlink()
             yield from _taken(table, order)
             return
         ranks = np.empty(len(order), dtype=np.int64)
@@ -138,10 +138,10 @@ class SortedRows:
 
     def _deal(self, name: str, names: Sequence[str], part_of: npt.NDArray[np.int64]) -> None:
         """Deals the rows of a file out to files of these names, each row to its part. The file goes."""
-        with self._disk(), ExitStack() as opened:
-            writers = [opened.enter_context(self._writer(one)) for one in names]
+        with self._folder.disk(), ExitStack() as opened:
+            writers = [opened.enter_context(self._folder.writer(one, self._schema)) for one in names]
             at = 0
-            with pa.ipc.open_stream(self._path(name)) as reader:
+            with pa.ipc.open_stream(self._folder.path(name)) as reader:
                 for rows in reader:
                     own = part_of[at : at + rows.num_rows]
                     at += rows.num_rows
@@ -150,25 +150,12 @@ class SortedRows:
                     for number in np.flatnonzero(np.diff(bounds)).tolist():
                         chosen = places[bounds[number] : bounds[number + 1]]
                         writers[number].write_batch(rows.take(pa.array(chosen)))
-            Path(self._path(name)).unlink()
+            Path(self._folder.path(name)).unlink()
 
-    def _writer(self, name: str) -> Any:
-        codec = "lz4" if pa.Codec.is_available("lz4") else None
-        return pa.ipc.new_stream(self._path(name), self._schema, options=pa.ipc.IpcWriteOptions(compression=codec))
-
-    def _path(self, name: str) -> str:
-        assert self._folder is not None
-        return str(Path(self._folder.name) / f"{name}.arrow")
-
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise Unavailable(
-                f"Rows to be sorted could not be kept on disk: {error.strerror or error}",
-                remedy="Free space, or set hoodie.memory.spillable.map.path to a folder on a larger disk",
-            ) from error
+    @property
+    def _folder(self) -> SpillFolder:
+        assert self._spill_folder is not None
+        return self._spill_folder
 
 
 def _read(path: str) -> pa.Table:
