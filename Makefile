@@ -22,9 +22,11 @@ S3A := org.apache.hadoop:hadoop-aws:3.3.4 com.amazonaws:aws-java-sdk-bundle:1.12
 DELTA := io.delta:delta-spark_2.12:3.3.2 io.delta:delta-storage:3.3.2
 
 export UV_HTTP_TIMEOUT ?= 180
-export PYTHONDONTWRITEBYTECODE := 1
 
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+# The virtual machines of tests live for minutes and do little in each: what the optimizing compiler takes it never gives
+# back. Without it, and with one thread to collect garbage, tests on Spark take half the processor time.
+JAVA_OF_TESTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 # With bytecode compiled now, commands and Spark's Python workers start twice as fast.
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
@@ -81,6 +83,8 @@ $(BENCH)/.ready: $(VENV)/.uv requirements/bench.lock
 	test -x $(BENCH)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(BENCH)
 	$(INSTALL) --python $(BENCH)/bin/python --require-hashes -r requirements/bench.lock
 	@touch $@
+
+test-% compat-all golden crash races soak: export JDK_JAVA_OPTIONS ?= $(JAVA_OF_TESTS)
 
 test: test-unit test-spark  ## every test that needs no peer, but for the long ones
 

@@ -21,6 +21,8 @@ COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat
 
 EVERY = int(os.environ.get("HOODIE_COMPAT_EVERY", "6"))
 """Of the cases of a test in `THINNED` one in so many runs; 1 is all of them (`make compat-all`)."""
+TURN = int(os.environ.get("HOODIE_MORE_TURN", "0"))
+"""Which of them: other ones for another number. `.ci/run` takes it from the commit."""
 THINNED = {
     "test_bootstrapped_in_turns.py",
     "test_bucket_index.py",
@@ -48,13 +50,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _left_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """The cases that a sample leaves out: of each test every `EVERY`-th stays, another one of each test."""
+    """The cases that a sample leaves out: of each test every `EVERY`-th stays, another one of each test and turn."""
     cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         if item.path.name in THINNED and HERE in item.path.parents:
             cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (_, name), found in cases.items():
-        first = len(name) % min(EVERY, len(found))
+        first = (len(name) + TURN) % min(EVERY, len(found))
         yield from (item for place, item in enumerate(found) if place % EVERY != first)
 
 

@@ -4,6 +4,8 @@ that counts.
 
 from __future__ import annotations
 
+import pytest
+
 from hoodie.fileview import FileSystemView, FolderView, WriterView, open_file_view
 from hoodie.fileview.metadata_listing import MetadataView
 from hoodie.remote import FallingBackView, RemoteView
@@ -14,6 +16,8 @@ from hoodie.testing.counting_file_view import CountingFileView
 from hoodie.testing.file_view_contract import FileViewContract
 from hoodie.testing.in_process_server import InProcessServer
 from hoodie.timeline import Timeline
+
+pytestmark = pytest.mark.sampled(3)
 
 
 class TestFolderView(FileViewContract):

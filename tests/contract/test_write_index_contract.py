@@ -14,6 +14,8 @@ from hoodie.index.index_kinds import INDEX_KINDS
 from hoodie.index.simple_index import SimpleIndexedWrite
 from hoodie.testing.write_index_contract import MERGE, WriteIndexContract
 
+pytestmark = pytest.mark.sampled(3)
+
 METADATA = {"hoodie.metadata.enable": "true"}
 GLOBAL_RECORDS = {**METADATA, "hoodie.metadata.global.record.level.index.enable": "true"}
 PARTITIONED_RECORDS = {**METADATA, "hoodie.metadata.record.level.index.enable": "true"}

@@ -57,6 +57,7 @@ def metadata_of(handle: TableHandle, timeline: Timeline) -> MetadataTable:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_records_are_those_the_real_hudi_read(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
     handle = opened(unpacked(table))
@@ -85,7 +86,7 @@ def test_files_are_those_on_storage(table: GoldenTable, unpacked: Unpack, opened
         assert not extra or not timeline.profile.log_naming.has_one_write_per_file
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_no_slice_with_a_matching_row_is_ruled_out(table: GoldenTable, unpacked: Unpack, opened: Opened) -> None:
     handle = opened(unpacked(table))

@@ -169,7 +169,7 @@ def error_of(action: Action, kind: Kind, storage: Storage) -> HudiError | None:
     return None
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("action", "kind"),
     [pytest.param(action, kind, id=f"{action.name}-{kind}") for action in ACTIONS for kind in action.kinds],
@@ -181,7 +181,7 @@ def test_an_action_that_dies_anywhere_leaves_a_whole_table_and_the_next_heals_it
         ensure_healed(STOP, action, kind, call)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_an_action_disturbed_anywhere_leaves_a_whole_table_and_the_next_heals_it(action: Action, fault: Fault) -> None:

@@ -75,6 +75,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
         print(f"\nkills: {sum(COUNTS.values())} in {len(COUNTS)} services: {COUNTS}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 def test_a_killed_service_leaves_a_whole_table_that_heals_without_orphans(service: Service, worlds: Worlds) -> None:
     for kind, part, again in _points(service):

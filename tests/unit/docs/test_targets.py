@@ -21,8 +21,8 @@ def _made(target: str) -> list[str]:
 
 def _runs() -> list[str]:
     """The arguments of each run of pytest that `.ci/run` makes."""
-    lines = re.findall(r"^(?:make|two) (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
-    called = [name for line in lines for name in line.split()]
+    lines = re.findall(r"^make (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    called = [name for line in lines for name in line.split() if not name.startswith("-")]
     recipes = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
     targets = [inner for name in called if name not in REPEATING for inner in _made(name)]
     return [run for name in targets for run in re.findall(r"\$\(PYTEST\)(.*)", recipes[name])]

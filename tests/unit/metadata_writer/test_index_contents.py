@@ -32,6 +32,7 @@ def lake_of(version: int, kind: str, *, partitioned: bool = False) -> Lake:
     return lake
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("partitioned", [False, True], ids=["global", "partitioned"])
 def test_indexes_that_are_right_have_no_findings(version: int, kind: str, partitioned: bool) -> None:
@@ -91,6 +92,7 @@ def lies(patch: pytest.MonkeyPatch, index: str) -> None:
 EVERY = ("record_index", "secondary_index_v", "column_stats", "partition_stats", "bloom_filters")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("index", [*EVERY, "expr_index_up", "expr_index_len"])
 def test_an_index_that_does_not_know_of_rows_is_found_and_mended(

@@ -30,6 +30,7 @@ _EVERY = 11
 """Of the calls that change something every so manyth is died at."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_indexes_are_true_after_a_writer_died_and_the_next_one_wrote(version: int, kind: str) -> None:
     world = lake_of(version, kind)
@@ -44,6 +45,7 @@ def test_indexes_are_true_after_a_writer_died_and_the_next_one_wrote(version: in
         ensure_true(lake)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_indexes_are_made_and_dropped_after_a_writer_died_while_it_did_so(kind: str) -> None:
     first = {**ASKED, INDEX + "secondary.column": "", "hoodie.datasource.write.table.type": kind}

@@ -102,6 +102,7 @@ def points(world: Lake, act: Action) -> Iterator[int]:
 CASES = [(8, "a write that keeps it"), *((version, name) for version in (6, 9) for name in WORLDS)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "name"), CASES)
 def test_the_metadata_table_is_true_after_a_crash_at_any_call_and_one_more_write(version: int, name: str) -> None:
     make, act = WORLDS[name]
@@ -123,6 +124,7 @@ def test_the_metadata_table_is_true_after_a_crash_at_any_call_and_one_more_write
     assert count > 5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "name"), [case for case in CASES if "write" in case[1]])
 def test_a_write_that_fails_at_any_call_leaves_a_true_metadata_table(version: int, name: str) -> None:
     make, act = WORLDS[name]

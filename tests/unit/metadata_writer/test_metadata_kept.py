@@ -66,6 +66,7 @@ ACTIONS: dict[str, Callable[[Lake], object]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("name", ACTIONS)
 def test_files_are_those_on_storage_after_every_operation(version: int, name: str, kind: str) -> None:

@@ -66,6 +66,7 @@ def rows_of(chance: random.Random, ts: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([{name: one[name] for name in schema.names} for one in distinct.values()], schema)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("seed", range(3))

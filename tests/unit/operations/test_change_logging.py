@@ -42,6 +42,7 @@ def end(lake: Lake) -> str:
     return newest.requested if lake.version == 6 else str(newest.completed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["copy on write", "merge on read"])
 def test_updates_inserts_and_deletes_are_read_as_they_happened(version: int, mode: str, kind: str) -> None:
@@ -162,6 +163,7 @@ def logged_by(lake: Lake) -> list[tuple[str, str]]:
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("index", [{}, BUCKETS], ids=["files", "buckets"])
 def test_a_compaction_logs_what_it_merges_and_queries_see_no_change_twice(

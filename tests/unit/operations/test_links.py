@@ -111,6 +111,7 @@ def state_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "table_type"), KINDS[1::2])
 def test_links_where_nobody_writes_disturb_nothing_and_what_they_lead_to_stays(tmp_path, version, table_type) -> None:
     plain = made(str(tmp_path / "plain"), version, table_type)

@@ -109,6 +109,7 @@ def ensure_true(lake: Lake, answers: dict[str, str], where: str) -> None:
     assert orphans == [], where
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_writer_that_wakes_after_another_took_over_tells_the_truth(kind: tuple[int, Any]) -> None:
     answers = set()
@@ -144,6 +145,7 @@ class Stop:
             assert self.may_go.wait(60)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_writer_that_completes_while_another_takes_over_tells_the_truth(kind: tuple[int, Any]) -> None:
     """The first writer stands right before its completed instant; the second one stops at a call of its own, the first

@@ -43,6 +43,7 @@ def hurt(lake: Lake, path: str, how: str) -> None:
     lake.storage.put(path, changed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["empty", "torn", "half", "block lost"])
 @pytest.mark.parametrize("metadata", METADATA)
 @pytest.mark.parametrize("version", VERSIONS)
@@ -94,6 +95,7 @@ def test_bytes_behind_what_was_committed_are_passed_by(version):
     assert lake.table.validate(deep=True) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("left", [b"", b"#HU", b"#HUDI#" + bytes(7), b"#HUDI#" + bytes(900)])
 @pytest.mark.parametrize("metadata", METADATA)
 @pytest.mark.parametrize("version", VERSIONS)

@@ -115,6 +115,7 @@ def _change(storage: Storage, to: int) -> None:
     upgrade(load_handle(storage, SystemEnv()), resolve({}), ENGINE, to)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("turn", "goal"), list(enumerate(GOALS)))
 @pytest.mark.parametrize(("version", "metadata"), [(8, "true"), (9, "false")])
 def test_states_of_the_past_keep_their_rows_whatever_follows_a_dead_downgrade(

@@ -209,6 +209,7 @@ def test_what_cannot_be_restored_is_refused_before_anything_changes(profile):
     assert rows_of(table) == AFTER
 
 
+@pytest.mark.sampled(3)
 def test_restore_that_dies_at_any_call_goes_on_where_it_stopped(profile):
     def make() -> HandLogTable:
         return grown(profile)

@@ -19,6 +19,8 @@ from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_write import HandWrite
 from hoodie.testing.lake import Awake, Lake, row
 
+pytestmark = pytest.mark.sampled(3)
+
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "4"))
 VERSIONS = [6, 8, 9]
 _FILES: dict[int, dict[str, bytes]] = {}
