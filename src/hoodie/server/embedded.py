@@ -1,7 +1,8 @@
 """The timeline server inside a writer: started by the first write that can use it, and kept by later ones.
 
 1. One for each host and port serves all tables that are written in this process (without `.reuse.enabled` each table
-   has its own). It serves these tables only.
+   has its own). It serves these tables only: views of them, and the markers of their writes, batched as the write that
+   started it says.
 2. It listens where executors of the engine reach this process. On the loopback address it asks for no token; on another
    one it makes one up, which is told to who gets the options of the write.
 3. Its thread ends with the process, or with `stop_embedded`. What cannot be started is said once, and written without.
@@ -21,6 +22,7 @@ from hoodie.errors import HudiError
 from hoodie.remote import ServerAddress
 from hoodie.remote.in_process import listens_here
 from hoodie.server.embedded_view import EmbeddedSource
+from hoodie.server.marker_service import MarkerService, batching_of
 from hoodie.server.service import Service
 from hoodie.state.handle import storage_options
 from hoodie.storage import Storage
@@ -43,6 +45,7 @@ class _Embedded:
     """A server that runs."""
 
     service: Service
+    markers: MarkerService
     address: ServerAddress
     server: uvicorn.Server
     thread: threading.Thread
@@ -66,7 +69,7 @@ def embedded_address(storage: Storage, config: Config, host: str | None) -> Serv
         found = _running.get(key)
         if found is None or not found.thread.is_alive():
             try:
-                found = _running[key] = _started(*key[:2])
+                found = _running[key] = _started(*key[:2], config)
             except ModuleNotFoundError as error:
                 log.info("no timeline server in this writer: %s is not installed (%s)", error.name, _INSTALL)
             except (HudiError, OSError, RuntimeError) as error:
@@ -74,7 +77,9 @@ def embedded_address(storage: Storage, config: Config, host: str | None) -> Serv
             if found is None:
                 _refused.add(key)
                 return None
-    found.service.admit(place, storage_options(config.passed))
+    options = storage_options(config.passed)
+    found.service.admit(place, options)
+    found.markers.admit(place, options)
     return found.address
 
 
@@ -89,21 +94,22 @@ def stop_embedded() -> None:
         one.server.should_exit = True
     for one in stopped:
         one.thread.join(STOP_S)
+        one.markers.close()
 
 
-def _started(host: str, port: int) -> _Embedded:
+def _started(host: str, port: int, config: Config) -> _Embedded:
     from hoodie.server.http import Listening, bound_socket, server_of  # noqa: PLC0415 - optional: the extra `server`
 
     where = Listening(host, port)
     if not where.is_loopback:
         where = Listening(host, port, SystemEnv().uuid() + SystemEnv().uuid())
     place = bound_socket(where)
-    service = Service([])
-    server = server_of(service, where)
+    service, markers = Service([]), MarkerService([], batching=batching_of(config))
+    server = server_of(service, where, markers)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, name="timeline server", daemon=True)
     thread.start()
     address = ServerAddress(host, place.getsockname()[1], where.token)
     listens_here(address.text, EmbeddedSource(service))
     atexit.register(stop_embedded)
     log.info("a timeline server runs in this writer, at %s", address.text)
-    return _Embedded(service, address, server, thread)
+    return _Embedded(service, markers, address, server, thread)

@@ -1,8 +1,9 @@
-"""The markers that a timeline service writes: of all tables below its roots, asked for as Hudi asks. No HTTP library.
+"""The markers that a timeline service writes: of all tables it serves, asked for as Hudi asks. No HTTP library.
 
 1. It is a part of its own, which a service has or has not: it is the only one that writes.
 2. Nothing is written but `MARKERS<n>` and `MARKERS.type` in `<table>/.hoodie/.temp/<instant>`, and nothing is deleted
-   but such a folder. The table lies below a root and is one; instants are digits, markers name files in the table.
+   but such a folder. The table lies below a root, or was admitted, and is one; instants are digits, markers name files
+   in the table.
 3. A folder is read when it is first asked for. Those that were not asked for the longest are forgotten, and are read
    again: what was answered is on storage.
 """
@@ -61,7 +62,9 @@ class _Known:
 
 
 class MarkerService:
-    """Markers of the tables below `roots` (paths or URLs). `options` are those of their storages."""
+    """Markers of the tables below `roots` (paths or URLs), and of those that are admitted one by one. `options` are
+    those of their storages.
+    """
 
     def __init__(
         self,
@@ -75,8 +78,16 @@ class MarkerService:
         self._batching = batching or Batching()
         self._env = env or SystemEnv()
         self._folders: OrderedDict[str, _Known] = OrderedDict()
+        self._admitted: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
         self._due = DueWork(self._env)
+
+    def admit(self, base_path: str, options: Mapping[str, str]) -> None:
+        """Writes markers of the table at a base path, too, wherever the roots are. `options` are those of its storage;
+        those it was first admitted with stay.
+        """
+        with self._lock:
+            self._admitted.setdefault(place_of(base_path), dict(options))
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer | Future[bool]:
         """The answer to a request; for a marker to be created what `answered` makes one of, once it is there. Reads
@@ -144,14 +155,15 @@ class MarkerService:
         if match is None or len(key) > MAX_NAME or not is_text(key):
             raise Invalid(f"{key[:200]!r} is no folder of markers", remedy=f"Send <table>/{TEMP_DIR}/<instant>")
         place = place_of(match[1])
-        if not is_below(place, self._roots):
-            raise _NotServed("This service does not serve tables there")
         with self._lock:
+            admitted = self._admitted.get(place)
             kept = [one.folder for one in self._folders.values() if one.folder is not None and one.place == place]
+        if admitted is None and not is_below(place, self._roots):
+            raise _NotServed("This service does not serve tables there")
         for same in kept:
             if same.instant == match[2]:
                 return place, same
-        storage = open_storage(place, self._options)
+        storage = open_storage(place, self._options if admitted is None else admitted)
         if not is_table(storage):
             raise _NoTable("There is no table there")
         return place, MarkerFolder(storage, match[2], self._batching, self._env, self._when_due)

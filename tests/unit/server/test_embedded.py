@@ -6,7 +6,8 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,21 @@ from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
 from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, asked_server
+from hoodie.remote.connection import MARKER
 from hoodie.remote.embedding import with_embedded_server
-from hoodie.server import embedded_view
+from hoodie.remote.server_markers import ServerMarkers
+from hoodie.server import Answer, embedded_view
 from hoodie.server.embedded import embedded_address, stop_embedded
+from hoodie.server.marker_service import MarkerService
 from hoodie.server.service import Service
+from hoodie.spec import MarkerKind
 from hoodie.state.handle import timeline_of
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 
 EMBEDDED = "hoodie.embed.timeline.server"
+BY_SERVER = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +98,33 @@ def test_it_serves_no_other_table(lake: Lake, tmp_path: Path) -> None:
     view = RemoteView(Connection(address), other.storage, timeline_of(other.handle()))
     with pytest.raises(Exception, match="403"):
         view.files(["p"])
+
+
+def test_it_writes_the_markers_of_these_tables_and_of_no_other(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+    answer = MarkerService.answer
+
+    def heard(self: MarkerService, method: str, path: str, parameters: Mapping[str, str]) -> Answer | Future[bool]:
+        asked.append(path.removeprefix(MARKER))
+        return answer(self, method, path, parameters)
+
+    monkeypatch.setattr(MarkerService, "answer", heard)
+    with caplog.at_level(logging.WARNING):
+        lake.upsert(row("a", part="p"), row("b", part="q"), **BY_SERVER)
+    assert (asked[0], asked[-1]) == ("create", "dir/delete")
+    assert not [path for path in lake.files() if path.startswith(".hoodie/.temp")]
+    assert not caplog.records
+    other = Lake(uri=str(tmp_path / "other"))
+    other.upsert(row("a"))
+    address = embedded_address(lake.storage, Config(), None)
+    assert address is not None
+    markers = ServerMarkers(other.storage, "20260101000000000", address)
+    with caplog.at_level(logging.WARNING):
+        markers.create("p/f.parquet", MarkerKind.CREATE)
+    (said,) = caplog.records
+    assert "403" in said.getMessage()
 
 
 def test_one_serves_all_tables_unless_each_is_to_have_its_own(lake: Lake, tmp_path: Path) -> None:
