@@ -36,8 +36,8 @@ def test_the_table_holds_what_the_model_holds_with_a_service_in_the_loop(monkeyp
             asked["failed"] += 1
             raise
 
-    def embedding(self: DrivenTable, options: dict[str, str], *, on_disk: bool) -> None:
-        make(self, {**options, "hoodie.embed.timeline.server": "true"}, on_disk=on_disk)
+    def embedding(self: DrivenTable, options: dict[str, str], **where: Any) -> None:
+        make(self, {**options, "hoodie.embed.timeline.server": "true"}, **where)
 
     monkeypatch.setattr(Service, "known_at", counted)
     monkeypatch.setattr(DrivenTable, "__init__", embedding)

@@ -25,6 +25,17 @@ def test_the_table_holds_what_the_model_holds_whatever_is_done_and_whoever_dies(
     run_machine(TableMachine, number, EXAMPLES, STEPS)
 
 
+class FederatedMachine(TableMachine):
+    """The same with files under sixteen prefixes of another store."""
+
+    strategy = "bits:4"
+
+
+@pytest.mark.parametrize("number", range(SEED, SEED + SEEDS))
+def test_a_table_with_a_storage_path_holds_the_same(number: int) -> None:
+    run_machine(FederatedMachine, number, max(EXAMPLES // 3, 2), STEPS)
+
+
 def test_the_machine_did_something() -> None:
     counts = {**table_machine.COUNTS, **driven_table.COUNTS, **table_laws.COUNTS}
     print(f"\nstate machine, seeds {SEED} to {SEED + SEEDS - 1}: {counts}")

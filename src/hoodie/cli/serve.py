@@ -13,12 +13,12 @@ from pathlib import Path
 from hoodie.cli.arguments import parse_options
 from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
+from hoodie.layout.opening import storage_options
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
 from hoodie.server.marker_folder import Batching
 from hoodie.server.marker_service import MarkerService
 from hoodie.server.stores.choice import EMBEDDED_KV_STORE, MEMORY, MEMORY_BYTES, SPILLABLE_DISK, TYPE, stores_of
-from hoodie.state.handle import storage_options
 
 _STORES = {"memory": MEMORY, "disk": SPILLABLE_DISK, "rocksdb": EMBEDDED_KV_STORE}
 

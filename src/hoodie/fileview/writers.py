@@ -2,7 +2,8 @@
 
 1. A few folders are listed at once, which is quicker than reading the metadata table (1 ms against 20 on a local disk,
    one round of calls against three or more on object stores).
-2. What a damaged metadata table says is not used: the folders are listed, with a warning.
+2. What a damaged metadata table says is not used: the folders are listed, with a warning. A table with storage paths
+   has no folders to list: there it is an error, and few partitions are asked of the metadata table as well.
 3. Where writers append to log files (version 6) their sizes are asked of the storage: blocks of failed writes and
    commands that take them back are behind the size that the last settled write knew.
 """
@@ -73,15 +74,17 @@ class WriterView:
 
     def _known(self, partitions: Collection[str] | None) -> tuple[PartitionFiles, ...] | None:
         """What the metadata table lists; None where folders have to be listed."""
-        if partitions is not None and len(partitions) <= FOLDERS_TO_LIST:
-            return None
         handle = self._handle
+        if not handle.config.is_federated and partitions is not None and len(partitions) <= FOLDERS_TO_LIST:
+            return None
         try:
             source: FileSystemView = open_file_view(handle.storage, handle.config, self.timeline, state=self._state)
             if source.lists_uncommitted:
                 return None
             found = source.files(partitions)
         except Corrupt as damage:
+            if handle.config.is_federated:
+                raise
             name = handle.config.name
             log.warning("the metadata table of %s is damaged, folders are listed instead: %s", name, damage)
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from hoodie.errors import Unsupported
+from hoodie.layout import FederatedStorage
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
@@ -14,7 +15,8 @@ from hoodie.storage.lease import VersionedStorage
 
 
 def lock_provider_of(storage: Storage) -> LockProvider:
-    """The provider for the table in `storage`: for one inside another table, that of the table around it.
+    """The provider for the table in `storage`: for one inside another table, that of the table around it; where files
+    lie in several stores, that of the table path.
 
     Raises:
         Unsupported: the storage has nothing to keep writers apart.
@@ -22,7 +24,7 @@ def lock_provider_of(storage: Storage) -> LockProvider:
     match storage:
         case HasLocks():
             return storage.lock_provider()
-        case NestedStorage():
+        case NestedStorage() | FederatedStorage():
             return lock_provider_of(storage.outer)
         case LocalStorage():
             return FileSystemLocks(storage)

@@ -20,13 +20,12 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Corrupt
 from hoodie.metadata.partitions import ROOT_PARTITION
-from hoodie.records import xxhash64
+from hoodie.spec.hash_id import hash_id
 
 ALL_PARTITIONS: Final = "__all_partitions__"
 EXPRESSION_PARTITION_STATS: Final = "__partition_stat__"
 HASH_CHARS: Final = 12
 
-_SEED: Final = 0xFFFF_FFFF_DABA_DABA
 _NULL: Final = "\0"
 _SEPARATOR: Final = "$"
 _TO_ESCAPE: Final = r"([\\$\x00])"
@@ -38,7 +37,7 @@ _SECONDARY: Final = re.compile(r"((?:[^\\$]|\\.)*)\$(.*)", re.DOTALL)
 @functools.lru_cache(maxsize=100_000)
 def name_hash(name: str) -> str:
     """The 12 characters that stand for a column or partition in keys."""
-    return base64.b64encode(xxhash64(name.encode(), _SEED).to_bytes(8, "big")).decode("ascii")
+    return base64.b64encode(hash_id(name, 64).to_bytes(8, "big")).decode("ascii")
 
 
 def partition_hash(partition: str) -> str:

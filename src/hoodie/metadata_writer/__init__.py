@@ -34,6 +34,7 @@ from hoodie.metadata_writer.record import (
     ensure_metadata,
     rebuild_partitions,
     record_update,
+    remake_withdrawn,
     restore_metadata,
     undo_update,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "rebuild_partitions",
     "record_index",
     "record_update",
+    "remake_withdrawn",
     "restore_metadata",
     "rewrite_needs",
     "secondary_index",

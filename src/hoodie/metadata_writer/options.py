@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hoodie.config import Config
+from hoodie.layout.required import metadata_is_off
 from hoodie.spec import TableConfig
 
 ENABLE = "hoodie.metadata.enable"
@@ -26,7 +27,13 @@ class MetadataOptions:
     keep_versions: int = 2
 
     def keeps(self, table: TableConfig) -> bool:
-        """Whether the table is to have a metadata table: as the options say; without a word, by default or as it is."""
+        """Whether the table is to have a metadata table: as the options say; without a word, by default or as it is.
+
+        Raises:
+            Invalid: they say no, and the table cannot be without.
+        """
+        if table.is_federated and self.config.is_set(ENABLE) and not self.enable:
+            raise metadata_is_off(table.name)
         return self.enable if self.config.is_set(ENABLE) else self.enable or table.has_metadata_table
 
     @classmethod

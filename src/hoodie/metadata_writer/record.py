@@ -19,6 +19,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Corrupt
+from hoodie.layout.required import metadata_is_damaged
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.store import ensure_finished
 from hoodie.metadata_writer.compact import compact_if_due, finish_compactions
@@ -76,6 +77,9 @@ def record_update(  # noqa: PLR0917
     `timeline`: the table's, from before the action or with it pending; loaded when it is not given. `known`: what
     `ensure_metadata` gave, by a caller that has held the table lock since. A damaged metadata table is dropped, with a
     warning: the next write makes it again, with all it had.
+
+    Raises:
+        Corrupt: it is damaged, and the table's files lie under storage paths.
     """
     if not handle.config.is_metadata_table_ready or _says_nothing(update):
         return
@@ -83,6 +87,7 @@ def record_update(  # noqa: PLR0917
         table = timeline_of(handle) if timeline is None else timeline
         _record(handle, update, engine, options or MetadataOptions(), table, known or _look(handle, table))
     except Corrupt as damage:
+        _ensure_may_go(handle, damage)
         _drop_damaged(handle, damage)
 
 
@@ -153,6 +158,7 @@ def ensure_metadata(  # noqa: PLR0917
     Raises:
         Invalid, Unsupported: the table cannot have an index the options ask for. Nothing was changed, unless the rows
             were counted for it.
+        Corrupt: the metadata table is damaged, and the table's files lie under storage paths.
     """
     had = maintained_partitions(handle)
     if look is None or look.handle is not handle:
@@ -170,6 +176,7 @@ def ensure_metadata(  # noqa: PLR0917
             ensure_finished(timeline, seen)
             metadata_timeline = finish_compactions(metadata, timeline, settle(metadata, seen), engine)
         except Corrupt as damage:
+            _ensure_may_go(handle, damage)
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
             context = replace(_without(context, {FILES}, unwanted), rebuilt=frozenset(had) - unwanted)
             return _initialised(context, {*wanted, *had} - (unwanted - wanted), requested), None
@@ -184,6 +191,15 @@ def ensure_metadata(  # noqa: PLR0917
     return _initialised(context, wanted, requested), None
 
 
+def remake_withdrawn(handle: TableHandle, engine: Engine) -> None:
+    """Makes the metadata table of a table with storage paths anew where an action had to withdraw it: without it nobody
+    can read the table. Nothing happens otherwise, nor where an instant of version 6 is pending: the next write does it.
+    """
+    fresh = load_handle(handle.storage, handle.env) if handle.config.is_federated else handle
+    if fresh.config.is_federated and not fresh.config.is_metadata_table_ready:
+        rebuild_partitions(fresh, (), engine)
+
+
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
     """The handle after partitions of the metadata table (all it has when none is named, or `files` is) were made anew
     from storage, as their definitions say. Where these are damaged, without the indexes that only they know.
@@ -193,6 +209,8 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
     wanted = set(names or had)
     if FILES in wanted or not handle.config.is_metadata_table_ready:
         wanted |= set(had)
+    if handle.config.is_federated and not handle.config.is_metadata_table_ready:
+        wanted.add(FILES)  # it cannot be without
     handle = set_aside(handle) if FILES in wanted else withdraw(handle, tuple(wanted))
     context = replace(_context(handle, timeline_of(handle), engine, MetadataOptions()), rebuilt=frozenset(wanted))
     return _initialised(context, wanted)
@@ -326,6 +344,16 @@ def _context(
 def _definitions(handle: TableHandle, partitions: tuple[str, ...]) -> Mapping[str, IndexDefinition]:
     """Definitions of the table's indexes, read only where some partition may have one."""
     return {} if partitions == (FILES,) else load_index_definitions(handle.storage, handle.config)
+
+
+def _ensure_may_go(handle: TableHandle, damage: Corrupt) -> None:
+    """Checks that a write may go on without the metadata table, or with one that it makes from a listing.
+
+    Raises:
+        Corrupt: the table's files lie under storage paths; `hoodie doctor --fix` makes the metadata table anew.
+    """
+    if handle.config.is_federated:
+        raise metadata_is_damaged(handle.storage.uri, damage) from damage
 
 
 def _drop_damaged(handle: TableHandle, damage: Corrupt) -> TableHandle:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from hoodie.engine import Engine
 from hoodie.fileview import FileSystemView, file_view_of
+from hoodie.fileview.opening import ensure_listable
 from hoodie.query.changes import ensure_changes_are_kept
 from hoodie.query.read_facts import load_read_facts
 from hoodie.query.read_options import ReadOptions, ensure_consistent
@@ -48,6 +49,8 @@ def load_read_plan(
         from hoodie.metadata import open_metadata_table  # noqa: PLC0415
 
         metadata = open_metadata_table(storage, config, timeline)
+    elif file_view is None:
+        ensure_listable(storage, config, timeline, use_metadata=options.use_metadata)
     file_view = file_view or file_view_of(storage, timeline, metadata, engine)
     view = file_view.load()
     plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)

@@ -33,7 +33,7 @@ from hoodie.records.schema import (
 )
 from hoodie.records.schema_mapping import ColumnIds, SchemaMapping
 from hoodie.records.string_hash import java_hashes
-from hoodie.records.xxhash import xxhash32, xxhash64
+from hoodie.records.xxhash import xxhash32
 
 __all__ = [
     "COMMENT_KEY",
@@ -100,5 +100,4 @@ __all__ = [
     "with_meta",
     "without_meta",
     "xxhash32",
-    "xxhash64",
 ]

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final
 from hoodie.config import Config
 from hoodie.env import SystemEnv
 from hoodie.errors import HudiError
+from hoodie.layout.opening import storage_options
 from hoodie.remote import ServerAddress
 from hoodie.remote.in_process import listens_here
 from hoodie.server.embedded_view import EmbeddedSource
 from hoodie.server.marker_service import MarkerService, batching_of
 from hoodie.server.service import Service
-from hoodie.state.handle import storage_options
 from hoodie.storage import Storage
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ to the end, and goes with it: nobody makes a new table meanwhile, whose files wo
 from __future__ import annotations
 
 from hoodie.engine import LocalEngine
+from hoodie.layout import FederatedStorage
 from hoodie.locks import held_lock
 from hoodie.spec import keys
 from hoodie.storage import Storage
@@ -31,4 +32,6 @@ def drop_table(storage: Storage) -> None:
         instants = [file.path for file in own.files if file.path not in _PROPERTIES]
         held.ensure_held()
         delete_files(storage, LocalEngine(DELETING_THREADS), instants, "drop")
+        if isinstance(storage, FederatedStorage):
+            storage.disclaim()
         storage.delete_dir("")

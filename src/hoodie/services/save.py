@@ -180,6 +180,11 @@ def _difference(handle: TableHandle, config: Config) -> str | None:
 def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     if request.source is None:
         raise Invalid("An overwrite needs rows", remedy="Pass them as data")
+    if old.config.is_federated or request.config.is_set(keys.STORAGE_PATH):
+        raise Unsupported(
+            f"{old.config.name} cannot be overwritten by a table of another kind: files lie under storage paths",
+            remedy="Drop the table first, or write to another path",
+        )
     timeline = timeline_of(old)
     config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
     new = TableHandle(old.storage, config, profile_of(config), old.env)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeGuard, cast
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
+from hoodie.layout import physical, stores_of
 from hoodie.query import ReadPlan, narrowed, parse_read_options
 from hoodie.slices import FileRead, SliceRead
 from hoodie.spark.arrow_types import spark_schema
@@ -62,15 +63,15 @@ def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: Pru
     """The rows of `plan` as a DataFrame with the columns of the plan's result, in its order. `prune` may leave out
     slices when a query has filters.
     """
-    root = _jvm_root(spark, storage) if is_classic(spark) else None
-    by_spark = root is not None or (not is_classic(spark) and storage.scheme == "file")
+    names = _jvm_names(spark, storage) if is_classic(spark) else None
+    by_spark = names is not None or (not is_classic(spark) and {one.scheme for one in stores_of(storage)} == {"file"})
     plain: list[FileRead] = []
     others: list[FileRead] = []
     for file in plan.files:
         (plain if by_spark and _is_plain(file, plan) else others).append(file)
     frames = []
-    if root is not None and (plain or not others):
-        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=tuple(plain)), root, prune), plan))
+    if names is not None and (plain or not others):
+        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=tuple(plain)), names, prune), plan))
     elif plain:
         frames.append(_restricted(_listed_frame(spark, storage, replace(plan, files=tuple(plain))), plan))
     if others or not frames:
@@ -98,36 +99,55 @@ def _restricted(frame: DataFrame, plan: ReadPlan) -> DataFrame:
     return frame if frame.columns == plan.schema.names else frame.select(*[quoted(name) for name in plan.schema.names])
 
 
-def _jvm_root(spark: SparkSession, storage: Storage) -> str | None:
-    """The table's base as the JVM must name it; None when it knows no file system for it."""
-    scheme, slashes, rest = storage.absolute("").partition("://")
-    if not slashes:
-        return storage.absolute("") if is_native_possible(spark, "file") else None
-    for known in dict.fromkeys((scheme, *_JVM_SCHEMES.get(storage.scheme, ()))):
-        if is_native_possible(spark, known):
-            return f"{known}://{rest}"
-    return None
+@dataclass(frozen=True, slots=True)
+class _JvmNames:
+    """How the JVM names what a storage has: `schemes` are its own by ours."""
+
+    storage: Storage
+    schemes: Mapping[str, str]
+
+    def of(self, path: str) -> str:
+        """The full name under which a file really lies; of an empty path that of the table."""
+        name = physical(self.storage, path) if path else self.storage.absolute("")
+        scheme, slashes, rest = name.partition("://")
+        return f"{self.schemes[scheme]}://{rest}" if slashes else name
+
+
+def _jvm_names(spark: SparkSession, storage: Storage) -> _JvmNames | None:
+    """The names for the JVM; None when it knows no file system for a store in which the table has files."""
+    schemes: dict[str, str] = {}
+    for store in stores_of(storage):
+        scheme, slashes, _ = store.absolute("").partition("://")
+        if not slashes and is_native_possible(spark, "file"):
+            continue
+        known = dict.fromkeys((scheme, *_JVM_SCHEMES.get(store.scheme, ()))) if slashes else ()
+        found = next((one for one in known if is_native_possible(spark, one)), None)
+        if found is None:
+            return None
+        schemes[scheme] = found
+    return _JvmNames(storage, schemes)
 
 
 # --- 1: native scans -------------------------------------------------------------------------------------------------
 
 
 def _native_frame(
-    spark: SparkSession, storage: Storage, plan: ReadPlan, root: str, prune: Prune | None = None
+    spark: SparkSession, storage: Storage, plan: ReadPlan, names: _JvmNames, prune: Prune | None = None
 ) -> DataFrame:
     """One scan for all files that Spark reads as the table is today, one more for each other kind of file."""
     frames = []
+    root = names.of("")
     for kind, files in _by_kind(storage, plan).items():
         given, stored = kind
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted])
         frame = native_scan(
             spark,
-            [_scan_file(root, file, given) for file in files],
+            [_scan_file(names, file, given) for file in files],
             spark_schema(read),
             spark_schema(pa.schema([wanted.field(name) for name in given])),
             root=root,
-            skip=None if prune is None else _skip(spark, plan, root, prune),
+            skip=None if prune is None else _skip(spark, plan, names, prune),
         )
         frames.append(frame if read.equals(wanted) else frame.to(spark_schema(wanted)))
     if not frames:
@@ -135,9 +155,9 @@ def _native_frame(
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
-def _skip(spark: SparkSession, plan: ReadPlan, root: str, prune: Prune) -> Skip:
+def _skip(spark: SparkSession, plan: ReadPlan, names: _JvmNames, prune: Prune) -> Skip:
     """Asks `prune` about the files of a native scan."""
-    slices = {f"{root}/{file.path}": file for file in cast(tuple[SliceRead, ...], plan.files)}
+    slices = {names.of(file.path): file for file in cast(tuple[SliceRead, ...], plan.files)}
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
     def skip(filters: Sequence[str], files: Sequence[ScanFile]) -> Iterable[ScanFile]:
@@ -171,9 +191,9 @@ def _as_stored(field: pa.Field, stored: Iterable[tuple[str, pa.DataType]]) -> pa
     return field.with_type(dict(stored).get(field.name, field.type))
 
 
-def _scan_file(root: str, file: SliceRead, given: Sequence[str]) -> ScanFile:
+def _scan_file(names: _JvmNames, file: SliceRead, given: Sequence[str]) -> ScanFile:
     values = dict(file.partition_values)
-    return ScanFile(f"{root}/{file.path}", file.size_bytes, 0, tuple(values[name] for name in given))
+    return ScanFile(names.of(file.path), file.size_bytes, 0, tuple(values[name] for name in given))
 
 
 # --- 2: plain file lists ---------------------------------------------------------------------------------------------
@@ -187,7 +207,7 @@ def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> Data
     for (given, stored), files in _by_kind(storage, plan).items():
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted if field.name not in given])
-        paths = [_GLOB.sub(r"\\\1", f"file:{storage.absolute(file.path)}") for file in files]
+        paths = [_GLOB.sub(r"\\\1", f"file:{physical(storage, file.path)}") for file in files]
         reader = spark.read.options(**PARQUET_OPTIONS).option("recursiveFileLookup", "true")
         frame = reader.schema(spark_schema(read)).parquet(*paths)
         if given:

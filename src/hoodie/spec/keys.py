@@ -67,6 +67,15 @@ DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 
+# Storage layout (ours, but for the first two names, which are RFC-60's)
+STORAGE_PATH = "hoodie.storage.path"
+STORAGE_STRATEGY_CLASS = "hoodie.storage.strategy.class"
+STORAGE_VERSIONS = "hoodie.storage.strategy.versions"
+STORAGE_UUID = "hoodie.storage.table.uuid"
+STORAGE_GUARD = "hoodie.storage.guard"
+FEDERATED_SUFFIX = "_FEDERATED"
+"""Ends the table type of a table whose files lie elsewhere: Hudi, which would see no files, refuses such a type."""
+
 # Files
 BASE_FILE_FORMAT = "hoodie.table.base.file.format"
 OLD_BASE_FILE_FORMAT = "hoodie.table.ro.file.format"

@@ -73,7 +73,13 @@ class TableConfig:
 
     @property
     def table_type(self) -> TableType:
-        return "MERGE_ON_READ" if self._text(keys.TYPE).upper() == "MERGE_ON_READ" else "COPY_ON_WRITE"
+        said = self._text(keys.TYPE).upper().removesuffix(keys.FEDERATED_SUFFIX)
+        return "MERGE_ON_READ" if said == "MERGE_ON_READ" else "COPY_ON_WRITE"
+
+    @property
+    def is_federated(self) -> bool:
+        """Whether data files may lie outside the base path: see `hoodie.layout`."""
+        return keys.STORAGE_VERSIONS in self.raw or self._text(keys.TYPE).upper().endswith(keys.FEDERATED_SUFFIX)
 
     @property
     def is_merge_on_read(self) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
+from hoodie.layout import laid_out, open_table_storage
 from hoodie.spec import FormatProfile, TableConfig, profile_of
-from hoodie.storage import Storage, open_storage
+from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline
 
 
@@ -26,26 +27,22 @@ class TableHandle:
 
 
 def open_handle(uri: str, options: Mapping[str, str], env: Env | None = None) -> TableHandle:
-    """The table at `uri`; options without the `hoodie.` prefix go to the storage.
+    """The table at `uri`; options without the `hoodie.` prefix go to the storage, `hoodie.storage.allowed.roots` says
+    where else it may keep files.
 
     Raises:
         Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
         Unsupported: a table version `hoodie` does not know, or no storage for this URI.
     """
-    return load_handle(open_storage(uri, storage_options(options)), env or SystemEnv())
+    return load_handle(open_table_storage(uri, options), env or SystemEnv())
 
 
 def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
     config = load_table_config(storage, env)
-    return TableHandle(storage, config, profile_of(config), env)
+    return TableHandle(laid_out(storage, config), config, profile_of(config), env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:
     """The active timeline as it is on storage now."""
     return load_timeline(handle.storage, handle.profile, handle.config.timezone)
-
-
-def storage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Those of `options` that are meant for the storage: credentials, endpoints and the like."""
-    return {key: value for key, value in options.items() if not key.startswith("hoodie.")}

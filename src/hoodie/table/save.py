@@ -12,9 +12,8 @@ from hoodie.engine import ArrowSource, Engine, LocalEngine, Source
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
+from hoodie.layout import open_table_storage
 from hoodie.query import Rows
-from hoodie.state.handle import storage_options
-from hoodie.storage import open_storage
 from hoodie.table.opened import option_texts
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def write(
 
     given = option_texts(options)
     config = resolve_given(given)
-    storage = open_storage(uri, storage_options(given))
+    storage = open_table_storage(uri, given)
     world = env or SystemEnv()
     operation, is_there = chosen_operation(config, storage, mode, source.schema, world)
     request = Request(operation, source, config, engine or _LOCAL, note=note)

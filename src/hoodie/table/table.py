@@ -19,6 +19,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FileSystemView
 from hoodie.given_options import resolve_given
+from hoodie.layout import open_table_storage
 from hoodie.notebook import Displayed
 from hoodie.query import (
     BucketHint,
@@ -36,8 +37,8 @@ from hoodie.query.settled import settled, settled_rows
 from hoodie.records import storable, without_meta
 from hoodie.remote import ServerAddress, open_asked_view, options_of, parse_server
 from hoodie.spec import TableConfig
-from hoodie.state.handle import TableHandle, load_handle, open_handle, storage_options, timeline_of
-from hoodie.storage import Storage, open_storage
+from hoodie.state.handle import TableHandle, load_handle, open_handle, timeline_of
+from hoodie.storage import Storage
 from hoodie.table.history import TableHistory
 from hoodie.table.indexes import TableIndexes
 from hoodie.table.keywords import read_keywords
@@ -120,7 +121,7 @@ class Table(Displayed):
         from hoodie.write import create_table  # noqa: PLC0415 - loads what writes
 
         given = option_texts(options)
-        storage = open_storage(uri, storage_options(given))
+        storage = open_table_storage(uri, given)
         world = env or SystemEnv()
         if schema is not None and not isinstance(schema, pa.Schema):
             raise Invalid(

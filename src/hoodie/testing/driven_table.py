@@ -16,9 +16,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
+import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
+from hoodie.errors import Corrupt
 from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
 from hoodie.state.handle import load_handle
@@ -27,6 +29,7 @@ from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.table_model import Rows, rows_of
+from hoodie.testing.two_stores import options_of, two_stores
 
 ENGINE: Final = LocalEngine(1)
 START: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -35,7 +38,7 @@ START: Final = datetime(2020, 1, 1, tzinfo=UTC)
 START_ON_DISK: Final = datetime(2050, 1, 1, tzinfo=UTC)
 """After the real clock, by which a disk stamps its files: version 6 takes these times for completion times."""
 
-COUNTS: Final = dict.fromkeys(("crashes", "interrupts", "planted links"), 0)
+COUNTS: Final = dict.fromkeys(("crashes", "interrupts", "planted links", "repairs"), 0)
 
 Fault = tuple[str, int] | None
 """What happens at which storage call of an action: "stopped", "interrupted", "interrupted after"."""
@@ -46,10 +49,13 @@ _CANARY: Final = {"p0/a.parquet": b"none", "20200101000000000": b"of", ".hoodie/
 
 
 class DrivenTable:
-    """The table in its place, opened anew for every action with `options`."""
+    """The table in its place, opened anew for every action with `options`. `strategy`: its files lie under a storage
+    path, by this storage strategy.
+    """
 
-    def __init__(self, options: Mapping[str, str], *, on_disk: bool) -> None:
+    def __init__(self, options: Mapping[str, str], *, on_disk: bool, strategy: str = "") -> None:
         self.options = dict(options)
+        self._strategy = strategy
         self.env = FakeEnv(START_ON_DISK if on_disk else START)
         self._folder = tempfile.mkdtemp(prefix="hoodie-machine-") if on_disk else None
         self.storage: Storage = (
@@ -66,9 +72,10 @@ class DrivenTable:
 
     def make(self, rows: pa.Table, options: Mapping[str, str]) -> None:
         """The table with its first rows. `options` are said once, at its making."""
-        config = resolve({**self.options, **options})
+        layout = options_of(self.storage, self._strategy) if self._strategy else {}
+        config = resolve({**self.options, **options, **layout})
         request = Request("upsert", as_source(rows), config, ENGINE)
-        save_rows(self.storage, request, "append", self.env)
+        save_rows(self._laid(self.storage), request, "append", self.env)
 
     @property
     def on_disk(self) -> bool:
@@ -79,7 +86,11 @@ class DrivenTable:
         return self.opened().version
 
     def opened(self, storage: Storage | None = None) -> Table:
-        return Table(load_handle(storage or self.storage, self.env), self.options, ENGINE)
+        return Table(load_handle(self._laid(storage or self.storage), self.env), self.options, ENGINE)
+
+    def _laid(self, storage: Storage) -> Storage:
+        """The storage as the table's; with a storage strategy it is that of both table path and storage path."""
+        return two_stores(storage) if self._strategy else storage
 
     def newest(self) -> str:
         """The requested time of the newest completed write."""
@@ -107,9 +118,21 @@ class DrivenTable:
             COUNTS["interrupts"] += 1
         else:
             return None
+        self._repair()
         found = rows_of(self.opened().scan().read_all())
         assert found in (before, after, *passed)
         return found
+
+    def _repair(self) -> None:
+        """What a user does whose table with storage paths lost its metadata table to an action that was stopped."""
+        if not self._strategy:
+            return
+        table = self.opened()
+        if not table.config.is_metadata_table_ready:
+            with pytest.raises(Corrupt, match="hoodie doctor"):
+                table.scan()
+            table.indexes.rebuild()
+            COUNTS["repairs"] += 1
 
     def plant_link(self, place: str) -> None:
         """A symbolic link in the table to a folder that is none of its business."""

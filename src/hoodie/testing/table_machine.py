@@ -121,7 +121,9 @@ COUNTS: Final = dict.fromkeys(
 
 
 class TableMachine(RuleBasedStateMachine):
-    """One table and what it should hold."""
+    """One table and what it should hold. `strategy`: its files lie under a storage path, by this storage strategy."""
+
+    strategy = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +166,7 @@ class TableMachine(RuleBasedStateMachine):
         if index == "record of partitions" and version < 8:
             index = "record"
         self.index, self.logs, self.by_event_time, self.changes = index, logs, by_event_time, changes
-        self.metadata = metadata or index.startswith("record")
+        self.metadata = metadata or index.startswith("record") or bool(self.strategy)
         options = {
             "hoodie.table.name": "machine",
             WRITE + "recordkey.field": "id",
@@ -182,7 +184,7 @@ class TableMachine(RuleBasedStateMachine):
             if version == 6:
                 payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
                 options[WRITE + "payload.class"] = payload
-        self.table = DrivenTable(options, on_disk=on_disk)
+        self.table = DrivenTable(options, on_disk=on_disk and not self.strategy, strategy=self.strategy)
         first = self._given(set(range(5)))
         self.table.make(arrow_rows(first), {"hoodie.write.table.version": str(version)})
         self.rows = first

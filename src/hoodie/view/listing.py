@@ -14,11 +14,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
-from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_log_file_name
-from hoodie.storage import Listable, Listing, Storage
+from hoodie.layout import FederatedStorage
+from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_data_file_name, parse_log_file_name
+from hoodie.storage import FileInfo, Listable, Listing, Storage
 from hoodie.view.file_slice import BaseFile, LogFile
 
 LISTING_THREADS = 16
+FOLDERS_OF_PREFIXES = 4
+"""Partitions of a table with storage paths up to which the folders of each are listed under all prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,11 @@ def list_files(
     """Data files of the given partitions (None: of all there are), ordered by partition.
 
     A given partition that does not exist comes back without files. Folders of one depth are listed at the same time.
+    Where files lie under prefixes, each prefix is listed once; for a few partitions, each folder of them there.
     """
     engine = engine or LocalEngine(LISTING_THREADS)
+    if isinstance(storage, FederatedStorage) and (partitions is None or len(partitions) > FOLDERS_OF_PREFIXES):
+        return _by_prefixes(storage, partitions)
     if partitions is not None:
         listed = _list_folders(storage, sorted(set(partitions)), engine)
         return tuple(partition_files(folder, listing) for folder, listing in listed)
@@ -87,6 +93,19 @@ def partition_files(partition: str, listing: Listing) -> PartitionFiles:
     return PartitionFiles(partition, tuple(bases), tuple(logs), tuple(changes))
 
 
+def _by_prefixes(storage: FederatedStorage, partitions: Collection[str] | None) -> tuple[PartitionFiles, ...]:
+    """Files of the partitions that have a metafile, or data files where theirs was lost."""
+    inside: dict[str, list[FileInfo]] = {}
+    for file in storage.data_files():
+        inside.setdefault(file.path.rpartition("/")[0], []).append(file)
+    if partitions is None:
+        found = {folder: Listing(tuple(files), ()) for folder, files in inside.items()}
+        wanted = [folder for folder, listing in found.items() if _is_partition(listing) or _has_data(listing)]
+    else:
+        wanted = list(set(partitions))
+    return tuple(partition_files(one, Listing(tuple(inside.get(one, ())), ())) for one in sorted(wanted))
+
+
 @dataclass(frozen=True, slots=True)
 class _ListTask:
     storage: Listable
@@ -103,3 +122,7 @@ def _list_folder(_: TaskId, task: _ListTask) -> tuple[str, Listing]:
 
 def _is_partition(listing: Listing) -> bool:
     return any(is_partition_metafile(file.path.rpartition("/")[2]) for file in listing.files)
+
+
+def _has_data(listing: Listing) -> bool:
+    return any(parse_data_file_name(file.path.rpartition("/")[2]) is not None for file in listing.files)

@@ -33,6 +33,7 @@ from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import store_table_config
 from hoodie.write.key_options import key_generator
+from hoodie.write.layout_options import claimed, ensure_same_layout, plan_layout
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION_PATH = "hoodie.datasource.write.partitionpath.field"
@@ -58,7 +59,11 @@ def create_table(
     Raises:
         Conflict: a table is there. Invalid: an option names a column that is not there, or options contradict.
     """
-    return store_table_config(storage, None, plan_table(storage, config, schema, keep_schema=keep_schema), env)
+    planned = plan_table(storage, config, schema, keep_schema=keep_schema)
+    layout = plan_layout(storage, config, planned.name, env)
+    if layout is not None:
+        planned = claimed(storage, planned, layout)
+    return store_table_config(storage, None, planned, env)
 
 
 def plan_table(storage: Storage, config: Config, schema: pa.Schema | None, *, keep_schema: bool = False) -> TableConfig:
@@ -147,6 +152,7 @@ def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool =
     Raises:
         Invalid: names every option, its value and the table's.
     """
+    ensure_same_layout(config, table)
     differences = [
         f"{key} is {given!r} but the table has {stored!r}"
         for key, given, stored in _compared(config, table, whole_table=whole_table)

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from hoodie.records import xxhash32, xxhash64
+from hoodie.records import xxhash32
+from hoodie.spec.hash_id import xxhash64
 
 LONG = b"Nobody inspects the spammish repetition"
 

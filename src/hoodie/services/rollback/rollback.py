@@ -22,7 +22,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Conflict
-from hoodie.metadata_writer import TableUpdate, record_update, undo_update
+from hoodie.metadata_writer import TableUpdate, record_update, remake_withdrawn, undo_update
 from hoodie.notebook import Displayed
 from hoodie.services.rollback.checks import (
     ensure_can_roll_back,
@@ -213,6 +213,7 @@ def _run(handle: TableHandle, config: Config, engine: Engine, rollback: Instant,
     payload = encode_rollback_metadata(metadata)
     complete(handle.storage, handle.profile, rollback, payload, handle.env, handle.config.timezone)
     forget_traces(handle.storage, target.commit_time, rollback.requested)
+    remake_withdrawn(handle, engine)
     return RollbackResult(
         rollback.requested,
         target.commit_time,

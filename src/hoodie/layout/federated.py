@@ -1,0 +1,251 @@
+"""A table's storage whose data files lie in other stores: paths are converted here and nowhere else.
+
+1. All who use it name files by logical paths; `FileInfo`, listings and `absolute` have logical ones, too. `physical` is
+   for readers that open files themselves (Spark's scan), and for people.
+2. Data files are routed by the layout; all else goes to the table path. Without a layout everything does.
+3. Listings show a file only in its place. A root that does not answer is an error, never fewer files.
+4. Nothing is changed in a root whose owner object does not name this table: it is read once for each storage value.
+5. A folder is deleted file by file, by recomputed places: never all that lies below a root.
+6. Listing a folder of the table asks each prefix: callers that want many use `list` or `data_files`, which ask each
+   prefix once, whatever the number of partitions.
+
+Who may have roots where is decided in `opening`; commits and locks are those of the table path.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from hoodie.layout.access import Access
+from hoodie.layout.layout import Layout, Location, Source
+from hoodie.layout.owner import claim, disclaim, ensure_owner
+from hoodie.spec.keys import HOODIE_DIR
+from hoodie.storage import FileInfo, Listing, OutputFile, Storage, checked_path
+from hoodie.storage.fence import Fence, HasFences, with_fence
+
+LISTED_AT_ONCE: Final = 64
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedStorage:
+    """The table path's storage and those of the roots, in the layout's order, behind one set of logical paths."""
+
+    outer: Storage
+    access: Access = field(default_factory=Access, compare=False)
+    layout: Layout | None = None
+    roots: tuple[Storage, ...] = ()
+    _owned: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    @property
+    def fences(self) -> tuple[Fence, ...]:
+        return self.outer.fences if isinstance(self.outer, HasFences) else ()
+
+    def with_fence(self, fence: Fence) -> FederatedStorage:
+        """The same storage, all of whose stores ask `fence`, too."""
+        fenced = tuple(with_fence(root, fence) for root in self.roots)
+        return replace(self, outer=with_fence(self.outer, fence), roots=fenced)
+
+    @property
+    def uri(self) -> str:
+        return self.outer.uri
+
+    @property
+    def scheme(self) -> str:
+        return self.outer.scheme
+
+    def absolute(self, path: str) -> str:
+        return self.outer.absolute(path)
+
+    def physical(self, path: str) -> str:
+        """The full name under which a file really lies."""
+        at = self._place(path)
+        return self.outer.absolute(path) if at is None else self.roots[at.root].absolute(at.key)
+
+    # Listing
+
+    def list_dir(self, path: str) -> Listing:
+        found = self.outer.list_dir(path)
+        if self._is_own(path):
+            return found
+        files = [file for file in found.files if self._place(file.path) is None]
+        dirs = set(found.dirs)
+        for source, listing in self._of_sources(lambda source: self._list_dir_of(source, path)):
+            files.extend(self._shown(source, listing.files))
+            dirs.update(filter(None, (self._inside(source, one) for one in listing.dirs)))
+        return Listing(tuple(sorted(files, key=_by_path)), tuple(sorted(dirs)))
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[FileInfo]:
+        if self._is_own(prefix):
+            return self.outer.list(prefix, start_after=start_after)
+        at_home = (file for file in self.outer.list(prefix, start_after=start_after) if self._place(file.path) is None)
+        elsewhere = (file for file in self._in_roots(prefix) if start_after is None or file.path > start_after)
+        return heapq.merge(at_home, elsewhere, key=_by_path)
+
+    def data_files(self) -> tuple[FileInfo, ...]:
+        """All files outside the table's own folder, in path order: one listing of each prefix and of each folder at the
+        table path. That the roots are the table's is checked first, as one that is not mounted looks empty.
+        """
+        self.ensure_owned()
+        top = self.outer.list_dir("")
+        folders = [folder for folder in top.dirs if folder != HOODIE_DIR]
+        below = _at_once(lambda folder: tuple(self.outer.list(folder)), folders)
+        home = [file for files in (top.files, *below) for file in files if self._place(file.path) is None]
+        return tuple(sorted((*home, *self._in_roots("")), key=_by_path))
+
+    def ensure_owned(self) -> None:
+        """Checks that all folders of roots are this table's. Raises as `ensure_owner`."""
+        if self.layout is not None:
+            uuid = self.layout.uuid
+            _at_once(lambda one: ensure_owner(self.roots[one[0]], one[1], uuid), self.layout.claims)
+
+    def claim(self, *, is_new: bool = False) -> None:
+        """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""
+        if self.layout is not None:
+            for root, folder in self.layout.claims:
+                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new=is_new)
+
+    def disclaim(self) -> None:
+        """Gives all folders of roots up, of a table whose files are gone."""
+        if self.layout is not None:
+            for root, folder in self.layout.claims:
+                disclaim(self.roots[root], folder, self.layout.uuid)
+
+    def _in_roots(self, prefix: str) -> Sequence[FileInfo]:
+        checked_path(prefix, root_allowed=True)
+        found = self._of_sources(lambda source: tuple(self.roots[source.root].list(_below(_start(source), prefix))))
+        return sorted((file for source, files in found for file in self._shown(source, files)), key=_by_path)
+
+    def _of_sources(self, work: Callable[[Source], R]) -> Sequence[tuple[Source, R]]:
+        """Answers for each folder in which files may lie. Where its prefixes are not known the root is listed."""
+        if self.layout is None:
+            return []
+        sources: dict[Source, None] = {}
+        for source in self.layout.sources:
+            if source.prefix is not None:
+                sources[source] = None
+                continue
+            for prefix in self.roots[source.root].list_dir("").dirs:
+                if not prefix.startswith("."):
+                    sources[source._replace(prefix=prefix)] = None
+        return list(zip(sources, _at_once(work, list(sources)), strict=True))
+
+    def _list_dir_of(self, source: Source, path: str) -> Listing:
+        return self.roots[source.root].list_dir(_below(_start(source), path))
+
+    def _shown(self, source: Source, files: Iterable[FileInfo]) -> Iterator[FileInfo]:
+        """Those of the files at a source that are the table's and in their place, by logical paths."""
+        for file in files:
+            path = self._inside(source, file.path)
+            if path is not None and self._place(path) == (source.root, file.path):
+                yield replace(file, path=path)
+
+    def _inside(self, source: Source, key: str) -> str | None:
+        start = f"{_start(source)}/"
+        return key[len(start) :] if key.startswith(start) else None
+
+    # Files
+
+    def head(self, path: str) -> FileInfo:
+        at = self._place(path)
+        return self.outer.head(path) if at is None else replace(self.roots[at.root].head(at.key), path=path)
+
+    def read(self, path: str) -> bytes:
+        store, key = self._found(path)
+        return store.read(key)
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        store, key = self._found(path)
+        return store.read_range(key, start, length)
+
+    def open_input(self, path: str) -> Any:
+        store, key = self._found(path)
+        return store.open_input(key)
+
+    def create(self, path: str, data: bytes) -> None:
+        store, key = self._to_change(path)
+        store.create(key, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        store, key = self._to_change(path)
+        store.put(key, data)
+
+    def open_output(self, path: str) -> OutputFile:
+        store, key = self._to_change(path)
+        return store.open_output(key)
+
+    def delete(self, path: str) -> bool:
+        store, key = self._to_change(path)
+        return store.delete(key)
+
+    def delete_dir(self, path: str) -> int:
+        removed = 0
+        if not self._is_own(path):
+            files = [file.path for file in self._in_roots(path)]
+            removed = sum(_at_once(self.delete, files))
+            if path and any(root.scheme == "file" for root in self.roots):
+                self._of_sources(lambda source: self._delete_empty(source, path))
+        return removed + self.outer.delete_dir(path)
+
+    def _delete_empty(self, source: Source, path: str) -> None:
+        """Removes what a disk leaves of a folder whose files are gone; one with strangers stays."""
+        root, folder = self.roots[source.root], _below(_start(source), path)
+        if root.scheme == "file" and next(root.list(folder), None) is None:
+            root.delete_dir(folder)
+
+    def _found(self, path: str) -> tuple[Storage, str]:
+        at = self._place(path)
+        return (self.outer, path) if at is None else (self.roots[at.root], at.key)
+
+    def _to_change(self, path: str) -> tuple[Storage, str]:
+        at = self._place(path)
+        if at is None or self.layout is None:
+            return self.outer, path
+        if at.root not in self._owned:
+            for root, folder in self.layout.claims:
+                if root == at.root:
+                    ensure_owner(self.roots[root], folder, self.layout.uuid)
+            self._owned.add(at.root)
+        return self.roots[at.root], at.key
+
+    def _place(self, path: str) -> Location | None:
+        return None if self.layout is None else self.layout.place(checked_path(path))
+
+    def _is_own(self, path: str) -> bool:
+        return self.layout is None or path.partition("/")[0] == HOODIE_DIR
+
+
+def physical(storage: Storage, path: str) -> str:
+    """The full name under which a file of any table's storage really lies."""
+    return storage.physical(path) if isinstance(storage, FederatedStorage) else storage.absolute(path)
+
+
+def stores_of(storage: Storage) -> tuple[Storage, ...]:
+    """The storages in which files of a table lie: its own, or that of its table path and those of its roots."""
+    return (storage.outer, *storage.roots) if isinstance(storage, FederatedStorage) else (storage,)
+
+
+def _start(source: Source) -> str:
+    return f"{source.prefix}/{source.folder}" if source.prefix else source.folder
+
+
+def _below(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if path else folder
+
+
+def _by_path(file: FileInfo) -> str:
+    return file.path
+
+
+def _at_once(work: Callable[[T], R], items: Sequence[T]) -> Sequence[R]:
+    """Answers in the order of items, many asked at the same time. The first error is raised."""
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - loads much that who reads properties can spare
+
+    with ThreadPoolExecutor(min(LISTED_AT_ONCE, len(items)), thread_name_prefix="hoodie-roots") as pool:
+        return list(pool.map(work, items))

@@ -1,0 +1,151 @@
+"""The storage layout of a table as a value: where each data file lies, and back.
+
+1. The place of a file is a function of its path (partition and name) alone: the version with the greatest `since` that
+   is not after the instant in the name, first match by partition; then the strategy of that version.
+2. Logical paths are `<partition>/<name>`; places are `<prefix>/<folder>/<partition>/<name>` below a root. Only names of
+   data files have a place in a root: all else (`.hoodie/**`, partition metafiles, strangers) lies at the table path.
+3. Back is by position, and a place is a file's only if that file, asked again, has this place: two files never share a
+   key, and what lies elsewhere is a stranger.
+4. Versions are only added; `since` never moves forward over files.
+
+It does not know storage. `docs/format/storage-layout.md` has grammar and examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from hoodie.layout.strategy import NoPrefix, StorageStrategy
+from hoodie.spec import parse_data_file_name
+from hoodie.spec.hash_id import one_xxhash32
+from hoodie.spec.keys import HOODIE_DIR
+
+Guard = Literal["strict", "open"]
+
+_ROOT_SEED: Final = 0
+_REMEMBERED: Final = 100_000
+
+
+class Location(NamedTuple):
+    """Where a data file lies: the number of its root, and its key below it."""
+
+    root: int
+    key: str
+
+
+class Source(NamedTuple):
+    """One folder in which data files of the table lie. `prefix` None: below each folder of the root that there is."""
+
+    root: int
+    prefix: str | None
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutVersion:
+    """From which instant on files lie where. `roots` are numbers of the layout's; none: the table path itself.
+
+    `partitions` limits it to a partition and those below it, or with `*` at the end to those that begin so.
+    """
+
+    number: int
+    since: str
+    text: str
+    roots: tuple[int, ...]
+    folder: str
+    partitions: str = ""
+    strategy: StorageStrategy = field(default_factory=NoPrefix)
+
+    def is_for(self, partition: str) -> bool:
+        if not self.partitions or self.partitions == partition:
+            return True
+        if self.partitions.endswith("*"):
+            return partition.startswith(self.partitions[:-1])
+        return partition.startswith(self.partitions + "/")
+
+    def location(self, partition: str, file_id: str) -> tuple[int, str] | None:
+        """The root and the folder in it, down to the table's; None: the table path."""
+        if not self.roots:
+            return None
+        number = 0
+        if len(self.roots) > 1:
+            number = one_xxhash32((partition + file_id).encode(), _ROOT_SEED) % len(self.roots)
+        prefix = self.strategy.location(partition, file_id)
+        return self.roots[number], f"{prefix}/{self.folder}" if prefix else self.folder
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Roots and versions, oldest first, as `hoodie.properties` has them. Files that no version is for lie at the table
+    path, as in any table: version 0.
+    """
+
+    roots: tuple[str, ...]
+    versions: tuple[LayoutVersion, ...]
+    uuid: str
+    guard: Guard = "strict"
+
+    def place(self, path: str) -> Location | None:
+        """Where the data file of a logical path lies; None at the table path. About 2 µs once its group is known."""
+        partition, _, name = path.rpartition("/")
+        if partition.startswith(HOODIE_DIR) and partition.partition("/")[0] == HOODIE_DIR:
+            return None
+        parsed = parse_data_file_name(name)
+        if parsed is None:
+            return None
+        version = self.version_at(partition, parsed.instant)
+        found = None if version is None else _located(version, partition, parsed.file_id)
+        return None if found is None else Location(found[0], f"{found[1]}/{path}")
+
+    def version_at(self, partition: str, instant: str) -> LayoutVersion | None:
+        """The version by which a file of `instant` was placed; None: the one before all others."""
+        for version in reversed(self.versions):
+            if version.since <= instant and version.is_for(partition):
+                return version
+        return None
+
+    def logical(self, root: int, key: str) -> str | None:
+        """The logical path of the data file at a place; None for what is no file of this table, or not in its place."""
+        for version in self.versions:
+            if root in version.roots:
+                path = self.path_below(version, key)
+                if path is not None and self.place(path) == (root, key):
+                    return path
+        return None
+
+    def path_below(self, version: LayoutVersion, key: str) -> str | None:
+        """What follows the folders that `version` puts in front, whether or not it is that file's place."""
+        start = f"{version.folder}/"
+        if not _is_bare(version):
+            prefix, slash, key = key.partition("/")
+            if not slash or not prefix:
+                return None
+        return key[len(start) :] if key.startswith(start) else None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All folders in which files of the table may lie, besides the table path; each once."""
+        found: dict[Source, None] = {}
+        for version in self.versions:
+            prefixes = version.strategy.prefixes
+            for root in version.roots:
+                for prefix in (None,) if prefixes is None else prefixes:
+                    found[Source(root, prefix, version.folder)] = None
+        return tuple(found)
+
+    @property
+    def claims(self) -> tuple[tuple[int, str], ...]:
+        """Folders of roots that belong to the table: (root, folder), each once."""
+        return tuple(dict.fromkeys((root, version.folder) for version in self.versions for root in version.roots))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _located(version: LayoutVersion, partition: str, file_id: str) -> tuple[int, str] | None:
+    """Remembered: the files of a group ask again and again, and a hash in Python takes longer than all else here."""
+    return version.location(partition, file_id)
+
+
+def _is_bare(version: LayoutVersion) -> bool:
+    return version.strategy.prefixes == ("",)
