@@ -81,6 +81,18 @@ def test_each_micro_batch_is_a_commit_that_carries_its_number(stream: Stream) ->
     assert noted == [{"default_single_writer": "0"}, {"default_single_writer": "1"}]
 
 
+def test_a_stream_may_append(stream: Stream) -> None:
+    append = {"hoodie.datasource.write.operation": "insert", "hoodie.parquet.small.file.limit": "0"}
+    stream.add("1", ("a", "new", 1), ("b", "new", 1))
+    stream.run(**append)
+    stream.forget_batch()
+    stream.add("2", ("a", "again", 2))
+    stream.run(**append)
+    assert stream.ids() == ["a", "a", "b"]
+    assert len(stream.commits()) == 2
+    assert len(hoodie.Table.open(stream.base).files()) == 2
+
+
 def test_a_restarted_stream_goes_on_where_it_was(stream: Stream) -> None:
     stream.add("1", ("a", "new", 1))
     stream.run()

@@ -31,6 +31,7 @@ PIPE_CLOSED = 141
 _COMMANDS = {
     "query": "show, print or save the rows of a query",
     "write": "write rows of files to a table",
+    "append": "write them to new files, without a look at the others",
     "timeline": "show what happened to a table",
     "files": "show which files make up a table",
     "validate": "check a table's files and timeline",

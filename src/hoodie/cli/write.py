@@ -22,7 +22,7 @@ from hoodie.present import as_grid
 from hoodie.table import as_source
 from hoodie.table import write as write_rows
 from hoodie.transaction import Committed
-from hoodie.write import parse_operation
+from hoodie.write import Operation, parse_operation
 
 _TYPES: Final = {
     "string": pa.string(),
@@ -42,6 +42,11 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--operation", default="upsert", metavar="OP", help="upsert (default), insert, bulk_insert, delete, ..."
     )
+    add_rows(parser)
+
+
+def add_rows(parser: ArgumentParser) -> None:
+    """The rows to write, who writes them, and how that is told."""
     parser.add_argument(
         "--input", action="append", metavar="FILE", help="rows: .parquet, .csv, .json or .arrow; may be repeated"
     )
@@ -59,7 +64,12 @@ def run(said: Namespace) -> int:
     operation = parse_operation(said.operation)
     if said.input is None and operation != "delete_partition":
         raise Invalid(f"Operation {operation} needs rows", remedy="Give them with --input FILE")
-    options = {**parse_options(said.option), _OPERATION: operation}
+    return write_and_show(said, operation, parse_options(said.option))
+
+
+def write_and_show(said: Namespace, operation: Operation, given: dict[str, str]) -> int:
+    """Writes the rows and shows the commit. Exit status 0: failures are exceptions."""
+    options = {**given, _OPERATION: operation}
     start = time.monotonic()
     with progress(f"{operation} into {said.path}") as step:
         committed = _write(said, operation, options, step)
@@ -71,7 +81,7 @@ def run(said: Namespace) -> int:
     return 0
 
 
-def _write(said: Namespace, operation: str, options: dict[str, str], step: Step) -> Committed:
+def _write(said: Namespace, operation: Operation, options: dict[str, str], step: Step) -> Committed:
     spark: Any = None
     if said.engine == SPARK:
         step.update("starting Spark")

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _LOCAL = LocalEngine()
 _QUERY = "hoodie.datasource.query.type"
 _BUCKETS = "hoodie.bucket.index.num.buckets"
+_SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"
 _HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
 
@@ -271,6 +272,13 @@ class Table(Displayed):
     def insert(self, data: Any, **options: object) -> Committed:
         """Inserts records without tagging: no key is looked up."""
         return self.write("insert", data, options)
+
+    def append(self, data: Any, **options: object) -> Committed:
+        """Appends records: no key is looked up and no small file filled, each task writes one new file for each
+        partition. An `insert` with `hoodie.parquet.small.file.limit=0`. Where an index says which file group a key
+        belongs to (buckets), it goes there. `services.compact_base_files` and `services.cluster` make the files large.
+        """
+        return self.write("insert", data, {_SMALL_FILE_LIMIT: 0, **options})
 
     def bulk_insert(self, data: Any, **options: object) -> Committed:
         """Inserts many records into new file groups, written while the input is read."""

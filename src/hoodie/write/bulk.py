@@ -7,6 +7,8 @@
 3. What still waits at the end of a task is a file for each partition; a file is what costs then, not its rows. Where
    tasks run in this process their rests are joined first. Many small files are written several at a time.
 4. File ids of a task share one UUID and count up, as Hudi's row writer names them.
+5. An append comes often and is small: the bloom filter of a file that is written whole is made for the rows it has.
+   One for the default number of keys would be as large as a megabyte of rows.
 """
 
 from __future__ import annotations
@@ -34,15 +36,28 @@ OPEN_FILES = 64
 FEW_FILES = 16
 """So many small files are written one after the other: threads would not pay."""
 SMALL_FILE_THREADS = 16
+FILTER_STEP = 1_000
+"""Filters are made for a multiple of so many keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkTask:
-    """What every task of a bulk insert needs to know."""
+    """What every task of a bulk insert needs to know. `fits_filters`: bloom filters are made for the rows of a file,
+    where these are known to be fewer than the options say.
+    """
 
     target: WriteTarget
     form: KeyedForm
     max_file_bytes: int
+    fits_filters: bool = False
+
+    def target_for(self, rows: int) -> WriteTarget:
+        """The target of a file of so many rows."""
+        options = self.target.options
+        entries = -(-rows // FILTER_STEP) * FILTER_STEP
+        if not self.fits_filters or options.bloom is None or entries >= options.bloom.entries:
+            return self.target
+        return replace(self.target, options=replace(options, bloom=replace(options.bloom, entries=entries)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +132,11 @@ def _write_keyed(
 class _OpenFile:
     """One base file being written."""
 
-    def __init__(self, task: BulkTask, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
-        self._target = task.target
-        self._file = NewBaseFile(task.target, partition, file_id, task_id.token)
-        self._meta_columns = MetaColumnWriter(task.target, task_id, partition, self._file.name, first)
-        self._writer = self._file.open(task.target.file_schema)
+    def __init__(self, target: WriteTarget, task_id: TaskId, partition: str, file_id: str, first: int) -> None:
+        self._target = target
+        self._file = NewBaseFile(target, partition, file_id, task_id.token)
+        self._meta_columns = MetaColumnWriter(target, task_id, partition, self._file.name, first)
+        self._writer = self._file.open(target.file_schema)
 
     def write(self, rows: pa.Table) -> int:
         """Bytes of the file so far."""
@@ -149,7 +164,8 @@ class _SmallFile:
 
 def _write_small_file(_: TaskId, small: _SmallFile) -> WrittenFile:
     """The file, under the name of the bulk insert's task. Its rows are in pieces, and every step would pay for each."""
-    file = _OpenFile(small.task, small.task_id, small.partition, small.file_id, small.first)
+    target = small.task.target_for(small.rows.num_rows)
+    file = _OpenFile(target, small.task_id, small.partition, small.file_id, small.first)
     try:
         file.write(small.rows.combine_chunks())
         return file.close()
@@ -239,7 +255,7 @@ class _Writers:
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 yield self._open.popitem(last=False)[1].close()
-            file = _OpenFile(self._task, self._task_id, partition, self._new_file_id(), self._rows)
+            file = _OpenFile(self._task.target, self._task_id, partition, self._new_file_id(), self._rows)
         self._rows += rows.num_rows
         if file.write(rows) >= self._task.max_file_bytes:
             yield file.close()

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from hoodie.engine import Engine, Source, TaskId
+from hoodie.engine import ArrowSource, Engine, Source, TaskId
 from hoodie.errors import Invalid
 from hoodie.index import Buckets
 from hoodie.records import KeyGenerator, RowOrigin, align
@@ -157,6 +157,12 @@ def prepare_input(source: Source, form: KeyedForm, spool: Spool) -> Incoming:
         batches = key_rows(form, TaskId(0, 0, 0), iter(table.combine_chunks().to_batches()))
         return in_memory(pa.Table.from_batches(list(batches), form.keyed_schema))
     return _joined(form.keyed_schema, spool, source.consume(partial(_spool_rows, form, spool), "prepare input"))
+
+
+def in_driver(source: Source, limit_bytes: int) -> Source:
+    """The rows of `source` in this process, where they are known to take no more than so many bytes; else `source`."""
+    table = source.small(limit_bytes)
+    return source if table is None else ArrowSource(table)
 
 
 def load_partition_paths(source: Source, form: KeyedForm) -> tuple[str, ...]:

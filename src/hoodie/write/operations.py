@@ -2,8 +2,8 @@
 
 1. Order of events: evaluate the input once, tag, plan, open the instant, write files, finalise, complete. For bad rows
    found in the first step nothing has been written at all.
-2. A bulk insert writes while it reads, so its instant is opened first; its transaction aborts it when the input turns
-   out bad.
+2. A bulk insert and an append write while they read, so their instant is opened first; its transaction aborts it when
+   the input turns out bad.
 3. Every operation is `plan` over values and `run` through an engine; this module only puts them in order.
 4. A merge-on-read table takes changes of stored rows in log files and new rows in base files; everything before that is
    the same for both kinds of table.
@@ -17,7 +17,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from hoodie.engine import Source
+from hoodie.engine import BulkInsertSortMode, Source
 from hoodie.errors import HudiError
 from hoodie.metadata_writer import MetadataParticipant
 from hoodie.records import OpenInputs, to_avro
@@ -39,7 +39,7 @@ from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import every_key
 from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
 from hoodie.write.job import Write
-from hoodie.write.keyed_input import KeyedForm, Spool, load_partition_paths, local_job, prepare_input
+from hoodie.write.keyed_input import KeyedForm, Spool, in_driver, load_partition_paths, local_job, prepare_input
 from hoodie.write.log_place import pending_compactions
 from hoodie.write.log_task import LogTask
 from hoodie.write.overwrite import finish_overwrite
@@ -190,8 +190,13 @@ def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
         replaced = plan_replaced(slices, known)
     action = handle.config.write_action if replaced is None else REPLACE_COMMIT
     _begin(write, action, None, replaced or {}, ())
-    task = BulkTask(write_target(write), form, write.options.sizing.max_file_bytes)
-    done = run_bulk_insert(source, task, write.options.sort_mode)
+    options = write.options
+    task = BulkTask(write_target(write), form, options.sizing.max_file_bytes, fits_filters=options.appends)
+    is_bulk = options.operation == "bulk_insert"
+    if not is_bulk and options.local_job_bytes:
+        # An insert may be small, and then a job of Spark costs more than its rows.
+        source = in_driver(source, options.inline_bytes)
+    done = run_bulk_insert(source, task, options.sort_mode if is_bulk else BulkInsertSortMode.NONE)
     return _commit(write, done, replaced, known)
 
 

@@ -117,11 +117,17 @@ class WriteOptions:
         return self.replaces == "nothing" and self.operation in ("upsert", "insert")
 
     @property
+    def appends(self) -> bool:
+        """Whether rows go to new file groups, and nobody looks at those that are there."""
+        inserts = self.operation in ("insert", "bulk_insert") and self.replaces == "nothing"
+        return inserts and not self.looks_up and self.sizing.small_file_bytes <= 0
+
+    @property
     def writes_while_reading(self) -> bool:
-        """A bulk insert that needs no look at other rows writes in its single pass over the input."""
+        """An append or bulk insert that needs no look at other rows writes in its single pass over the input."""
         traits = self.index.traits
         asks_index = traits.assigns_groups or traits.follows_keys
-        return self.operation == "bulk_insert" and not self.combine and not asks_index
+        return (self.operation == "bulk_insert" or self.appends) and not self.combine and not asks_index
 
 
 def parse_operation(text: str) -> Operation:

@@ -50,6 +50,14 @@ def _lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def test_append_writes_new_files_and_needs_rows(table: str, rows_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done = _json(capsys, "append", table, "--input", rows_file)
+    assert (done["operation"], done["inserts"], done["files"]) == ("insert", 3, 2)
+    assert len(_json(capsys, "files", table)) == 4
+    assert main(["append", table]) == 2
+    assert "--input FILE" in capsys.readouterr().err
+
+
 def test_write_creates_a_table_and_sums_up_the_commit(
     tmp_path: Path, rows_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
