@@ -205,6 +205,11 @@ class ArrowSource:
     def in_process(self) -> bool:
         return True
 
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are in memory, so that they can be read again."""
+        return isinstance(self._data, pa.Table)
+
     def small(self, limit_bytes: int) -> pa.Table | None:
         if self._maps or not isinstance(self._data, pa.Table) or self._data.nbytes > limit_bytes:
             return None
@@ -238,6 +243,15 @@ class ArrowSource:
         tasks = max(1, min(self._engine.parallelism, -(-self._data.num_rows // ROWS_PER_LOCAL_TASK)))
         rows = max(1, -(-self._data.num_rows // tasks))
         return (self._data.slice(n * rows, rows) for n in range(tasks))
+
+
+def again_and_again(source: Source) -> Source:
+    """A source with the same rows that may be evaluated more than once: a record batch reader is read into memory. One
+    that works elsewhere computes its rows again each time.
+    """
+    if not isinstance(source, ArrowSource) or source.is_table:
+        return source
+    return ArrowSource(pa.Table.from_batches(source.consume(_pass_through, "keep"), source.schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.errors import Conflict
 from hoodie.fileview import open_file_view
-from hoodie.locks import held_lock
+from hoodie.locks import LockOptions, held_lock
 from hoodie.metadata_writer import MetadataParticipant
 from hoodie.state.handle import timeline_of
 from hoodie.testing.env import FakeEnv
@@ -60,13 +60,13 @@ class TestTakenAtBothEnds(LockingContract):
             with held_lock(lake.storage, "another"):
                 pass
 
-    def test_who_comes_to_commit_waits_and_who_comes_to_begin_does_not(self, lake: Lake) -> None:
+    def test_who_comes_waits_as_long_as_options_say_and_to_commit_for_longer(self, lake: Lake) -> None:
         env = FakeEnv()
-        lock: Locking = TakenAtBothEnds(lake.storage, env, "a write", wait_ms=500)
+        lock: Locking = TakenAtBothEnds(lake.storage, env, "a write", LockOptions(500), LockOptions(2_000))
         with held_lock(lake.storage, "another"):
             with pytest.raises(Conflict, match="a write"), lock.to_begin():
                 pytest.fail("two hold it")
-            assert env.sleeps == []
+            assert 0.5 <= sum(env.sleeps) < 1
             with pytest.raises(Conflict, match="a write"), lock.to_commit(lake.handle()):
                 pytest.fail("two hold it")
-            assert sum(env.sleeps) >= 0.5
+            assert 2.5 <= sum(env.sleeps) < 3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from hoodie.errors import Invalid
+from hoodie.locks import options_to_wait
 
 LOCAL = "local"
 SPARK = "spark"
@@ -21,6 +23,19 @@ def add_table(parser: ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="a hoodie.* or storage option; may be repeated",
+    )
+
+
+def add_wait(parser: ArgumentParser) -> None:
+    """How long to wait for the table."""
+    parser.add_argument(
+        "--wait",
+        dest="option",
+        action=_Wait,
+        type=float,
+        default=[],
+        metavar="SECONDS",
+        help="wait so long for another writer (default: what options say; 0: not at all)",
     )
 
 
@@ -52,6 +67,17 @@ def parse_options(
         if options.setdefault(key.strip(), value) != value:
             raise Invalid(f"{argument} {key.strip()} is given twice with different values", remedy="Give it once")
     return options
+
+
+class _Wait(Action):
+    """`--wait` is two options of the table."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        del parser, option_string
+        said = [f"{key}={value}" for key, value in options_to_wait(values).items()]
+        namespace.option = [*namespace.option, *said]
 
 
 def parse_columns(text: str | None) -> list[str] | None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import hoodie
-from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.arguments import add_json, add_table, add_wait, parse_options
 from hoodie.cli.printing import console, print_json, progress
 from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
@@ -15,6 +15,7 @@ from hoodie.present import as_grid
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    add_wait(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--create",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 import hoodie
-from hoodie.cli.arguments import add_json, add_table, parse_options
+from hoodie.cli.arguments import add_json, add_table, add_wait, parse_options
 from hoodie.cli.printing import console, print_json
 from hoodie.present import as_grid
 
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    add_wait(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--create", nargs="?", const="", metavar="INSTANT", help="of this commit (default: the newest)")
     what.add_argument("--delete", metavar="INSTANT", help="delete the savepoint of this commit")

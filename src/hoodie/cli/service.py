@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import hoodie
-from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
+from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, add_wait, parse_options
 from hoodie.cli.printing import console, print_json, progress
 from hoodie.cli.shown_engine import ShownEngine
 from hoodie.cli.spark import spark_engine, start_spark
@@ -22,6 +22,7 @@ from hoodie.services.service import Argument, Service
 def define_service(parser: ArgumentParser, service: Service) -> None:
     """The table, the service's own arguments, `--dry-run` or the flag that makes it act, the engine and `--json`."""
     add_table(parser)
+    add_wait(parser)
     for argument in service.arguments:
         _add(parser, argument)
     if service.acts_when_told:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hoodie
-from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, parse_options
+from hoodie.cli.arguments import SPARK, add_engine, add_json, add_table, add_wait, parse_options
 from hoodie.cli.printing import Step, console, print_json, progress
 from hoodie.cli.rows import open_rows
 from hoodie.cli.shown_engine import ShownEngine
@@ -39,6 +39,7 @@ _OPERATION = "hoodie.datasource.write.operation"
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    add_wait(parser)
     parser.add_argument(
         "--operation", default="upsert", metavar="OP", help="upsert (default), insert, bulk_insert, delete, ..."
     )

@@ -1,7 +1,16 @@
 """Who may change a table now: providers of locks, chosen by where the table lies. See docs/design/0016-locks.md."""
 
 from hoodie.locks.lock_provider import Held, LockProvider
+from hoodie.locks.options import NO_WAIT, LockOptions, options_to_wait, parse_lock_options
 from hoodie.locks.providers import held_lock, lock_provider_of
-from hoodie.locks.waiting import held_within
 
-__all__ = ["Held", "LockProvider", "held_lock", "held_within", "lock_provider_of"]
+__all__ = [
+    "NO_WAIT",
+    "Held",
+    "LockOptions",
+    "LockProvider",
+    "held_lock",
+    "lock_provider_of",
+    "options_to_wait",
+    "parse_lock_options",
+]

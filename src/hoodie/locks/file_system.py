@@ -1,5 +1,9 @@
 """Locks on a POSIX file system: `flock` on files in `.hoodie/.locks`, which end with the process (`storage.flock`).
 
+The file says who holds it (`storage.lock_holder`). Who waits for it holds the file `waiting.flock` beside it, one
+process at a time; a process that comes then, or comes again, lets that one pass, for a second at most: a waiter that
+was stopped holds nobody up for longer.
+
 The file is removed when the lock is given back, with those of scopes that dead holders left, and so are the folders
 that are empty then: what is no table does not look like one. The base itself stays where it was there before, and may
 stay, empty, where two did this at the same time.
@@ -15,11 +19,24 @@ from dataclasses import dataclass
 
 from hoodie.errors import Conflict
 from hoodie.locks.lock_provider import EndsWithProcess, Held
+from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage import LocalStorage, translated
-from hoodie.storage.flock import SUFFIX, give_back, locks_folders, remove_free_locks, take_lock
+from hoodie.storage.flock import (
+    SUFFIX,
+    give_back,
+    load_content,
+    locks_folders,
+    remove_free_locks,
+    store_content,
+    take_lock,
+)
+from hoodie.storage.lock_holder import encode_holder, in_words, parse_holder, this_holder
 
 _HELD = (errno.EWOULDBLOCK,)
 _WRITER = "writer"
+_WAITING = "waiting"
+_LONGEST_PAUSE_S = 0.02
+_POLITE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +46,14 @@ class FileSystemLocks:
     storage: LocalStorage
 
     @contextmanager
-    def acquire(self, what: str, scope: str = "") -> Iterator[Held]:
+    def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> Iterator[Held]:
         """The lock, held inside the block; see `LockProvider`. Files that dead writers left go, a day old."""
         base = self.storage.base
         folder = os.path.join(base, ".hoodie")
         self.storage.ensure_own(".hoodie/.locks/any")
         was_there = os.path.lexists(folder) or not os.path.lexists(base)
         own = os.path.join(folder, ".locks", f"{scope or _WRITER}{SUFFIX}")
-        with translated("lock", folder, writes=True):
-            lock = self._taken(own, what)
+        lock = self._taken(own, folder, what, patience)
         stays = not (scope or locks_folders(folder))
         if not scope:
             self.storage.remove_stale_temps(folder)
@@ -47,17 +63,36 @@ class FileSystemLocks:
             if give_back(lock, own, stays=stays):
                 self._tidy(folder, with_base=was_there)
 
-    def _taken(self, own: str, what: str) -> int:
+    def _taken(self, own: str, folder: str, what: str, patience: Patience) -> int:
+        holder = encode_holder(this_holder(what))
+        place = _Place(os.path.join(folder, ".locks", f"{_WAITING}{SUFFIX}"), patience)
+
+        def attempt() -> int:
+            with translated("lock", folder, writes=True):
+                place.let_pass(self._held_by_another(own, what))
+                try:
+                    lock = take_lock(own)
+                except OSError as error:
+                    if error.errno not in _HELD:
+                        raise
+                    place.take()
+                    raise self._held_by_another(own, what) from error
+                store_content(lock, holder)
+                return lock
+
         try:
-            return take_lock(own)
-        except OSError as error:
-            if error.errno not in _HELD:
-                raise
-            raise Conflict(
-                f"Another writer holds {self.storage.base}, so {what} cannot start",
-                remedy="Retry when it has finished",
-                path=self.storage.base,
-            ) from error
+            return in_line(own, patience, _LONGEST_PAUSE_S, attempt)
+        finally:
+            place.leave()
+
+    def _held_by_another(self, own: str, what: str) -> Conflict:
+        holder = parse_holder(load_content(own))
+        return Conflict(
+            f"Another writer holds {self.storage.base}{in_words(holder)}, so {what} cannot start",
+            remedy="Retry when it has finished, or wait for longer (hoodie.write.lock.wait_time_ms)",
+            path=self.storage.base,
+            holder=holder,
+        )
 
     def _tidy(self, folder: str, *, with_base: bool) -> None:
         locks = os.path.join(folder, ".locks")
@@ -67,3 +102,37 @@ class FileSystemLocks:
             os.rmdir(folder)
             if with_base and not os.path.islink(self.storage.base):
                 os.rmdir(self.storage.base)
+
+
+@dataclass(slots=True)
+class _Place:
+    """The place of a process in front of a lock that is held: the lock `path`, which one waiter holds at a time."""
+
+    path: str
+    patience: Patience
+    own: int | None = None
+    met_s: float | None = None
+
+    def let_pass(self, refusal: Conflict) -> None:
+        """Raises `refusal` while another process waits that was here before, for so long as is polite."""
+        if self.own is not None or not self.patience.waits or not os.path.lexists(self.path):
+            return
+        now_s = self.patience.env.monotonic()
+        self.met_s = now_s if self.met_s is None else self.met_s
+        if now_s - self.met_s < _POLITE_S:
+            self.take()
+            if self.own is None:
+                raise refusal
+
+    def take(self) -> None:
+        """The place is this process's now, unless another has it, or nobody waits here."""
+        if self.own is None and self.patience.waits:
+            try:
+                self.own = take_lock(self.path)
+            except OSError as error:
+                if error.errno not in _HELD:
+                    raise
+
+    def leave(self) -> None:
+        if self.own is not None:
+            give_back(self.own, self.path)

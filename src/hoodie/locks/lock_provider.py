@@ -4,7 +4,9 @@
    one is inside the block.
 2. Scopes are names of pieces of work (a plan that is carried out); the empty one is the table itself. Holders of
    different scopes do not exclude each other.
-3. `acquire` never waits; who wants to waits with `held_within`. A provider may be asked by any thread.
+3. `acquire` waits as long as its caller's patience says; threads of one process get the lock in the order they came,
+   and nobody who waits is passed over for ever. A refusal says who holds it, where that is known. A provider may be
+   asked by any thread.
 4. A holder that dies lets go: at once where the system ends locks with the process, else when its lease has run out.
    A holder that stalls may lose its lock where it is a lease. Then its `Held` says so, and so does every storage that
    is used under it (`Held.fenced`); no other holder hears of it. Commits do not rest on the lock alone.
@@ -19,6 +21,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
+
+from hoodie.locks.waiting import AT_ONCE, Patience
 
 S = TypeVar("S")
 
@@ -38,11 +42,11 @@ class Held(Protocol):
 class LockProvider(Protocol):
     """Locks of one table."""
 
-    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[Held]:
+    def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> AbstractContextManager[Held]:
         """The lock, held inside the block. `what` is being done, for the message of who has to give way.
 
         Raises:
-            Conflict: another holds it. Unavailable: the storage does not answer.
+            Conflict: another holds it, for longer than the caller is patient. Unavailable: the storage does not answer.
         """
         ...
 

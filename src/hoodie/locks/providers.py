@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from hoodie.env import Env, SystemEnv
 from hoodie.errors import Unsupported
 from hoodie.layout import FederatedStorage
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
+from hoodie.locks.options import NO_WAIT, LockOptions
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage
 from hoodie.storage.lease import VersionedStorage
+
+_ENV = SystemEnv()
 
 
 def lock_provider_of(storage: Storage) -> LockProvider:
@@ -35,8 +39,10 @@ def lock_provider_of(storage: Storage) -> LockProvider:
     raise Unsupported(f"Nothing keeps writers of {storage.uri} apart", remedy="Use a local folder or an object store")
 
 
-def held_lock(storage: Storage, what: str, scope: str = "") -> AbstractContextManager[Held]:
+def held_lock(
+    storage: Storage, what: str, scope: str = "", options: LockOptions = NO_WAIT, env: Env = _ENV
+) -> AbstractContextManager[Held]:
     """The lock of the table in `storage` (or of one `scope` of work on it), held inside the block, which works with
     `Held.fenced(storage)`. Raises as `LockProvider.acquire`.
     """
-    return lock_provider_of(storage).acquire(what, scope)
+    return lock_provider_of(storage).acquire(what, scope, options.patience(env))

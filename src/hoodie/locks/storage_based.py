@@ -5,15 +5,19 @@ keeps them, so that such a Hudi writer and we exclude each other. The rules are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie.locks.lock_provider import Held
+from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage.fence import with_fence
 from hoodie.storage.lease import HeldLease, VersionedStorage, held_lease
 
 S = TypeVar("S")
+
+_LONGEST_PAUSE_S = 1.0
+"""Each look is a request, and Hudi's writers look as often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,14 @@ class StorageBasedLocks:
     storage: VersionedStorage
 
     @contextmanager
-    def acquire(self, what: str, scope: str = "") -> Iterator[Held]:
+    def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> Iterator[Held]:
         """The lease, held inside the block; see `LockProvider`."""
-        with held_lease(self.storage, what, self.storage.env, scope=scope) as lease:
-            yield _Leased(lease)
+        with ExitStack() as block:
+
+            def attempt() -> HeldLease:
+                return block.enter_context(held_lease(self.storage, what, self.storage.env, scope=scope))
+
+            yield _Leased(in_line(("lease", self.storage.absolute(scope)), patience, _LONGEST_PAUSE_S, attempt))
 
 
 @dataclass(frozen=True, slots=True)

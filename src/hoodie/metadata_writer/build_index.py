@@ -23,6 +23,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
+from hoodie.locks import LockOptions, parse_lock_options
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata_writer.definitions import definitions_for, store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases, write_delta_commit
@@ -90,7 +91,7 @@ def build_index(
     handle: TableHandle, definition: IndexDefinition, engine: Engine | None = None, config: Config | None = None
 ) -> IndexBuildResult:
     """The index, ready for readers and kept by writers from now on. Takes the table lock twice, shortly:
-    to begin, where another writer is a `Conflict` at once, and to end, where it waits for writers that are still
+    to begin, where it waits for its turn as a writer does, and to end, where it waits for writers that are still
     running, up to `hoodie.metadata.index.check.timeout.seconds`.
 
     Raises:
@@ -99,10 +100,11 @@ def build_index(
             again.
     """
     clock = handle.env.monotonic()
-    wait_ms = 1000 * (config or Config()).integer(_WAIT_SECONDS)
-    lock = TakenAtBothEnds(handle.storage, handle.env, "index", wait_ms)
+    config = config or Config()
+    to_end = LockOptions(1000 * config.integer(_WAIT_SECONDS))
+    lock = TakenAtBothEnds(handle.storage, handle.env, "index", parse_lock_options(config), to_end)
     with lock.to_begin() as held:
-        plan = _schedule(held, definition, engine or LocalEngine(), config or Config())
+        plan = _schedule(held, definition, engine or LocalEngine(), config)
     try:
         staged = () if plan.must_hold else tuple(_stage(plan, plan.context, name) for name in plan.names)
         with lock.to_commit(plan.context.handle) as (held, now):

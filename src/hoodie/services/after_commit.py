@@ -52,7 +52,7 @@ def run_after_commit(
         try:
             if following.may_act(state, config):
                 run = service if following.run is None else following
-                if run_service(run, title, state.handle, config, engine) is not None:
+                if run_service(run, title, state.handle, config, engine, waits=False) is not None:
                     state = load_state(storage, env)
         except Conflict as conflict:
             log.info("%s is left to the next commit: %s", title, conflict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hoodie.engine import LocalEngine
 from hoodie.layout import FederatedStorage
-from hoodie.locks import held_lock
+from hoodie.locks import NO_WAIT, LockOptions, held_lock
 from hoodie.spec import keys
 from hoodie.storage import Storage
 from hoodie.transaction.deletion import DELETING_THREADS, delete_files
@@ -16,13 +16,13 @@ from hoodie.transaction.deletion import DELETING_THREADS, delete_files
 _PROPERTIES = (keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE)
 
 
-def drop_table(storage: Storage) -> None:
-    """Deletes the table and its folder.
+def drop_table(storage: Storage, options: LockOptions = NO_WAIT) -> None:
+    """Deletes the table and its folder. `options` say how long to wait for a writer.
 
     Raises:
         Conflict: a writer is at work.
     """
-    with held_lock(storage, "drop") as held:
+    with held_lock(storage, "drop", options=options) as held:
         storage = held.fenced(storage)
         own = storage.list_dir(keys.HOODIE_DIR)
         for folder in (*storage.list_dir("").dirs, *own.dirs):

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,13 +31,24 @@ from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.state.table_state import TableState, load_state, state_of
 from hoodie.storage import Listing, Snapshot
+from hoodie.storage.lock_holder import encode_holder, this_holder
 from hoodie.timeline import Timeline, new_instant_time
-from hoodie.transaction import Committed, Locking, Transaction
+from hoodie.transaction import (
+    WRITER_EXTRA,
+    Committed,
+    ConflictRule,
+    GroupsApart,
+    Locking,
+    NobodyElse,
+    PendingCommit,
+    Transaction,
+)
 from hoodie.write import (
     Engines,
     Operation,
     Write,
     WriteOptions,
+    announce,
     delete_partitions,
     ensure_compatible,
     ensure_writable,
@@ -49,6 +61,7 @@ from hoodie.write import (
 )
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
+_INDEX_TYPE = "hoodie.index.type"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _LOCAL = LocalEngine(max(8, usable_cores()))
 """What a small commit runs on. Its tasks wait for the storage more than they compute."""
@@ -95,6 +108,14 @@ def with_note(options: WriteOptions, request: Request) -> WriteOptions:
     return replace(options, extra_metadata={**options.extra_metadata, **request.note.extra_metadata})
 
 
+def _signed(options: WriteOptions, request: Request, handle: TableHandle, locking: Locking) -> WriteOptions:
+    """The options of a commit that says who made it, for those who may have to give way to it."""
+    if not locking.lets_others_in:
+        return options
+    who = encode_holder(this_holder(request.operation, handle.env)).decode()
+    return replace(options, extra_metadata={**options.extra_metadata, WRITER_EXTRA: who})
+
+
 def write_locked(locking: Locking, request: Request) -> Committed:
     """The outcome of one operation on the table of `locking`. Raises as `write_table`."""
     return write_and_look(locking, request)[0]
@@ -105,11 +126,15 @@ def write_and_look(locking: Locking, request: Request) -> tuple[Committed, Table
 
     What the metadata table's timeline has then is known without a look: nobody else writes it under the table lock.
     """
-    with locking.to_begin() as handle:
-        write = _ready_write(handle, request, locking)
-    committed, after = run_request(write, request), write.transaction.after
+    with ExitStack() as block:
+        with locking.to_begin() as handle:
+            write = _ready_write(handle, request, locking)
+            block.enter_context(write.transaction)
+            if locking.lets_others_in:
+                announce(write)
+        committed, after = run_request(write, request), write.transaction.after
     done = None if after is None else after.timeline.find(write.instant)
-    if after is not None and done is not None and write.known is not None:
+    if after is not None and done is not None and write.known is not None and not locking.lets_others_in:
         after = replace(after, metadata=write.known.timeline_after(done))
     return committed, after
 
@@ -137,7 +162,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
     )
-    options = with_note(options, request)
+    options = _signed(with_note(options, request), request, handle, locking)
     current, look = side_by_side(
         partial(load_newest_schema, handle.storage, handle.config, state.timeline),
         partial(look_at_metadata, handle, config, below),
@@ -161,7 +186,34 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         metadata=MetadataOptions.of(config),
         known=known,
         server=server,
+        rule=_rule(options, request, locking),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _StillNew:
+    """A `ConflictRule`: the table has the rows of the note by nobody else meanwhile, beside what `rule` says."""
+
+    note: CommitNote
+    rule: ConflictRule
+
+    def check(self, pending: PendingCommit) -> None:
+        """See `ConflictRule`. Raises what `ensure_new` raises, too."""
+        self.note.ensure_new(pending.handle, pending.timeline)
+        self.rule.check(pending)
+
+
+def _rule(options: WriteOptions, request: Request, locking: Locking) -> ConflictRule:
+    """What others may do while the write runs."""
+    if not locking.lets_others_in:
+        return NobodyElse()
+    traits = options.index.traits
+    rule = GroupsApart(
+        by_bucket=request.config.text(_INDEX_TYPE) == "BUCKET",
+        keys_once=options.looks_up,
+        is_global=traits.is_global,
+    )
+    return rule if request.note is None else _StillNew(request.note, rule)
 
 
 def _cleared(state: TableState, config: Config, leftovers: Listing) -> TableState:
@@ -187,13 +239,12 @@ def _partial_columns(request: Request) -> tuple[str, ...] | None:
 
 
 def run_request(write: Write, request: Request) -> Committed:
-    """The outcome of a write that is ready to run; when it fails it is aborted. Raises as `write_table`."""
-    with write.transaction:
-        if request.operation == "delete_partition":
-            return delete_partitions(write, _named_partitions(write, request))
-        if request.source is None:
-            raise Invalid(f"Operation {request.operation} needs rows", remedy="Pass them as data")
-        return run_write(write, request.source)
+    """The outcome of a write that is ready to run, inside the block of its transaction. Raises as `write_table`."""
+    if request.operation == "delete_partition":
+        return delete_partitions(write, _named_partitions(write, request))
+    if request.source is None:
+        raise Invalid(f"Operation {request.operation} needs rows", remedy="Pass them as data")
+    return run_write(write, request.source)
 
 
 def _named_partitions(write: Write, request: Request) -> tuple[str, ...]:

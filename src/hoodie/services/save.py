@@ -15,10 +15,10 @@ from typing import Literal
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.engine import LocalEngine
+from hoodie.engine import LocalEngine, again_and_again
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
-from hoodie.locks import held_lock
+from hoodie.locks import held_lock, parse_lock_options
 from hoodie.records import storable, without_meta
 from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.after_commit import run_after_commit
@@ -26,9 +26,19 @@ from hoodie.services.ingest import Request, have_keys, run_request, with_note, w
 from hoodie.spec import keys, path_in, profile_of
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.state.table_state import TableState
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
-from hoodie.transaction import Committed, HeldThroughout, InstantTaken, LockPolicy, Transaction, locking
+from hoodie.transaction import (
+    Committed,
+    HeldThroughout,
+    InstantTaken,
+    LockPolicy,
+    Transaction,
+    WriteConflict,
+    locking,
+    write_policy,
+)
 from hoodie.view import list_partitions
 from hoodie.write import (
     Engines,
@@ -49,6 +59,8 @@ log = logging.getLogger(__name__)
 
 SaveMode = Literal["append", "overwrite", "ignore", "error", "errorifexists"]
 
+_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+_REST_S = 0.2
 _OPERATION = "hoodie.datasource.write.operation"
 _LOCAL = LocalEngine()
 
@@ -60,10 +72,30 @@ def write_table(storage: Storage, request: Request, env: Env) -> Committed:
         Conflict: another writer is at work. Invalid: no table, bad rows or options; nothing was written.
     """
     request = _with_server(storage, request)
-    with locking(storage, request.operation, env) as lock:
-        committed, state = write_and_look(lock, request)
+    committed, state = _tried(storage, request, env)
     run_after_commit(storage, request.config, request.engine, env, state)
     return committed
+
+
+def _tried(storage: Storage, request: Request, env: Env) -> tuple[Committed, TableState | None]:
+    """The outcome of one operation, and the table after it. A write that has to give way to another is repeated as
+    often as options say, with a short rest of random length in between.
+    """
+    config = request.config
+    policy, options = write_policy(config), parse_lock_options(config)
+    left = config.integer(_RETRIES) if policy is LockPolicy.AT_BOTH_ENDS else 0
+    if left:
+        request = replace(request, source=None if request.source is None else again_and_again(request.source))
+    while True:
+        try:
+            with locking(storage, request.operation, env, policy, options) as lock:
+                return write_and_look(lock, request)
+        except (WriteConflict, InstantTaken) as conflict:
+            if not left:
+                raise
+            left -= 1
+            log.warning("repeating the %s, which had to give way: %s", request.operation, conflict.cause)
+            env.sleep(_REST_S * env.random())
 
 
 def save_rows(
@@ -139,7 +171,7 @@ def _first_write(storage: Storage, request: Request, env: Env) -> Committed | No
         )
     schema = storable(without_meta(request.source.schema))
     made = False
-    with held_lock(storage, request.operation) as held:
+    with held_lock(storage, request.operation, options=parse_lock_options(request.config), env=env) as held:
         storage = held.fenced(storage)
         if is_table(storage):
             return None
@@ -158,7 +190,8 @@ def _overwritten(storage: Storage, request: Request, env: Env) -> Committed:
     """Save mode overwrite of a table that exists."""
     load_table_config(storage, env)
     # Nobody may be at work beside a switch of tables, whatever the policy of writes is.
-    with locking(storage, "overwrite", env, LockPolicy.THROUGHOUT) as lock, lock.to_begin() as handle:
+    options = parse_lock_options(request.config)
+    with locking(storage, "overwrite", env, LockPolicy.THROUGHOUT, options) as lock, lock.to_begin() as handle:
         difference = _difference(handle, request.config)
         if difference is None:
             return write_locked(lock, replace(request, whole_table=True))
@@ -192,19 +225,18 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     change = evolve_schema(options, config, None, request.source.schema, request.config)
     nothing = Timeline(new.profile, ())
     instant = new_instant_time(new.env, config.timezone, timeline.last_time())
-    return run_request(
-        Write(
-            handle=new,
-            timeline=nothing,
-            plans=PendingPlans(new.storage, nothing),
-            options=options,
-            engines=Engines(_LOCAL, request.engine),
-            schema=change.write_schema,
-            table_schema=change.table_schema,
-            transaction=Transaction(old, instant, HeldThroughout(old)),
-        ),
-        request,
+    write = Write(
+        handle=new,
+        timeline=nothing,
+        plans=PendingPlans(new.storage, nothing),
+        options=options,
+        engines=Engines(_LOCAL, request.engine),
+        schema=change.write_schema,
+        table_schema=change.table_schema,
+        transaction=Transaction(old, instant, HeldThroughout(old)),
     )
+    with write.transaction:
+        return run_request(write, request)
 
 
 def _continue_switch(storage: Storage, env: Env) -> bool:

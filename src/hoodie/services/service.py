@@ -21,6 +21,7 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
+from hoodie.locks import NO_WAIT, parse_lock_options
 from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.preview import ServicePreview
 from hoodie.state.handle import TableHandle, load_handle
@@ -111,8 +112,11 @@ def run_service(  # noqa: PLR0917
     config: Config,
     engine: Engine,
     arguments: Mapping[str, Any] | None = None,
+    *,
+    waits: bool = True,
 ) -> Any:
     """What the service did, on the table as it is now. `handle` names the table; `what` is being done, for messages.
+    `waits`: its turn is waited for, as long as options say.
 
     Raises:
         Conflict: another writer is at work. Else as the service does.
@@ -123,6 +127,7 @@ def run_service(  # noqa: PLR0917
     given = arguments or {}
     config = with_embedded_server(handle.storage, config, engine)
     if service.lock is LockPolicy.THROUGHOUT:
-        with held_table(handle.storage, what, handle.env) as held:
+        options = parse_lock_options(config) if waits else NO_WAIT
+        with held_table(handle.storage, what, handle.env, options) as held:
             return run(held, config, engine, **given)
     return run(load_handle(handle.storage, handle.env), config, engine, **given)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from hoodie.env import Env
 from hoodie.layout import laid_out
-from hoodie.locks import held_lock
+from hoodie.locks import NO_WAIT, LockOptions, held_lock
 from hoodie.spec import profile_of
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Snapshot, Storage
@@ -18,15 +18,16 @@ from hoodie.timeline import load_held_config, load_held_snapshot
 
 
 @contextmanager
-def held_table(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
-    """The table as it is once its lock is held, which it is inside the block. `what` is being done.
+def held_table(storage: Storage, what: str, env: Env, options: LockOptions = NO_WAIT) -> Iterator[TableHandle]:
+    """The table as it is once its lock is held, which it is inside the block. `what` is being done; `options` say how
+    long to wait for it.
 
     What a dead update of its properties left is gone then: who comes next to write heals it, whatever it does.
 
     Raises:
         Conflict: another writer holds it. Else as `open_handle`.
     """
-    with held_lock(storage, what) as held:
+    with held_lock(storage, what, options=options, env=env) as held:
         yield load_held_handle(held.fenced(storage), env)
 
 

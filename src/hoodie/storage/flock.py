@@ -56,6 +56,29 @@ def take_lock(full: str) -> int:
             os.close(lock)  # its holder removed it while we opened it
 
 
+def store_content(lock: int, data: bytes) -> None:
+    """Make `data` the content of a lock file that is held, for `load_content`. A disk that is full is no reason to
+    give the lock back.
+    """
+    with suppress(OSError):
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, data, 0)
+
+
+def load_content(full: str) -> bytes:
+    """What the holder of a lock file says in it; nothing where it is gone, or may not be read."""
+    try:
+        lock = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(lock, 4096, 0)
+    except OSError:
+        return b""
+    finally:
+        os.close(lock)
+
+
 def give_back(lock: int, full: str, *, stays: bool = False) -> bool:
     """Whether this process held the lock on the file; it is free now, and its file gone unless it `stays`."""
     with _guard:

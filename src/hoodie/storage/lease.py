@@ -1,7 +1,8 @@
 """Mutual exclusion on an object store: a lease object that is only ever replaced conditionally.
 
 The object and its rules are those of Hudi's storage-based lock provider, so that such a Hudi writer and we exclude each
-other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"owner":"<uuid>"}`.
+other: `.hoodie/.locks/table_lock.json` = `{"validUntil":<ms>,"expired":<bool>,"owner":"<uuid>"}`. Ours
+say who holds it, too (`holder`), which Hudi passes over.
 
 1. Free means: no object, `expired` is true, or `validUntil` has passed by more than the tolerated clock difference.
 2. It is taken by create-if-absent, or by replacing exactly the free version that was read.
@@ -26,11 +27,12 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
+from hoodie.storage.lock_holder import LockHolder, holder_of, in_words, this_holder
 
 LOCKS_FOLDER = ".hoodie/.locks/"
 LEASE_PATH = f"{LOCKS_FOLDER}table_lock.json"
@@ -55,6 +57,7 @@ class Lease:
     valid_until_ms: int
     expired: bool
     owner: str
+    holder: LockHolder | None = None
 
     def is_held(self, now_ms: int) -> bool:
         return not self.expired and now_ms <= self.valid_until_ms + CLOCK_DIFFERENCE_MS
@@ -76,7 +79,9 @@ class VersionedStorage(Protocol):
 
 
 def encode_lease(lease: Lease) -> bytes:
-    fields = {"validUntil": lease.valid_until_ms, "expired": lease.expired, "owner": lease.owner}
+    fields: dict[str, object] = {"validUntil": lease.valid_until_ms, "expired": lease.expired, "owner": lease.owner}
+    if lease.holder is not None:
+        fields["holder"] = asdict(lease.holder)
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
@@ -88,7 +93,9 @@ def parse_lease(data: bytes, path: str) -> Lease:
     """
     try:
         fields = json.loads(data)
-        return Lease(int(fields["validUntil"]), bool(fields["expired"]), str(fields["owner"]))
+        return Lease(
+            int(fields["validUntil"]), bool(fields["expired"]), str(fields["owner"]), holder_of(fields.get("holder"))
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise Corrupt(
             f"{path} is not a lock file", remedy="Make sure that nobody writes to the table, then delete it", path=path
@@ -111,7 +118,7 @@ def held_lease(
         Conflict: another holds it.
     """
     path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
-    held = HeldLease(storage, env, path, env.uuid(), round(validity_seconds * 1000))
+    held = HeldLease(storage, env, path, env.uuid(), round(validity_seconds * 1000), this_holder(what, env))
     process = os.getpid()
     held.take(what)
     stop = threading.Event()
@@ -136,6 +143,7 @@ class HeldLease:
     path: str
     owner: str
     validity_ms: int
+    holder: LockHolder | None = None
     version: Version | None = field(default=None)
     valid_until_ms: int = 0
     has_asked: bool = False
@@ -189,11 +197,14 @@ class HeldLease:
         found = parse_lease(data, path)
         if found.owner != self.owner:
             if found.is_held(self._now_ms()) and found.owner not in _own_abandoned:
+                who, left_ms = in_words(found.holder) or f" ({found.owner})", found.valid_until_ms - self._now_ms()
                 raise Conflict(
-                    f"Another writer ({found.owner}) holds {path}, so {what} cannot start",
-                    remedy=f"Retry when it has finished; if it died, in {found.valid_until_ms - self._now_ms()} ms",
+                    f"Another writer{who} holds {path}, so {what} cannot start",
+                    remedy="Retry when it has finished, or wait for longer (hoodie.write.lock.wait_time_ms); if it "
+                    f"died, in {left_ms} ms",
                     path=path,
                     owner=found.owner,
+                    holder=found.holder,
                 )
             self.has_asked = True
             try:
@@ -259,7 +270,7 @@ class HeldLease:
 
     def _give_back(self, version: Version) -> None:
         goes = self.goes or self.path != LEASE_PATH
-        self._stored(replace(self._lease(), expired=not goes), version)
+        self._stored(replace(self._lease(), expired=not goes, holder=None), version)
         if goes:
             self.storage.delete(self.path)
 
@@ -281,7 +292,7 @@ class HeldLease:
             return self.storage.replace_version(self.path, encode_lease(lease), now)
 
     def _lease(self) -> Lease:
-        return Lease(self._now_ms() + self.validity_ms, False, self.owner)
+        return Lease(self._now_ms() + self.validity_ms, False, self.owner, self.holder)
 
     def _now_ms(self) -> int:
         return int(self.env.now().timestamp() * 1000)

@@ -15,6 +15,7 @@ from hoodie.engine import Engine
 from hoodie.env import Env
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
+from hoodie.locks import parse_lock_options
 from hoodie.remote import AskedServer, asked_server
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.held import held_table
@@ -64,8 +65,8 @@ class OpenedTable:
         Raises:
             Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
         """
-        resolve_given(self.options)
-        with held_table(self.storage, what, self.env) as handle:
+        options = parse_lock_options(resolve_given(self.options))
+        with held_table(self.storage, what, self.env, options) as handle:
             self.handle = handle
             yield handle  # not `self.handle`, which other threads set too
 

@@ -20,6 +20,7 @@ from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FileSystemView
 from hoodie.given_options import resolve_given
 from hoodie.layout import open_table_storage
+from hoodie.locks import options_to_wait, parse_lock_options
 from hoodie.notebook import Displayed
 from hoodie.query import (
     BucketHint,
@@ -70,7 +71,7 @@ class Table(Displayed):
     Its methods are about rows; `services`, `indexes`, `savepoints` and `history` have what else there is to do.
 
     Threads may share one: every call looks at the table anew. Reads run side by side, also beside a write; a write or
-    service that meets another one, of whatever thread or process, raises `Conflict`.
+    service that meets another one, of whatever thread or process, waits for its turn (`wait`), then raises `Conflict`.
     """
 
     def __init__(self, handle: TableHandle, options: Mapping[str, str], engine: Engine) -> None:
@@ -86,6 +87,7 @@ class Table(Displayed):
         spark: Any = None,
         env: Env | None = None,
         server: str | ServerAddress | None = None,
+        wait: float | None = None,
     ) -> Self:
         """Opens the table at `uri`. Its work runs on `spark` (a session) or `engine`; without one, in this process.
         Rows of `scan` and `lookup` are read by threads of this process, as many as a `LocalEngine` given here has.
@@ -94,6 +96,10 @@ class Table(Displayed):
         files the table has. What it does not answer they ask the table itself, with a warning. Options can name it,
         too (`hoodie.filesystem.view.type`, `hoodie.filesystem.view.remote.host`).
 
+        `wait` is how many seconds a write or service waits for its turn when another is at work (0: not at all);
+        without it options say so (`hoodie.write.lock.wait_time_ms` and its like), whose defaults are Hudi's: most of an
+        hour.
+
         Raises:
             Invalid: no such table, or not a Hudi table; no address. Corrupt: its properties are damaged.
             Unsupported: a table version `hoodie` does not know.
@@ -101,6 +107,8 @@ class Table(Displayed):
         given = option_texts(options)
         if server is not None:
             given |= options_of(parse_server(server) if isinstance(server, str) else server)
+        if wait is not None:
+            given |= options_to_wait(wait)
         return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))
 
     @classmethod
@@ -353,7 +361,7 @@ class Table(Displayed):
         """Deletes the table with all its files. There is no way back."""
         from hoodie.services.dropping import drop_table  # noqa: PLC0415 - loads what writes
 
-        drop_table(self.storage)
+        drop_table(self.storage, parse_lock_options(self._opened.config({})))
 
     def __repr__(self) -> str:
         config = self._opened.handle.config

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.errors import Missing, Unavailable
-from hoodie.locks import Held, LockProvider, held_lock
+from hoodie.locks import Held, LockProvider, lock_provider_of
+from hoodie.locks.waiting import AT_ONCE, Patience
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage
 from hoodie.storage.failures import os_failure
 from hoodie.storage.fence import Fence, HasFences
@@ -185,11 +186,11 @@ class CountingStorage:
         return _CountedLocks(self)
 
     @contextmanager
-    def locked(self, what: str, scope: str = "") -> Iterator[Held]:
+    def locked(self, what: str, scope: str, patience: Patience) -> Iterator[Held]:
         """The lock of the storage inside, held inside the block; taking it and giving it back are calls."""
         call = self._begin("exclusive", "")
         # Whatever strikes below, the lock is let go: a dead process holds nothing.
-        with held_lock(self.inner, what, scope) as held:
+        with lock_provider_of(self.inner).acquire(what, scope, patience) as held:
             self._strike(call, 1)
             try:
                 yield held
@@ -259,8 +260,8 @@ class CountingStorage:
 class _CountedLocks:
     storage: CountingStorage
 
-    def acquire(self, what: str, scope: str = "") -> AbstractContextManager[Held]:
-        return self.storage.locked(what, scope)
+    def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> AbstractContextManager[Held]:
+        return self.storage.locked(what, scope, patience)
 
 
 class CountedOutput(OutputFile):

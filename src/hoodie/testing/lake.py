@@ -155,6 +155,8 @@ _OPTIONS: dict[str, Any] = {
     "hoodie.datasource.write.partitionpath.field": "part",
     "hoodie.table.ordering.fields": "ts",
     "hoodie.index.bloom.num_entries": "50",
+    "hoodie.write.lock.wait_time_ms": "0",
+    "hoodie.write.lock.client.num_retries": "0",
 }
 _LOGGED = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",

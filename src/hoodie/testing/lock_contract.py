@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from hoodie.errors import Conflict
-from hoodie.locks import held_lock, held_within
+from hoodie.locks import LockOptions, held_lock
+from hoodie.locks.waiting import waiting_threads
 from hoodie.storage import Storage
 from hoodie.storage.fence import ensure_held
 from hoodie.testing.env import FakeEnv
@@ -48,7 +51,7 @@ class LockProviderContract:
         ensure_held(fenced)
 
     def test_who_waited_is_told_the_same(self, storage: Storage) -> None:
-        with held_within(storage, FakeEnv(), "a write", 0) as held:
+        with held_lock(storage, "a write", "", LockOptions(60_000), FakeEnv()) as held:
             held.ensure_held()
             assert not held.fenced(storage).delete("x")
 
@@ -90,8 +93,26 @@ class LockProviderContract:
                     lock.__exit__(None, None, None)
 
         given: list[bool] = [True]
-        with pytest.raises(Conflict, match="the second write"), held_within(storage, Clock(), "the second write", 500):
+        with (
+            pytest.raises(Conflict, match=f"the first write by process {os.getpid()} on .* since 20.*the second write"),
+            held_lock(storage, "the second write", "", LockOptions(500), Clock()),
+        ):
             pytest.fail("two hold it")
         given.clear()
-        with held_within(storage, Clock(), "the second write", 60_000):
+        with held_lock(storage, "the second write", "", LockOptions(60_000), Clock()):
             assert given
+
+    def test_threads_that_wait_get_it_in_the_order_they_came(self, storage: Storage) -> None:
+        order: list[int] = []
+        waits = LockOptions(60_000)
+
+        def write(number: int) -> None:
+            with held_lock(storage, f"write {number}", "", waits):
+                order.append(number)
+
+        with ThreadPoolExecutor(8) as pool, held_lock(storage, "the first write"):
+            for number in range(8):
+                pool.submit(write, number)
+                while waiting_threads() <= number:
+                    time.sleep(0.001)
+        assert order == list(range(8))

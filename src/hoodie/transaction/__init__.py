@@ -1,5 +1,6 @@
 """How a write begins, completes or is aborted: instants, table lock, conflicts (docs/design/0019-transactions.md)."""
 
+from hoodie.transaction.concurrency import has_several_writers
 from hoodie.transaction.conflicts import ConflictRule, GroupsUnchanged, NobodyElse, PlanSetAside, StillPending
 from hoodie.transaction.locking import (
     SINGLE_WRITER,
@@ -9,17 +10,21 @@ from hoodie.transaction.locking import (
     TakenAtBothEnds,
     executor_lock,
     locking,
+    write_policy,
 )
 from hoodie.transaction.marking import markers_for
 from hoodie.transaction.outcome import Committed, Outcome
+from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.transaction import InstantTaken, Transaction
 
 __all__ = [
     "SINGLE_WRITER",
+    "WRITER_EXTRA",
     "Committed",
     "ConflictRule",
+    "GroupsApart",
     "GroupsUnchanged",
     "HeldThroughout",
     "InstantTaken",
@@ -33,7 +38,10 @@ __all__ = [
     "StillPending",
     "TakenAtBothEnds",
     "Transaction",
+    "WriteConflict",
     "executor_lock",
+    "has_several_writers",
     "locking",
     "markers_for",
+    "write_policy",
 ]

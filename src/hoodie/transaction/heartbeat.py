@@ -22,10 +22,10 @@ from hoodie.errors import Fenced, HudiError, Missing
 from hoodie.spec import InstantTime, keys
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
+from hoodie.transaction.concurrency import LAZY, failed_writes_policy
 
 log = logging.getLogger(__name__)
 
-POLICY = "hoodie.clean.failed.writes.policy"
 INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
 MISSES = "hoodie.client.heartbeat.tolerable.misses"
 
@@ -100,7 +100,7 @@ class Heartbeat:
 @contextmanager
 def holding_heartbeat(handle: TableHandle, instant: InstantTime, config: Config) -> Iterator[Heartbeat | None]:
     """The heartbeat of the write `instant`, renewed while the block runs; None under the policies that need none."""
-    if config.text(POLICY) != "LAZY":
+    if failed_writes_policy(config) != LAZY:
         yield None
         return
     beat = Heartbeat(handle.storage, handle.env, instant, heartbeat_rule(config))

@@ -3,8 +3,8 @@
 1. `THROUGHOUT`: from the first look at the table to the last file that is deleted. What a writer finds pending then is
    dead. `AT_BOTH_ENDS`: to begin and to commit; other writers go on in between, so what the commit rests on is looked
    at again.
-2. Who comes to begin does not wait (`Conflict` at once); who comes to commit does: work of an hour is not given up for
-   a short write.
+2. Who comes waits for its turn, as long as options say (`LockOptions`), to begin and to commit. What may be left to
+   others (services after a commit) does not wait to begin.
 3. Who carries out a plan, takes it off the timeline or rolls it back holds the plan's own lock; nobody waits for that.
    Who needs both takes the plan's lock first, or takes it without waiting.
 """
@@ -17,13 +17,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol
 
+from hoodie.config import Config
 from hoodie.env import Env
-from hoodie.locks import held_lock, held_within
+from hoodie.locks import NO_WAIT, LockOptions, held_lock
 from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.held import held_table, load_held_handle, load_held_look
 from hoodie.storage import Snapshot, Storage
 from hoodie.timeline import Timeline
+from hoodie.transaction.concurrency import has_several_writers
 
 
 class LockPolicy(Enum):
@@ -34,7 +36,12 @@ class LockPolicy(Enum):
 
 
 SINGLE_WRITER: Final = LockPolicy.THROUGHOUT
-"""The policy of writes: one writer at a time."""
+"""The policy of writes by default: one writer at a time."""
+
+
+def write_policy(config: Config) -> LockPolicy:
+    """The policy of a write with these options."""
+    return LockPolicy.AT_BOTH_ENDS if has_several_writers(config) else SINGLE_WRITER
 
 
 class Locking(Protocol):
@@ -50,11 +57,16 @@ class Locking(Protocol):
         """
         ...
 
+    @property
+    def lets_others_in(self) -> bool:
+        """Whether others may have the lock between the two blocks."""
+        ...
+
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """The table as it is now, under its lock.
 
         Raises:
-            Conflict: another writer holds it.
+            Conflict: another writer holds it, for too long.
         """
         ...
 
@@ -76,6 +88,11 @@ class HeldThroughout:
     handle: TableHandle
     below: Snapshot | None = None
 
+    @property
+    def lets_others_in(self) -> bool:
+        """See `Locking`."""
+        return False
+
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """See `Locking`."""
         return nullcontext(self.handle)
@@ -88,42 +105,51 @@ class HeldThroughout:
 @dataclass(frozen=True, slots=True)
 class TakenAtBothEnds:
     """The lock of the table in `storage` is taken for either block. `what` is being done, for the message of who has to
-    give way; `wait_ms` is how long the commit waits for it.
+    give way; `options` say how long to wait for it, `to_end` how long before the commit if that differs.
     """
 
     storage: Storage
     env: Env
     what: str
-    wait_ms: int = 0
+    options: LockOptions = NO_WAIT
+    to_end: LockOptions | None = None
 
     @property
     def below(self) -> Snapshot | None:
         """See `Locking`."""
         return None
 
+    @property
+    def lets_others_in(self) -> bool:
+        """See `Locking`."""
+        return True
+
     def to_begin(self) -> AbstractContextManager[TableHandle]:
         """See `Locking`."""
-        return held_table(self.storage, self.what, self.env)
+        return held_table(self.storage, self.what, self.env, self.options)
 
     @contextmanager
     def to_commit(self, handle: TableHandle) -> Iterator[tuple[TableHandle, Timeline]]:
         """See `Locking`. The properties are read again, too: others may have made a metadata table meanwhile."""
-        with held_within(handle.storage, self.env, self.what, self.wait_ms) as held:
+        options = self.options if self.to_end is None else self.to_end
+        with held_lock(handle.storage, self.what, options=options, env=self.env) as held:
             locked = load_held_handle(held.fenced(handle.storage), self.env)
             yield locked, timeline_of(locked)
 
 
 @contextmanager
-def locking(storage: Storage, what: str, env: Env, policy: LockPolicy = SINGLE_WRITER) -> Iterator[Locking]:
-    """The lock of the table in `storage` as the policy wants it used inside the block.
+def locking(
+    storage: Storage, what: str, env: Env, policy: LockPolicy = SINGLE_WRITER, options: LockOptions = NO_WAIT
+) -> Iterator[Locking]:
+    """The lock of the table in `storage` as the policy wants it used inside the block; `options` say how long to wait.
 
     Raises:
         Conflict: another writer holds it.
     """
     if policy is LockPolicy.AT_BOTH_ENDS:
-        yield TakenAtBothEnds(storage, env, what)
+        yield TakenAtBothEnds(storage, env, what, options)
         return
-    with held_lock(storage, what) as held:
+    with held_lock(storage, what, options=options, env=env) as held:
         yield HeldThroughout(*load_held_look(held.fenced(storage), env))
 
 

@@ -75,6 +75,7 @@ class Transaction:
         self._locking = locking
         self._config = config
         self._inflight = inflight
+        self._requested: Instant | None = None
         self._participants: Sequence[Participant] = ()
         self._heartbeat: Heartbeat | None = None
         self._block = ExitStack()
@@ -92,19 +93,29 @@ class Transaction:
         """How the write announces its files. `handle`: of the table, as its caller holds it."""
         return markers_for(handle.storage, self.instant, self._config)
 
+    def announce(self, action: str, plan: bytes = b"") -> None:
+        """Creates the requested instant, with the plan in its file: from here on others know of the write. Where others
+        are let in between, its time is drawn and announced under one hold of the table lock.
+
+        Raises:
+            InstantTaken: another writer has begun an instant of this time.
+        """
+        try:
+            self._requested = create_requested(self.handle.storage, self.handle.profile, self.instant, action, plan)
+        except Conflict as error:
+            raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
+
     def begin(self, action: str, plan: bytes = b"", workload: bytes = b"") -> Instant:
-        """The inflight instant, with the plan in its requested file and the workload profile in its own. Who dies
+        """The inflight instant, with the workload profile in its file; it is announced first, unless it was. Who dies
         between the two leaves a pending write without files.
 
         Raises:
             InstantTaken: another writer has begun an instant of this time.
         """
-        storage, profile = self.handle.storage, self.handle.profile
-        try:
-            requested = create_requested(storage, profile, self.instant, action, plan)
-        except Conflict as error:
-            raise InstantTaken(error.cause, remedy=error.remedy, **error.facts) from error
-        self._inflight = to_inflight(storage, profile, requested, workload, is_new=True)
+        if self._requested is None:
+            self.announce(action, plan)
+        assert self._requested is not None
+        self._inflight = to_inflight(self.handle.storage, self.handle.profile, self._requested, workload, is_new=True)
         return self._inflight
 
     def commit(
@@ -186,10 +197,11 @@ class Transaction:
         except (Conflict, CommitUnknown, Fenced):
             raise
         except HudiError as error:
-            if self._inflight is None or timeline_of(self.handle).find(self.instant) is not None:
+            begun = self._inflight or self._requested
+            if begun is None or timeline_of(self.handle).find(self.instant) is not None:
                 raise
             raise Fenced(
-                f"The {self._inflight.action} {self.instant} was taken from this writer ({error.cause})",
+                f"The {begun.action} {self.instant} was taken from this writer ({error.cause})",
                 remedy="Nothing of it became visible; read the table again and repeat the write",
                 instant=self.instant,
             ) from error
@@ -200,6 +212,8 @@ class Transaction:
             with deleting_own(self.handle.storage):
                 if isinstance(cause, Conflict | Fenced):
                     remove_strays(self.handle, self.instant, markers)
-                abort(self.handle, self.instant, self._participants, markers)
+                # Others may be at work: the metadata table, and the folders of new partitions, are theirs, too.
+                with self._locking.to_commit(self.handle) as (handle, _):
+                    abort(handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)

@@ -3,7 +3,7 @@
 from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.job import Engines, Write
 from hoodie.write.key_options import needs_stored_key
-from hoodie.write.operations import delete_partitions, partitions_of, run_write
+from hoodie.write.operations import announce, delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, base_file_options, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch
 from hoodie.write.replace import match_partitions
@@ -21,6 +21,7 @@ __all__ = [
     "SchemaChange",
     "Write",
     "WriteOptions",
+    "announce",
     "base_file_options",
     "create_table",
     "delete_partitions",

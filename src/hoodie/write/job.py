@@ -16,7 +16,7 @@ from hoodie.spec import InstantTime
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
-from hoodie.transaction import Transaction
+from hoodie.transaction import ConflictRule, NobodyElse, Transaction
 from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions
 
@@ -37,7 +37,8 @@ class Write:
     in a table of which nobody knows the schema). `transaction` is what it becomes visible by. `sources` has the other
     halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
     kept; `known`: what is known of it. `kept`: base files that the look-up leaves open for the tasks that write them
-    anew, where both run in this process. `server`: the timeline server that is asked for the table's files.
+    anew, where both run in this process. `server`: the timeline server that is asked for the table's files. `rule`:
+    what others may do meanwhile.
     """
 
     handle: TableHandle
@@ -53,6 +54,7 @@ class Write:
     known: KnownMetadata | None = None
     kept: OpenInputs | None = None
     server: AskedServer | None = None
+    rule: ConflictRule = field(default_factory=NobodyElse)
 
     @property
     def instant(self) -> InstantTime:

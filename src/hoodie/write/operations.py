@@ -103,7 +103,7 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     """The outcome of replacing every file group of `partitions` by nothing."""
     view = _load_view(write, partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
-    _begin(write, "replacecommit", workload_profile(write.options.recorded_operation, {}), replaced, ())
+    _begin(write, workload_profile(write.options.recorded_operation, {}), replaced, ())
     index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
     index.before_write()
     committed = _commit(write, [], replaced, partitions, ran_once=True)
@@ -140,9 +140,8 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
         index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)
         files = plan_placed_files(write, incoming, slices, compactions, engine, index)
         replaced = _replaced(write, incoming.partitions, slices)
-        action = write.handle.config.write_action if replaced is None else REPLACE_COMMIT
         work = workload_profile(options.recorded_operation, plan_work(files))
-        _begin(write, action, work, replaced or {}, files)
+        _begin(write, work, replaced or {}, files)
         tasks = plan_tasks(write, incoming, files, compactions)
         if all(isinstance(task, LogTask) for task in tasks):
             # Log files are written from the rows at hand: only these count, not the files they were looked up in.
@@ -182,14 +181,12 @@ def _replaced(
 
 
 def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
-    handle = write.handle
     replaced, known = None, frozenset[str]()
     if write.options.replaces == "table":
         slices = _load_view(write).slices_at()
         known = frozenset(one.partition for one in slices)
         replaced = plan_replaced(slices, known)
-    action = handle.config.write_action if replaced is None else REPLACE_COMMIT
-    _begin(write, action, None, replaced or {}, ())
+    _begin(write, None, replaced or {}, ())
     options = write.options
     task = BulkTask(write_target(write), form, options.sizing.max_file_bytes, fits_filters=options.appends)
     is_bulk = options.operation == "bulk_insert"
@@ -200,9 +197,28 @@ def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
     return _commit(write, done, replaced, known)
 
 
+def announce(write: Write) -> None:
+    """Creates the requested instant of the write, before anything is planned.
+
+    Raises:
+        InstantTaken: there is such an instant.
+    """
+    write.transaction.announce(*_request(write))
+
+
+def _request(write: Write) -> tuple[str, bytes]:
+    """The action of the write, and what its requested file says."""
+    home, options = write.transaction.handle, write.options
+    deletes = options.operation == "delete_partition"
+    if options.replaces == "nothing" and not deletes:
+        return write.handle.config.write_action, b""
+    generation = home.profile.avro_generation
+    request = delete_partition_request(generation) if deletes else EMPTY_REPLACE
+    return REPLACE_COMMIT, encode_requested_replace(request, generation)
+
+
 def _begin(
     write: Write,
-    action: str,
     workload: CommitMetadata | None,
     replaced: Mapping[str, tuple[str, ...]],
     files: Iterable[PlannedFile],
@@ -217,12 +233,7 @@ def _begin(
     changed.extend((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
     if changed:
         ensure_free(changed, write.plans.clustered())
-    plan = b""
-    if action == "replacecommit":
-        request = EMPTY_REPLACE
-        if write.options.operation == "delete_partition":
-            request = delete_partition_request(home.profile.avro_generation)
-        plan = encode_requested_replace(request, home.profile.avro_generation)
+    action, plan = _request(write)
     payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
     write.transaction.begin(action, plan, payload)
 
@@ -250,5 +261,5 @@ def _commit(
         done = finish_overwrite(write.transaction, write.handle, write.timeline, outcome)
     else:
         metadata = MetadataParticipant(write.engines.spread, write.metadata, write.known, facts_by_path(files))
-        done = write.transaction.commit(outcome, write.timeline, known_partitions, (metadata,))
+        done = write.transaction.commit(outcome, write.timeline, known_partitions, (metadata,), write.rule)
     return outcome.committed(done, options.operation)

@@ -13,7 +13,8 @@ import pytest
 from hoodie.config import Config, resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
-from hoodie.locks import held_lock
+from hoodie.locks import Held, held_lock, lock_provider_of
+from hoodie.locks.waiting import Patience
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index, record_index, secondary_index
 from hoodie.metadata_writer.indexes.expression_index import parse_expression_options
@@ -311,16 +312,16 @@ class _Resting(SystemEnv):
             self._then()
 
 
-def _held_after_staging(lake: Lake, writer: AbstractContextManager[None]) -> Any:
+def _held_after_staging(lake: Lake, writer: AbstractContextManager[Held]) -> Any:
     """The lake's storage, which another writer holds as soon as a build asks for it the second time."""
 
-    class Held(CountingStorage):
+    class Raced(CountingStorage):
         asked = 0
 
-        def locked(self, what: str, scope: str = "") -> AbstractContextManager[None]:
+        def locked(self, what: str, scope: str, patience: Patience) -> AbstractContextManager[Held]:
             self.asked += 1
             if self.asked == 2:
                 writer.__enter__()
-            return held_lock(lake.storage, what, scope)
+            return lock_provider_of(lake.storage).acquire(what, scope, patience)
 
-    return Held(lake.storage)
+    return Raced(lake.storage)

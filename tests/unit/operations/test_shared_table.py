@@ -11,9 +11,10 @@ import pytest
 from hoodie.engine import LocalEngine
 from hoodie.env import Env
 from hoodie.errors import Conflict
+from hoodie.locks import LockOptions, held_lock
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
-from hoodie.table import opened
+from hoodie.table import Table, opened
 from hoodie.testing.lake import Lake, row, table_of
 
 
@@ -61,8 +62,8 @@ def test_a_service_goes_on_from_the_table_as_it_was_locked(monkeypatch: pytest.M
     held_table = opened.held_table
 
     @contextmanager
-    def held(storage: Storage, what: str, env: Env) -> Iterator[TableHandle]:
-        with held_table(storage, what, env) as handle:
+    def held(storage: Storage, what: str, env: Env, options: LockOptions) -> Iterator[TableHandle]:
+        with held_table(storage, what, env, options) as handle:
             locked.append(handle)
             yield handle
 
@@ -82,3 +83,24 @@ def test_a_service_goes_on_from_the_table_as_it_was_locked(monkeypatch: pytest.M
     with Raced(old, dict(lake.options), LocalEngine(1)).held("test") as handle:
         assert handle is not old
         assert [handle] == locked
+
+
+def test_of_32_threads_on_one_table_each_gets_through() -> None:
+    lake = Lake(options={"hoodie.metadata.enable": "false"})
+    lake.upsert(row("first"))
+    table = Table.open(lake.uri, options=lake.options, wait=60)
+
+    def write(number: int) -> None:
+        table.upsert(table_of([row(f"k{number}")]))
+
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(write, range(32)))
+    assert set(lake.values()) == {"first", *(f"k{number}" for number in range(32))}
+
+
+def test_who_does_not_wait_hears_who_is_at_work() -> None:
+    lake = Lake()
+    lake.upsert(row("a"))
+    table = Table.open(lake.uri, options=lake.options, wait=0)
+    with held_lock(lake.storage, "a backfill"), pytest.raises(Conflict, match="a backfill by process .* since .*clean"):
+        table.services.clean()

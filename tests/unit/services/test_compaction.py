@@ -295,7 +295,7 @@ def test_a_writer_is_waited_for_and_then_given_up(profile):
     handle = handle_of(table, env)
     schedule(handle)
     with held_lock(table.storage, "write"), pytest.raises(Conflict, match="Another writer"):
-        run_compaction(handle, config(**{"write.lock.wait_time_ms": 500}), ENGINE)
+        run_compaction(handle, config(**{"write.lock.wait_time_ms": 500, "write.lock.client.num_retries": 0}), ENGINE)
     assert sum(env.sleeps) >= 0.5
     assert rows_of(table) == SMALL
     assert not [path for path in paths(table.storage) if ".temp/" in path or path.endswith("compaction.inflight")]

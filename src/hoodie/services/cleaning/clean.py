@@ -71,8 +71,8 @@ from hoodie.timeline import (
     new_instant_time,
     to_inflight,
 )
+from hoodie.transaction.concurrency import LAZY, failed_writes_policy
 from hoodie.transaction.deletion import DELETING_THREADS, delete_files
-from hoodie.transaction.heartbeat import POLICY
 from hoodie.view import list_files
 
 log = logging.getLogger(__name__)
@@ -356,7 +356,8 @@ def _may_clean(state: TableState, config: Config) -> bool:
     """Whether a clean may find something: not while too few commits are there for any to give up, and none is begun."""
     options = parse_clean_options(config)
     timeline = state.timeline
-    if config.text(POLICY) == "LAZY" or options.by_versions or options.only is not None:
+    may_have_failed = failed_writes_policy(config) == LAZY and bool(timeline.pending())
+    if may_have_failed or options.by_versions or options.only is not None:
         return True
     if any(one.action == CLEAN for one in timeline.instants):
         return True

@@ -8,6 +8,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid
+from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import undo_update
 from hoodie.services.clustering.result import PlannedClustering, planned_of
 from hoodie.services.rewrite.executor import roll_back_run
@@ -35,7 +36,7 @@ def unschedule_clustering(
     if instant is None:
         raise Invalid("Which plan is to be taken off is not said", remedy="Give the instant of a pending clustering")
     with (
-        held_table(handle.storage, "unschedule clustering", handle.env) as held,
+        held_table(handle.storage, "unschedule clustering", handle.env, parse_lock_options(config)) as held,
         executor_lock(held, instant) as locked,
     ):
         roll_back_failed_writes(locked, _LOCAL, timeline_of(locked), config)

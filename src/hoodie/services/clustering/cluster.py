@@ -22,6 +22,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import open_file_view
+from hoodie.locks import parse_lock_options
 from hoodie.services.clustering.admin import unschedule_clustering
 from hoodie.services.clustering.options import ClusterOptions, parse_cluster_options
 from hoodie.services.clustering.partitions import chosen_partitions
@@ -125,7 +126,7 @@ def cluster(
         return unschedule_clustering(handle, config, engine, CLUSTERINGS, instant)
     pending = CLUSTERINGS.find(PendingPlans(handle.storage, timeline_of(handle)), instant)
     if op == _SCHEDULE or (op == _RUN and pending is None):
-        with held_table(handle.storage, "plan clustering", handle.env) as held:
+        with held_table(handle.storage, "plan clustering", handle.env, parse_lock_options(config)) as held:
             planned = schedule_clustering(held, config, engine)
             if planned is None or op == _SCHEDULE:
                 return None if planned is None else planned_of(held, planned, "planned")

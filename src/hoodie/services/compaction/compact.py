@@ -18,6 +18,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import FolderView
+from hoodie.locks import parse_lock_options
 from hoodie.remote import open_asked_view
 from hoodie.services.compaction.options import CompactOptions, parse_compact_options
 from hoodie.services.compaction.plan import plan_compaction
@@ -245,7 +246,7 @@ def compact(
     """
     pending = PendingPlans(handle.storage, timeline_of(handle)).instants(COMPACTION)
     if instant is None and not pending:
-        with held_table(handle.storage, "plan compaction", handle.env) as held:
+        with held_table(handle.storage, "plan compaction", handle.env, parse_lock_options(config)) as held:
             if schedule_compaction(held, config, engine, when_due=False) is None:
                 return None
     return run_compaction(load_handle(handle.storage, handle.env), config, engine, instant)

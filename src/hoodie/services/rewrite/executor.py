@@ -23,6 +23,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Missing
+from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
 from hoodie.services.rewrite.options import parse_rewrite_options
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun
@@ -74,8 +75,7 @@ def run_plan(
 ) -> CarriedOut | None:
     """Carries out the pending plan `asked`, and returns what it did; None when another executor completed it meanwhile.
 
-    `held`: the caller holds the table lock. Otherwise it is taken to complete, after waiting for a writer up to
-    `hoodie.write.lock.wait_time_ms`.
+    `held`: the caller holds the table lock. Otherwise it is taken to complete, after waiting for its turn.
 
     Raises:
         Conflict: another executor works on it, or a writer holds the table for too long; the plan stays pending.
@@ -86,7 +86,7 @@ def run_plan(
 
     with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         clock = handle.env.monotonic()
-        taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, options.wait_ms)
+        taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, parse_lock_options(config))
         locking = HeldThroughout(handle) if held else taken
         plans = PendingPlans(handle.storage, _without_dead_rollbacks(handle, config, engine, locking))
         pending = _pending_again(handle, engine, plans, asked)

@@ -21,14 +21,12 @@ _MAX_MEMORY: Final = 1 << 30
 @dataclass(frozen=True, slots=True)
 class RewriteOptions:
     """Behaviour: how base files are written. Performance: `merge` has what merging needs, the memory of all tasks among
-    it; `local_job_bytes` is how much is rewritten in the driver; `wait_ms` is how long to wait for a writer before
-    completing.
+    it; `local_job_bytes` is how much is rewritten in the driver.
     """
 
     base_file: BaseFileOptions
     merge: MergeOptions
     local_job_bytes: int
-    wait_ms: int
 
     def for_tasks(self, parallelism: int) -> MergeOptions:
         """What merging needs in one of so many tasks at the same time."""
@@ -45,7 +43,6 @@ def parse_rewrite_options(config: Config, table: TableConfig) -> RewriteOptions:
         base_file=base_file_options(config, table),
         merge=replace(parse_merge_options(config), memory_bytes=_memory_bytes(config)),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
-        wait_ms=config.integer("hoodie.write.lock.wait_time_ms"),
     )
 
 

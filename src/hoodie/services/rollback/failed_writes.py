@@ -1,8 +1,9 @@
 """Which pending writes count as failed, and are rolled back before somebody else begins: a policy.
 
-EAGER (the default): the next write rolls back all of them, for it holds the table lock, and nobody else can be at work.
-LAZY: a clean rolls back those whose heartbeat has stopped. NEVER: nobody does. Rollbacks that died are finished under
-every policy but NEVER.
+EAGER (the default of a single writer): the next write rolls back all of them that give no sign of life. It holds the
+table lock, so nobody else can be at work but those who work without it, and they have heartbeats. LAZY (the default of
+several writers): a clean rolls back those whose heartbeat has stopped. NEVER: nobody does. Rollbacks that died are
+finished under every policy but NEVER.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Listing
 from hoodie.timeline import Timeline
-from hoodie.transaction.heartbeat import POLICY, heartbeat_rule, is_expired
+from hoodie.transaction.concurrency import LAZY, failed_writes_policy
+from hoodie.transaction.heartbeat import heartbeat_rule, is_expired
 
 _DEFAULTS = Config()
 
@@ -39,13 +41,15 @@ def roll_back_failed_writes(
     """
     timeline = timeline or timeline_of(handle)
     ensure_no_restore(timeline)
-    policy = config.text(POLICY)
+    policy = failed_writes_policy(config)
     if policy == "NEVER":
         return timeline
     timeline = finish_interrupted(handle, engine, timeline, config)
     if policy == "EAGER":
+        rule = heartbeat_rule(config)
         for instant in reversed(PendingPlans(handle.storage, timeline).incomplete_writes()):
-            timeline = roll_back(handle, engine, timeline, instant, config)
+            if is_expired(handle.storage, instant.requested, rule, handle.env):
+                timeline = roll_back(handle, engine, timeline, instant, config)
     remove_leftovers(handle, timeline, config, leftovers)
     return timeline
 
@@ -58,7 +62,7 @@ def roll_back_expired_writes(handle: TableHandle, engine: Engine, config: Config
     """
     timeline = timeline_of(handle)
     ensure_no_restore(timeline)
-    if config.text(POLICY) != "LAZY":
+    if failed_writes_policy(config) != LAZY:
         return timeline
     rule = heartbeat_rule(config)
     dead = [

@@ -1,0 +1,49 @@
+"""What options say of the table lock, parsed once: how long to wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.env import Env
+from hoodie.errors import Invalid
+from hoodie.locks.waiting import Patience
+
+
+@dataclass(frozen=True, slots=True)
+class LockOptions:
+    """Behaviour: `wait_ms` is how long who finds another at work waits for its turn."""
+
+    wait_ms: int = 0
+
+    def patience(self, env: Env) -> Patience:
+        """The same with a clock."""
+        return Patience(env, self.wait_ms)
+
+
+NO_WAIT: Final = LockOptions()
+
+_WAIT: Final = "hoodie.write.lock.wait_time_ms"
+_RETRIES: Final = "hoodie.write.lock.client.num_retries"
+
+
+def parse_lock_options(config: Config) -> LockOptions:
+    """The options of a writer or service. Hudi's writer tries so many times, so long each, with pauses in between; here
+    that is one wait of the same length, in which nobody loses the place in the line.
+    """
+    attempt_ms = config.integer(_WAIT)
+    retries = config.integer(_RETRIES)
+    pause_ms = config.integer("hoodie.write.lock.client.wait_time_ms_between_retry")
+    return LockOptions(attempt_ms * (retries + 1) + pause_ms * retries)
+
+
+def options_to_wait(seconds: float) -> dict[str, str]:
+    """The options that make a writer wait so long, and no longer; 0: not at all.
+
+    Raises:
+        Invalid: this is no time to wait.
+    """
+    if not 0 <= seconds < float("inf"):
+        raise Invalid(f"A writer cannot wait for {seconds} seconds", remedy="Pass 0 or more")
+    return {_WAIT: str(round(seconds * 1000)), _RETRIES: "0"}

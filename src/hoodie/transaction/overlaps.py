@@ -1,0 +1,309 @@
+"""Whether what other writers did meanwhile goes with a write that did not hold the lock: the rule of optimistic writes.
+
+1. Two writes go together when they changed different file groups: each then is what it would be after the other.
+   Everything that has completed since a write was planned is looked at, whatever its requested time, and every plan
+   that was made since. That is at least what Hudi's `SimpleConcurrentFileWritesConflictResolutionStrategy` and, with
+   `by_bucket`, its `BucketIndexConcurrentFileWritesConflictResolutionStrategy` look at.
+2. Who commits last gives way. A pending write of another is nothing to it: that one looks when it commits.
+3. A compaction changes no rows. One that was planned before is known to the write. One that was planned meanwhile goes
+   with a write that has only appended log files, where these find their slice by completion.
+4. Two upserts that add the same new key to different file groups overlap in no group, and would leave the key twice.
+   Where both wrote base files, their keys are compared. Hudi does not.
+5. A schema that both changed, differently, is a conflict; so is one that another changed meanwhile and rows of the old
+   one: written again, they get the new one.
+
+`moves_since` and the keys are read from storage; what is decided is decided on values, by `conflict_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import Conflict
+from hoodie.records import KEY_FIELD, from_avro, read_columns
+from hoodie.spec import COMMIT, COMPACTION, LOG_COMPACTION, CommitMetadata, Instant, InstantTime, WriteStat, keys
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.storage.lock_holder import LockHolder, parse_holder
+from hoodie.timeline import Timeline, load_commit_metadata
+from hoodie.transaction.pending_commit import PendingCommit
+from hoodie.view import GroupId
+
+WRITER_EXTRA: Final = "hoodie.writer"
+"""In the extra metadata of a commit: who made it (`storage.lock_holder`)."""
+
+_COMPACTIONS: Final = frozenset({COMPACTION, LOG_COMPACTION})
+_LOOKS_UP: Final = frozenset({"UPSERT", "DELETE"})
+_BUCKET_DIGITS: Final = 8
+_KEYS_TOLD: Final = 10
+_COMMIT_TIME: Final = "_hoodie_commit_time"
+
+
+class WriteConflict(Conflict):
+    """What another writer did meanwhile does not go with this write, which may be repeated. Facts: `instant`, `other`,
+    `other_operation`, `owner` (a `LockHolder`, where the other said it), `groups` and `keys`, up to ten of this write's
+    own.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What another has done since, or plans to do. `groups`: the file groups it changed or replaced. `schema`: the data
+    columns it left, where it said so. `stats` of the files it wrote.
+    """
+
+    instant: Instant
+    groups: frozenset[GroupId]
+    operation: str = ""
+    owner: LockHolder | None = None
+    schema: pa.Schema | None = None
+    stats: tuple[WriteStat, ...] = ()
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether it changes no rows of its groups, but where they lie."""
+        return self.instant.action in _COMPACTIONS or (self.operation in ("COMPACT", "LOG_COMPACT"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """The write itself, as far as others can be in its way. `only_logs`: it has appended, and begun file groups, and
+    changed no base file.
+    """
+
+    groups: frozenset[GroupId]
+    only_logs: bool
+    finds_slice_by_completion: bool
+    schema: pa.Schema | None = None
+
+    def bears(self, other: Move) -> bool:
+        """Whether a compaction that was planned meanwhile goes with this write."""
+        return other.is_compaction and self.only_logs and self.finds_slice_by_completion
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsApart:
+    """A `ConflictRule`: nobody has changed what this write changed, nor the schema, nor added the keys it added. Lists
+    the timeline, and reads the commits that completed meanwhile, and keys of new files of both.
+
+    `by_bucket`: file groups of one bucket are one. `keys_once`: a key is there once in its partition, or in the whole
+    table where `is_global`; without it rows are added as they come. `bears_logs`: log files of others beside one's own
+    are no conflict (non-blocking writers).
+    """
+
+    by_bucket: bool = False
+    keys_once: bool = False
+    is_global: bool = False
+    bears_logs: bool = False
+
+    def check(self, pending: PendingCommit) -> None:
+        """See `ConflictRule`.
+
+        Raises:
+            WriteConflict: another writer's move does not go with this write.
+        """
+        handle = pending.handle
+        now = timeline_of(handle) if pending.seen is None else pending.seen
+        if gone := lost_ground(pending.planned_on, now, pending.inflight):
+            raise _ground_lost(pending.inflight, gone)
+        moves = tuple(moves_since(handle, pending.planned_on, now, pending.inflight))
+        if not moves:
+            return
+        mine = mine_of(pending)
+        for other in moves:
+            if self.bears_logs and mine.only_logs and all(stat.is_log for stat in other.stats) and other.stats:
+                continue
+            if both := conflict_of(mine, other, by_bucket=self.by_bucket):
+                raise self._conflict(pending, other, both)
+            if self.keys_once and other.operation in _LOOKS_UP:
+                self._ensure_no_key_twice(pending, other)
+        ensure_same_schema(pending, mine, moves)
+
+    def _conflict(self, pending: PendingCommit, other: Move, both: Collection[GroupId]) -> WriteConflict:
+        ours = {(one.partition_path, one.file_id): one for one in pending.outcome.stats}
+        found: list[str] = []
+        for group in sorted(both):
+            stat = ours.get(group)
+            if stat is not None and len(found) < _KEYS_TOLD:
+                found += _own_keys(pending.handle, stat, pending.inflight.requested, _KEYS_TOLD - len(found))
+        return write_conflict(pending, other, both, found)
+
+    def _ensure_no_key_twice(self, pending: PendingCommit, other: Move) -> None:
+        if not pending.handle.config.populate_meta_fields:
+            return
+        ours = [one for one in pending.outcome.stats if _has_new_keys(one)]
+        theirs = [one for one in other.stats if _has_new_keys(one)]
+        for one in theirs:
+            beside = [own for own in ours if self.is_global or own.partition_path == one.partition_path]
+            if not beside:
+                continue
+            known = _keys(pending.handle, one)
+            for own in beside:
+                added = _keys(pending.handle, own)
+                twice = added.filter(pc.is_in(added, value_set=known)).unique()
+                if len(twice):
+                    group = (own.partition_path, own.file_id)
+                    raise write_conflict(pending, other, [group], twice.slice(0, _KEYS_TOLD).to_pylist(), "added keys")
+
+
+def conflict_of(mine: Mine, other: Move, *, by_bucket: bool = False) -> frozenset[GroupId]:
+    """The file groups of this write that stand against the other move; none where the two go together. Pure."""
+    if mine.bears(other):
+        return frozenset()
+    if not by_bucket:
+        return mine.groups & other.groups
+    theirs = {_bucket(group) for group in other.groups}
+    return frozenset(group for group in mine.groups if _bucket(group) in theirs)
+
+
+def lost_ground(planned_on: Timeline, now: Timeline, own: Instant) -> Instant | None:
+    """A write this one was planned on, or beside, of which nobody can tell any more what it did: one that was
+    completed and is undone, or was pending and is archived. Pure.
+    """
+    for one in planned_on.writes():
+        if one.logical == own.logical or now.find(one.requested, one.comparable_action) is not None:
+            continue
+        if one.is_completed != now.is_before_start(one.requested):
+            return one
+    return None
+
+
+def moves_since(handle: TableHandle, planned_on: Timeline, now: Timeline, own: Instant) -> Iterator[Move]:
+    """What others have completed, or planned, since. Reads a commit or plan for each."""
+    known = {(one.logical, one.is_completed) for one in planned_on.writes()}
+    compactions = {one.logical for one in planned_on.pending() if one.action in _COMPACTIONS}
+    plans = PendingPlans(handle.storage, now)
+    for one in now.writes():
+        if one.logical == own.logical or one.logical in compactions or (one.logical, one.is_completed) in known:
+            continue
+        if one.is_completed:
+            yield _done(one, load_commit_metadata(handle.storage, handle.profile, one))
+        elif plans.is_plan(one):
+            yield Move(one, frozenset(plans.groups(one)), one.action)
+
+
+def mine_of(pending: PendingCommit) -> Mine:
+    """The write as others can be in its way."""
+    outcome = pending.outcome
+    changed = frozenset((stat.partition_path, stat.file_id) for stat in outcome.stats)
+    replaced = frozenset((name, one) for name, ids in (outcome.replaced or {}).items() for one in ids)
+    return Mine(
+        groups=changed | replaced,
+        only_logs=not replaced and all(stat.is_log or stat.prev_commit in (None, "null") for stat in outcome.stats),
+        finds_slice_by_completion=pending.handle.profile.log_naming.finds_slice_by_completion,
+        schema=_schema(outcome.extra_metadata),
+    )
+
+
+def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]) -> None:
+    """Checks that the schema this write leaves is that of everybody.
+
+    Raises:
+        WriteConflict: another has changed it meanwhile.
+    """
+    others = [one for one in moves if one.schema is not None and not one.schema.equals(mine.schema)]
+    if mine.schema is None or not others:
+        return
+    before = _schema_before(pending)
+    for one in others:
+        if before is None or one.schema is None or not one.schema.equals(before):
+            raise WriteConflict(
+                f"The {pending.outcome.operation} {pending.inflight.requested} has another schema than "
+                f"{_told(one)}, which changed it meanwhile",
+                remedy="Nothing became visible; repeat the write, which then gets the new columns",
+                instant=pending.inflight.requested,
+                other=one.instant.requested,
+                owner=one.owner,
+            )
+
+
+def write_conflict(
+    pending: PendingCommit, other: Move, groups: Iterable[GroupId], own_keys: Sequence[str], what: str = "file groups"
+) -> WriteConflict:
+    """The error that tells who has to give way to whom, and why."""
+    said = sorted(groups)
+    partitions = sorted({partition for partition, _ in said})
+    named = ", ".join(file_id for _, file_id in said[:3]) + (" …" if len(said) > 3 else "")
+    of_keys = f"; keys of it: {', '.join(own_keys)}" if own_keys else ""
+    return WriteConflict(
+        f"The {pending.outcome.operation} {pending.inflight.requested} cannot be committed: {_told(other)} "
+        f"{'plans to rewrite' if not other.instant.is_completed else 'changed'} the same {what} meanwhile "
+        f"({len(said)}: {named}, in {', '.join(repr(one) for one in partitions[:3])}{of_keys})",
+        remedy="Nothing became visible; repeat the write, or let it be repeated "
+        "(hoodie.write.num.retries.on.conflict.failures)",
+        instant=pending.inflight.requested,
+        operation=pending.outcome.operation,
+        other=other.instant.requested,
+        other_operation=other.operation,
+        owner=other.owner,
+        groups=tuple(said),
+        partitions=tuple(partitions),
+        keys=tuple(own_keys),
+    )
+
+
+def _ground_lost(own: Instant, gone: Instant) -> WriteConflict:
+    return WriteConflict(
+        f"The {own.action} {own.requested} was planned on {gone.action} {gone.requested}, which was undone or archived "
+        "meanwhile",
+        remedy="Nothing became visible; read the table again and repeat the write",
+        instant=own.requested,
+        other=gone.requested,
+    )
+
+
+def _told(other: Move) -> str:
+    by = "" if other.owner is None else f" by process {other.owner.process} on {other.owner.host}"
+    return f"the {other.operation or other.instant.action} {other.instant.requested}{by}"
+
+
+def _done(instant: Instant, said: CommitMetadata) -> Move:
+    stats = tuple(stat for _, stat in said.write_stats())
+    changed = frozenset((name, stat.file_id) for name, stat in said.write_stats())
+    extra: Mapping[str, str] = said.extra_metadata or {}
+    operation = said.operation_type or ("COMPACT" if said.compacted and instant.action == COMMIT else "")
+    owner = parse_holder(extra.get(WRITER_EXTRA, "").encode())
+    return Move(instant, changed | said.replaced_file_groups(), operation, owner, _schema(extra), stats)
+
+
+def _schema(extra: Mapping[str, str]) -> pa.Schema | None:
+    text = extra.get(keys.SCHEMA_EXTRA)
+    return from_avro(text).remove_metadata() if text else None
+
+
+def _schema_before(pending: PendingCommit) -> pa.Schema | None:
+    """The schema at the newest commit that was known when the write was planned. Reads commits until one has it."""
+    handle = pending.handle
+    for one in sorted(pending.planned_on.completed_writes(), key=lambda i: i.completed or i.requested, reverse=True):
+        schema = _schema(load_commit_metadata(handle.storage, handle.profile, one).extra_metadata or {})
+        if schema is not None:
+            return schema
+    return None
+
+
+def _bucket(group: GroupId) -> GroupId:
+    partition, file_id = group
+    return partition, file_id[:_BUCKET_DIGITS]
+
+
+def _has_new_keys(stat: WriteStat) -> bool:
+    return stat.num_inserts > 0 and not stat.is_log and stat.path is not None
+
+
+def _keys(handle: TableHandle, stat: WriteStat) -> pa.ChunkedArray:
+    assert stat.path is not None
+    return read_columns(handle.storage, stat.path, [KEY_FIELD]).column(0)
+
+
+def _own_keys(handle: TableHandle, stat: WriteStat, instant: InstantTime, at_most: int) -> list[str]:
+    """Some keys that the write has changed in one of its base files."""
+    if stat.is_log or stat.path is None or not handle.config.populate_meta_fields:
+        return []
+    rows = read_columns(handle.storage, stat.path, [KEY_FIELD, _COMMIT_TIME])
+    changed = rows.filter(pc.equal(rows.column(1), instant)).column(0)
+    return [str(key) for key in changed.slice(0, at_most).to_pylist()]

@@ -1,0 +1,191 @@
+"""Writers that hold the lock only to begin and to commit: every order of their steps, and what the loser leaves."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hoodie.errors import Conflict, Invalid
+from hoodie.table import Table
+from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_in_order, writer
+from hoodie.testing.lake import Lake, row, table_of
+from hoodie.transaction import Committed, WriteConflict
+
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+COW = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
+TWO = orders({"A": WRITER_STEPS, "B": WRITER_STEPS})
+WITH_SERVICE = orders({"A": WRITER_STEPS, "S": 2})
+
+
+def overlap(order: tuple[str, ...]) -> bool:
+    """Whether the second writer begins before the first one has committed."""
+    first, second = ("A", "B") if order[0] == "A" else ("B", "A")
+    return order.index(second) < len(order) - 1 - order[::-1].index(first)
+
+
+def ensure_whole(lake: Lake) -> None:
+    """Nothing is pending or left behind, and the table is sound."""
+    assert lake.table.timeline().pending() == ()
+    assert not [path for path in lake.files() if "/.temp/" in path or "/.heartbeat/" in path]
+    assert lake.table.validate() == []
+
+
+def committed(ends: dict[str, object]) -> list[str]:
+    """Who committed, in this order. Nobody failed in another way than by giving way."""
+    for end in ends.values():
+        assert isinstance(end, Committed | WriteConflict), end
+    done = {name: end for name, end in ends.items() if isinstance(end, Committed)}
+    return sorted(done, key=lambda name: done[name].completed or done[name].instant)
+
+
+@pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("order", TWO, ids="".join)
+def test_of_two_that_change_the_same_rows_the_later_gives_way(order: tuple[str, ...], options: dict[str, str]) -> None:
+    lake = Lake(options=options)
+    lake.upsert(row("a"), row("b", part="other"))
+    ends = run_in_order(order, {name: writer(lake, [row("a", name, 2), row(name, name)]) for name in "AB"})
+    done = committed(ends)
+    assert len(done) == (1 if overlap(order) else 2)
+    assert lake.values() == {"a": done[-1], "b": "a", **{name: name for name in done}}
+    ensure_whole(lake)
+
+
+@pytest.mark.parametrize("order", TWO, ids="".join)
+def test_of_two_that_add_the_same_key_one_does(order: tuple[str, ...]) -> None:
+    """Without a look at the keys both would begin a file group of their own, and the key would be there twice."""
+    lake = Lake(options={"hoodie.metadata.enable": "false"})
+    lake.upsert(row("a"))
+    ends = run_in_order(order, {name: writer(lake, [row("new", name, 2, "q"), row(name, part="q")]) for name in "AB"})
+    done = committed(ends)
+    assert len(done) == (1 if overlap(order) else 2)
+    assert lake.values() == {"a": "a", "new": done[-1], **dict.fromkeys(done, "a")}
+    ensure_whole(lake)
+
+
+@pytest.mark.parametrize("order", [("A", "B", "A", "B", "A", "B"), ("A", "A", "B", "B", "B", "A")], ids="".join)
+def test_two_that_change_different_rows_both_commit(version: int, order: tuple[str, ...]) -> None:
+    lake = Lake(version)
+    lake.upsert(row("a"), row("b", part="q"))
+    ends = run_in_order(order, {"A": writer(lake, [row("a", "A", 2)]), "B": writer(lake, [row("b", "B", 2, "q")])})
+    assert len(committed(ends)) == 2
+    assert lake.values() == {"a": "A", "b": "B"}
+    ensure_whole(lake)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("order", WITH_SERVICE, ids="".join)
+def test_a_compaction_beside_a_writer_loses_nothing(version: int, order: tuple[str, ...]) -> None:
+    lake = Lake(version, {**MOR, "hoodie.compact.inline": "false", "hoodie.metadata.enable": "false"})
+    lake.upsert(row("a"))
+    lake.upsert(row("a", "log", 2))
+
+    def compact(gate: Gate) -> object:
+        planned = lake.table.services.schedule_compaction()
+        gate.step()
+        return None if planned is None else lake.table.services.compact(planned.requested)
+
+    ends = run_in_order(order, {"A": writer(lake, [row("a", "A", 3)]), "S": compact})
+    done = committed({"A": ends["A"]})
+    assert not isinstance(ends["S"], Exception), ends["S"]
+    assert done or version == 6, "where logs find their slice by completion nobody gives way"
+    assert lake.values() == {"a": "A" if done else "log"}
+    lake.table.services.compact()
+    assert lake.values() == {"a": "A" if done else "log"}
+    ensure_whole(lake)
+
+
+@pytest.mark.parametrize("order", WITH_SERVICE, ids="".join)
+def test_a_clustering_beside_a_writer_loses_nothing(order: tuple[str, ...]) -> None:
+    lake = Lake(options={"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"})
+    lake.upsert(row("a"))
+    lake.upsert(row("b"))
+
+    def cluster(gate: Gate) -> object:
+        planned = lake.table.services.cluster(op="schedule")
+        gate.step()
+        return None if planned is None else lake.table.services.cluster(planned.instant, "execute")
+
+    ends = run_in_order(order, {"A": writer(lake, [row("a", "A", 2)]), "S": cluster})
+    gave_way = [end for end in ends.values() if isinstance(end, Conflict)]
+    assert len(gave_way) <= 1
+    assert lake.values() == {"a": "a" if ends["A"] in gave_way else "A", "b": "a"}
+    assert lake.table.validate() == []
+
+
+def test_the_error_tells_who_was_faster_and_what_both_changed() -> None:
+    lake = Lake()
+    lake.upsert(row("a"))
+    ends = run_in_order(tuple("AABBBA"), {name: writer(lake, [row("a", name, 2)]) for name in "AB"})
+    error, winner = ends["A"], ends["B"]
+    assert isinstance(error, WriteConflict)
+    assert isinstance(winner, Committed)
+    assert error.facts["other"] == winner.instant
+    assert error.facts["owner"].operation == "upsert"
+    assert [partition for partition, _ in error.facts["groups"]] == ["p"]
+    assert error.facts["keys"] == ("a",)
+    assert f"the UPSERT {winner.instant} by process " in str(error)
+
+
+def test_who_gives_way_is_tried_again_as_often_as_options_say() -> None:
+    lake = Lake(options={"hoodie.metadata.enable": "false"})
+    lake.upsert(row("count", "0"))
+    options = {**lake.options, **SEVERAL, "hoodie.write.num.retries.on.conflict.failures": "100"}
+    table = Table.open(lake.uri, options=options, wait=60)
+
+    def add(number: int) -> None:
+        table.upsert(table_of([row("count", str(number), 2 + number), row(f"k{number}")]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(12)))
+    assert lake.values() == {"count": "11", **{f"k{number}": "a" for number in range(12)}}
+    ensure_whole(lake)
+
+
+def test_beside_others_pending_writes_are_not_taken_for_dead(version: int) -> None:
+    """Neither by another optimistic writer nor by one that holds the lock throughout."""
+    lake = Lake(version)
+    lake.upsert(row("a"), row("b", part="q"))
+
+    def single(gate: Gate) -> object:
+        del gate
+        return lake.upsert(row("b", "S", 2, "q"))
+
+    ends = run_in_order(tuple("AASA"), {"A": writer(lake, [row("a", "A", 2)]), "S": single})
+    assert len(committed(ends)) == 2
+    assert lake.values() == {"a": "A", "b": "S"}
+    ensure_whole(lake)
+
+
+def test_eager_rollbacks_are_refused_beside_others() -> None:
+    lake = Lake()
+    lake.upsert(row("a"))
+    with pytest.raises(Invalid, match="EAGER"):
+        lake.write("upsert", [row("a")], {**SEVERAL, "hoodie.clean.failed.writes.policy": "EAGER"})
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "delete"])
+def test_other_operations_give_way_too(operation: str) -> None:
+    lake = Lake()
+    lake.upsert(row("a"), row("b", part="q"))
+    ends = run_in_order(
+        tuple("AABBBA"),
+        {"A": writer(lake, [row("a", "A", 2)], operation), "B": writer(lake, [row("a", "B", 2)])},  # type: ignore[arg-type]
+    )
+    assert isinstance(ends["A"], WriteConflict)
+    assert lake.values() == {"a": "B", "b": "a"}
+    ensure_whole(lake)
+
+
+def test_another_schema_that_came_meanwhile_is_a_conflict() -> None:
+    lake = Lake(options={"hoodie.metadata.enable": "false"})
+    lake.upsert(row("a"), row("b", part="q"))
+    wide = table_of([row("b", part="q")]).append_column("more", table_of([row("b")])["v"])
+
+    def evolve(gate: Gate) -> object:
+        del gate
+        return lake.write("upsert", wide)
+
+    ends = run_in_order(tuple("AASA"), {"A": writer(lake, [row("a", "A", 2)]), "S": evolve})
+    assert isinstance(ends["A"], WriteConflict)
+    assert "schema" in str(ends["A"])
