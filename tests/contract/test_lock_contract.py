@@ -59,7 +59,7 @@ class TestStorageBasedLocks(LockProviderContract):
 
 
 def test_who_takes_a_lock_works_under_it() -> None:
-    """The rule: what `held_lock` and `held_within` yield is used, so that the storage below them is the fenced one."""
+    """The rule: what `held_lock` yields is used, so that the storage below them is the fenced one."""
     sources = Path(hoodie.__file__).parent
     for file in sorted(sources.rglob("*.py")):
         if file.is_relative_to(sources / "testing"):
@@ -67,7 +67,7 @@ def test_who_takes_a_lock_works_under_it() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             for item in node.items if isinstance(node, ast.With) else ():
                 called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
-                if isinstance(called, ast.Name) and called.id in ("held_lock", "held_within", "held_table"):
+                if isinstance(called, ast.Name) and called.id in ("held_lock", "held_table"):
                     assert item.optional_vars is not None, f"{file}:{node.lineno}"
 
 

@@ -35,12 +35,12 @@ from hoodie.storage.lock_holder import encode_holder, this_holder
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import (
     WRITER_EXTRA,
+    AlsoNew,
     Committed,
     ConflictRule,
     GroupsApart,
     Locking,
     NobodyElse,
-    PendingCommit,
     Transaction,
 )
 from hoodie.write import (
@@ -190,19 +190,6 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _StillNew:
-    """A `ConflictRule`: the table has the rows of the note by nobody else meanwhile, beside what `rule` says."""
-
-    note: CommitNote
-    rule: ConflictRule
-
-    def check(self, pending: PendingCommit) -> None:
-        """See `ConflictRule`. Raises what `ensure_new` raises, too."""
-        self.note.ensure_new(pending.handle, pending.timeline)
-        self.rule.check(pending)
-
-
 def _rule(options: WriteOptions, request: Request, locking: Locking) -> ConflictRule:
     """What others may do while the write runs."""
     if not locking.lets_others_in:
@@ -213,7 +200,7 @@ def _rule(options: WriteOptions, request: Request, locking: Locking) -> Conflict
         keys_once=options.looks_up,
         is_global=traits.is_global,
     )
-    return rule if request.note is None else _StillNew(request.note, rule)
+    return rule if request.note is None else AlsoNew(rule, request.note.ensure_new)
 
 
 def _cleared(state: TableState, config: Config, leftovers: Listing) -> TableState:

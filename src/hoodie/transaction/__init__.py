@@ -1,7 +1,7 @@
 """How a write begins, completes or is aborted: instants, table lock, conflicts (docs/design/0019-transactions.md)."""
 
 from hoodie.transaction.concurrency import has_several_writers
-from hoodie.transaction.conflicts import ConflictRule, GroupsUnchanged, NobodyElse, PlanSetAside, StillPending
+from hoodie.transaction.conflicts import AlsoNew, ConflictRule, GroupsUnchanged, NobodyElse, PlanSetAside, StillPending
 from hoodie.transaction.locking import (
     SINGLE_WRITER,
     HeldThroughout,
@@ -22,6 +22,7 @@ from hoodie.transaction.transaction import InstantTaken, Transaction
 __all__ = [
     "SINGLE_WRITER",
     "WRITER_EXTRA",
+    "AlsoNew",
     "Committed",
     "ConflictRule",
     "GroupsApart",

@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from hoodie.errors import Conflict
 from hoodie.spec import COMPACTION, LOG_COMPACTION, NULL_COMMIT
-from hoodie.state.handle import timeline_of
-from hoodie.timeline import load_commit_metadata
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.pending_commit import PendingCommit
 
 _COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
@@ -61,6 +62,21 @@ class NobodyElse:
                 instant=inflight.requested,
                 other=one.requested,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoNew:
+    """What `rule` says, and the table does not have the rows of the write already: `ensure_new` raises when it has, as
+    it did when the write began. The rule of streams beside other writers.
+    """
+
+    rule: ConflictRule
+    ensure_new: Callable[[TableHandle, Timeline], None]
+
+    def check(self, pending: PendingCommit) -> None:
+        """See `ConflictRule`. Raises what `ensure_new` raises, too."""
+        self.ensure_new(pending.handle, pending.timeline)
+        self.rule.check(pending)
 
 
 @dataclass(frozen=True, slots=True)

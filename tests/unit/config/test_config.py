@@ -143,7 +143,6 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.clustering.enable.expirations", "true"),
         ("hoodie.clustering.preserve.commit.metadata", "false"),
         ("hoodie.clustering.plan.strategy.earliest.commit.to.cluster", "20260101000000000"),
-        ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
         ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
         ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),

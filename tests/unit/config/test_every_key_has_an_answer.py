@@ -23,7 +23,6 @@ REFUSAL_ONLY = {
     "hoodie.allow.empty.commit",
     "hoodie.base.file.format",
     "hoodie.merge.allow.duplicate.on.inserts",
-    "hoodie.write.concurrency.mode",
 }
 # Commits are all that Hudi counts to start a clean.
 ACCEPTED_ONLY = {"hoodie.clean.trigger.strategy"}

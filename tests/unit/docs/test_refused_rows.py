@@ -154,11 +154,9 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
         *later_write({"hoodie.schema.on.read.enable": "true"}),
         "tests/unit/state/test_table_schema.py::test_a_writer_is_told_that_it_cannot_continue_the_history",
     ),
-    "several writers at once": (
+    "writers that do not wait for each other (`NON": (
         *later_write(
-            *values(
-                "hoodie.write.concurrency.mode", "optimistic_concurrency_control", "non_blocking_concurrency_control"
-            ),
+            *values("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
             {"hoodie.write.concurrency.early.conflict.detection.enable": "true"},
         ),
         "tests/unit/docs/test_compat_claims.py::test_a_second_writer_conflicts_and_changes_nothing",

@@ -26,6 +26,7 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import HudiError
 from hoodie.locks.lock_provider import EndsWithProcess, Held
+from hoodie.locks.waiting import Patience
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.storage import Storage
@@ -46,8 +47,8 @@ class Unlocked(CountingStorage):
     """A storage on which leases are over as soon as they are taken."""
 
     @contextmanager
-    def locked(self, what: str, scope: str = "") -> Iterator[Held]:
-        del what, scope
+    def locked(self, what: str, scope: str, patience: Patience) -> Iterator[Held]:
+        del what, scope, patience
         with self.counted("exclusive", ""):
             pass
         yield EndsWithProcess()  # which never says that it is lost

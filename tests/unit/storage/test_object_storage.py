@@ -378,11 +378,13 @@ def lease_of(storage: ObjectStorage) -> Lease:
 def test_a_lease_is_written_as_hudi_writes_it(storage, env) -> None:
     with held_lock(storage, "a write"):
         fields = json.loads(storage.read(LEASE_PATH))
-        assert list(fields) == ["validUntil", "expired", "owner"]
+        assert list(fields) == ["validUntil", "expired", "owner", "holder"]  # Hudi passes over what it does not know
+        assert fields["holder"]["operation"] == "a write"
         assert fields["expired"] is False
         assert abs(fields["validUntil"] - env.now().timestamp() * 1000 - 300_000) < 5_000
         assert len(fields["owner"]) == 36
     assert lease_of(storage).expired is True
+    assert lease_of(storage).holder is None
     assert lease_of(storage).owner == fields["owner"]
 
 

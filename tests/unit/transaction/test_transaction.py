@@ -20,7 +20,8 @@ from hoodie.testing.hand_write import HandWrite
 from hoodie.testing.lake import Awake, Lake, row
 from hoodie.timeline import create_requested, markers_of
 from hoodie.transaction import InstantTaken, LockPolicy, Outcome, Participant, PendingCommit, PlanSetAside, locking
-from hoodie.transaction.heartbeat import POLICY, heartbeat_path
+from hoodie.transaction.concurrency import POLICY
+from hoodie.transaction.heartbeat import heartbeat_path
 
 LAZY = resolve({POLICY: "LAZY"})
 
