@@ -48,7 +48,9 @@ class Environment:
 
     def run(self, command: str, *arguments: str, cwd: Path) -> str:
         """What a command of the environment prints."""
-        known = {name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
+        known = {
+            name: os.environ[name] for name in ("JAVA_HOME", "JDK_JAVA_OPTIONS", "LANG", "TMPDIR") if name in os.environ
+        }
         path = os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]])
         done = subprocess.run(
             [str(self.folder / "bin" / command), *arguments],

@@ -1,8 +1,8 @@
 """Markers that a timeline server writes, in few files.
 
-1. The server answers once a marker is durable. Where it does not answer, as often as it is asked, the marker goes to
-   a list of this process, as do all further ones that this process makes for the write. Hudi would not read direct
-   markers beside lists, so there are none.
+1. The server answers once a marker is durable. Where it does not, or says what is no answer about markers, the marker
+   goes to a list of this process, as do all further ones that this process makes for the write. Hudi would not read
+   direct markers beside lists, so there are none.
 2. A marker may be in both: a lost answer does not tell. Both say the same.
 3. Markers are read from storage: none that counts is anywhere else. They are deleted by the server, which may know more
    than is there, and here where it does not.
@@ -17,7 +17,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from hoodie.errors import Conflict, Unavailable
+from hoodie.errors import Conflict, HudiError, Unavailable
 from hoodie.remote.connection import MARKER, NO_RETRIES, Connection, Retries, ServerAddress, Told
 from hoodie.remote.json_values import not_understood, short
 from hoodie.spec import InstantTime, Marker, MarkerKind, marker_dir, marker_name
@@ -45,7 +45,7 @@ class ServerMarkers:
         if asked is not None:
             try:
                 is_new = self._is_created(asked.connection, name)
-            except Unavailable as error:
+            except (Conflict, Unavailable) as error:
                 asked.gave_up(error, f"marker {name}")
             else:
                 asked.answered()
@@ -64,7 +64,7 @@ class ServerMarkers:
         if asked is not None:
             try:
                 was_there = _truth(self._command(asked.connection, "dir/delete"))
-            except Unavailable as error:
+            except (Conflict, Unavailable) as error:
                 asked.gave_up(error, f"deleting the markers of {self.instant}")
             else:
                 asked.answered()
@@ -108,7 +108,7 @@ class _AskedServer:
     def answered(self) -> None:
         self.connection.breaker.answered(self._table)
 
-    def gave_up(self, error: Unavailable, what: str) -> None:
+    def gave_up(self, error: HudiError, what: str) -> None:
         """Takes the server for silent. One warning for each write and each silence."""
         was_silent, self._is_silent = self._is_silent, True
         is_known = self.connection.breaker.failed(self._table, error)
