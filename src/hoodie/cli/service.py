@@ -68,6 +68,8 @@ def _add(parser: ArgumentParser, argument: Argument) -> None:
         parser.add_argument(
             argument.name, metavar=argument.metavar or argument.name.upper(), type=argument.kind, help=argument.help
         )
+    elif argument.kind is bool:
+        parser.add_argument(f"--{argument.name}", action="store_true", help=argument.help)
     else:
         flag = f"--{argument.name.replace('_', '-')}"
         parser.add_argument(flag, type=argument.kind, choices=choices, metavar=argument.metavar, help=argument.help)

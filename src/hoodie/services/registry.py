@@ -48,6 +48,7 @@ REGISTERED: Final = {
         Registered("rollback", "roll back one instant", "hoodie.services.rollback.rollback"),
         Registered("restore", "restore a table to a commit or savepoint", "hoodie.services.rollback.restore"),
         Registered("upgrade", "upgrade or downgrade a table to another version", "hoodie.services.upgrading.upgrade"),
+        Registered("relayout", "change where new files lie, or all files", "hoodie.services.relayout.relayout"),
         Registered("orphans", "find or remove files that no commit knows", "hoodie.services.rollback.orphans"),
         Registered("metadata", "compact, clean and archive the metadata table", "hoodie.services.metadata_upkeep"),
     )

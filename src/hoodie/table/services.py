@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hoodie.services.compaction.result import CompactionResult
     from hoodie.services.metadata_upkeep import MetadataResult
     from hoodie.services.preview import ServicePreview
+    from hoodie.services.relayout.relayout import RelayoutResult
     from hoodie.services.resizing.resize import ResizeResult
     from hoodie.services.rollback.orphans import OrphansResult
     from hoodie.services.rollback.restore import RestoreResult
@@ -180,6 +181,17 @@ class TableServices:
         dies is finished by the next call.
         """
         result: UpgradeResult | None = self.run("upgrade", {"to": to}, **options)
+        return result
+
+    def relayout(
+        self, to: str = "", *, move: bool = False, grace_hours: float | None = None, **options: object
+    ) -> RelayoutResult | None:
+        """Changes where files lie: new ones go by the storage strategy `to` (options name storage paths), with `move`
+        all others, too. None when all is so. A move that died is gone on with by the next call, whose old copies go
+        once they are older than so many hours.
+        """
+        given = {"to": to, "move": move, "grace_hours": grace_hours}
+        result: RelayoutResult | None = self.run("relayout", given, **options)
         return result
 
     def orphans(self, older_than_hours: float | None = None, **options: object) -> OrphansResult | None:

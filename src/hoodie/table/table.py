@@ -19,7 +19,7 @@ from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FileSystemView
 from hoodie.given_options import resolve_given
-from hoodie.layout import open_table_storage
+from hoodie.layout import open_table_storage, physical
 from hoodie.locks import options_to_wait, parse_lock_options
 from hoodie.notebook import Displayed
 from hoodie.query import (
@@ -211,6 +211,10 @@ class Table(Displayed):
         with collecting_later():
             source = open_asked_view(self._opened.server, handle, timeline_of(handle), use_metadata=use_metadata)
             return source.load().slices_at(instant)
+
+    def physical(self, path: str) -> str:
+        """The full name under which a file of the table lies, by its path below the table. No call."""
+        return physical(self.storage, path)
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """Plans a query without reading rows: files, filters, schema. Keywords are the fields of `ReadOptions`."""

@@ -36,7 +36,7 @@ def plan_layout(storage: Storage, config: Config, name: str, env: Env) -> Layout
     """
     if not any(config.is_set(key) for key in (keys.STORAGE_PATH, STRATEGY, keys.STORAGE_VERSIONS)):
         return None
-    roots = config.list(keys.STORAGE_PATH) if config.is_set(keys.STORAGE_PATH) else ()
+    roots = named_roots(config)
     if not roots:
         raise Invalid(
             "A storage strategy needs a storage path",
@@ -46,7 +46,6 @@ def plan_layout(storage: Storage, config: Config, name: str, env: Env) -> Layout
     if not config.flag("hoodie.metadata.enable"):
         raise metadata_is_off(storage.uri)
     own = access_of(storage).own
-    roots = tuple(root.rstrip("/") for root in roots)
     if config.is_set(keys.STORAGE_VERSIONS):
         versions = parse_versions(config.text(keys.STORAGE_VERSIONS), len(roots), own, "options")
     else:
@@ -57,6 +56,12 @@ def plan_layout(storage: Storage, config: Config, name: str, env: Env) -> Layout
     layout = Layout(roots, versions, env.uuid(), guard)
     parse_layout(layout_properties(layout, "COPY_ON_WRITE"), own, "options")
     return layout
+
+
+def named_roots(config: Config) -> tuple[str, ...]:
+    """The storage paths that options name, in their order; empty where they name none."""
+    given = config.list(keys.STORAGE_PATH) if config.is_set(keys.STORAGE_PATH) else ()
+    return tuple(root.rstrip("/") or root for root in given)
 
 
 def claimed(storage: Storage, planned: TableConfig, layout: Layout) -> TableConfig:
@@ -78,9 +83,9 @@ def ensure_same_layout(config: Config, table: TableConfig) -> None:
     Raises:
         Unsupported: they ask for another.
     """
-    asked = config.list(keys.STORAGE_PATH) if config.is_set(keys.STORAGE_PATH) else None
+    asked = named_roots(config)
     stored = tuple(filter(None, table.raw.get(keys.STORAGE_PATH, "").split(",")))
-    if asked is not None and tuple(root.rstrip("/") for root in asked) != stored:
+    if asked and asked != stored:
         raise Unsupported(
             f"{keys.STORAGE_PATH} is {','.join(asked)} but the table has {','.join(stored) or 'none'}",
             remedy="Leave it out, or change where files go with hoodie relayout",

@@ -30,7 +30,7 @@ BUCKETS = (
     "hoodie.bucket.index.min.num.buckets=2",
     "hoodie.bucket.index.hash.field=id",
 )
-OURS = ("cow", "mor", "buckets", "rows.parquet")
+OURS = ("cow", "mor", "buckets", "moved", "rows.parquet")
 _MEASURED = re.compile(r"(_bytes|_ms|seconds|^examined)$")
 _NAMES = (
     ("T", re.compile(r"(?<!\d)20\d{15}(?!\d)")),
@@ -87,7 +87,7 @@ def test_the_json_of_every_command_is_as_it_was(tmp_path: Path, capsys: pytest.C
     run = Session(tmp_path, capsys)
     rows = pa.table({"id": ["a", "b"], "city": ["oslo", "oslo"], "fare": [1.5, None], "ts": [1, 1]})
     pq.write_table(rows, tmp_path / "rows.parquet")
-    for step in (_copy_on_write, _merge_on_read, _undoing, _buckets, _configuration):
+    for step in (_copy_on_write, _merge_on_read, _undoing, _buckets, _other_places, _configuration):
         run.lines.append(f"# {step.__name__.strip('_').replace('_', ' ')}")
         step(run)
     assert "\n".join(run.lines).splitlines() == EXPECTED.read_text(encoding="utf-8").splitlines()
@@ -181,6 +181,15 @@ def _buckets(run: Session) -> None:
     _write(run, "buckets", *BUCKETS, *more)
     run("resize", "buckets", "-n", *_options(*BUCKETS, *more))
     run("resize", "buckets", *_options(*BUCKETS, *more))
+
+
+def _other_places(run: Session) -> None:
+    _write(run, "moved")
+    elsewhere = f"hoodie.storage.path={run.folder}/elsewhere"
+    run("relayout", "moved", "--to", "bits:1", "--move", "-n", "-o", elsewhere)
+    run("relayout", "moved", "--to", "bits:1", "--move", "-o", elsewhere)
+    run("relayout", "moved", "--move", "--grace-hours", "0", "-o", elsewhere)
+    run("relayout", "moved", "--move", "-o", elsewhere)
 
 
 def _configuration(run: Session) -> None:

@@ -22,7 +22,7 @@ RAW = {
 """Who knows that there are several stores, and why."""
 
 KNOWS = re.compile(r"FederatedStorage|\.physical\(|physical\(|\.roots\[|OWNERS_DIR|layout\.place\(|layout\.owner")
-ASKS_FOR_A_NAME = {"spark/reader.py"}
+ASKS_FOR_A_NAME = {"cli/files.py", "spark/reader.py", "table/table.py"}
 """Who opens files itself, and asks for the name under which they lie."""
 
 

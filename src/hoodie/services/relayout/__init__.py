@@ -1,0 +1,1 @@
+"""Changing where the files of a table lie."""

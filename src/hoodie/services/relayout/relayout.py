@@ -1,0 +1,387 @@
+"""`hoodie relayout`: other places for the files of a table, for new ones only or for all.
+
+1. A switch is one replacement of the properties. Before it, folders of new roots are claimed and tried out; after it,
+   whoever takes the lock writes by the new version, and files of earlier instants are found where they are.
+2. A move goes `copying`, flip (one replacement of the properties), `flipped`, and is continued by the next call:
+
+   | it dies | what counts | the next call |
+   |---|---|---|
+   | while it copies | the old places | copies what is missing or of another size |
+   | after the flip, before that is noted | the new places | notes it: the properties decide |
+   | after that | the new places; old copies stay for those who read by old properties | deletes them after the grace |
+
+3. An old copy is deleted only if the new one has the same bytes, or the table does not know the file any more.
+4. Failed writes are rolled back first, so nothing that is being written is copied. The caller holds the table lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hoodie.config import Config
+from hoodie.engine import Engine, TaskId
+from hoodie.errors import Corrupt, Invalid, Missing
+from hoodie.fileview.listed import not_in_metadata
+from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
+from hoodie.layout.access import parse_access
+from hoodie.layout.opening import access_of, storage_options
+from hoodie.layout.properties import layout_properties
+from hoodie.layout.required import metadata_is_missing
+from hoodie.metadata import FILES
+from hoodie.metadata_writer import rebuild_partitions
+from hoodie.notebook import Displayed
+from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.relayout.plan import (
+    MOVE_FILE,
+    Move,
+    encode_move,
+    parse_move,
+    plan_moves,
+    plan_switch,
+    plan_target,
+    strategy_of,
+)
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
+from hoodie.services.service import Argument, Service
+from hoodie.spec import keys
+from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.storage import Storage
+from hoodie.storage.fence import ensure_held
+from hoodie.timeline import new_instant_time, store_table_config
+from hoodie.view import list_files
+from hoodie.write.layout_options import named_roots
+
+log = logging.getLogger(__name__)
+
+GRACE_HOURS: Final = 24.0
+_PART: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RelayoutResult(Displayed):
+    """What was done. `steps` are sentences; files and bytes are those that were copied, `deleted` old copies that went.
+    `waits`: old copies are left for readers that opened the table before; the same call deletes them later.
+    """
+
+    steps: tuple[str, ...]
+    files: int
+    size_bytes: int
+    deleted: int
+    waits: bool
+
+
+def relayout(  # noqa: PLR0917
+    handle: TableHandle,
+    config: Config,
+    engine: Engine,
+    to: str = "",
+    move: bool = False,
+    undo: bool = False,
+    grace_hours: float = GRACE_HOURS,
+) -> RelayoutResult | None:
+    """What it took to switch to the strategy `to` and, with `move`, to bring all files there; None when all is so. A
+    move that is under way is gone on with; with `undo` it is given up instead, and its copies go.
+
+    Raises:
+        Invalid: no storage path, or one that is not allowed; `to` while a move is under way; `undo` after the flip.
+        Unsupported: no such strategy. Conflict: a folder of a root is another table's.
+    """
+    roll_back_failed_writes(handle, engine, config=config)
+    steps: list[str] = []
+    pending = load_move(handle)
+    if undo:
+        return None if pending is None else _given_up(handle, engine, pending)
+    if pending is not None and to and to != pending.after[-1].text:
+        raise Invalid(
+            f"A move to {pending.after[-1].text} is under way",
+            remedy="Finish it first: hoodie relayout --move",
+        )
+    if pending is None and to and not _is_there(handle, config, to):
+        handle = _switched(handle, config, engine, to)
+        steps.append(f"new files go to {to} from instant {_layout(handle).versions[-1].since} on")
+    copied: Mapping[str, int] = {}
+    if pending is None and move and isinstance(handle.storage, FederatedStorage):
+        pending = _begun(handle)
+    if pending is not None and not pending.flipped_ms:
+        handle, copied, pending = _flipped(handle, engine, pending)
+        steps.append(f"{len(copied)} files were copied, and count in their new places")
+    deleted, waits = 0, pending is not None
+    if pending is not None and handle.env.now().timestamp() * 1000 >= pending.flipped_ms + grace_hours * 3_600_000:
+        deleted, waits = _swept(handle, engine, pending), False
+        steps.append(f"{deleted} old copies were deleted")
+    if not steps:
+        return None
+    return RelayoutResult(tuple(steps), len(copied), sum(copied.values()), deleted, waits)
+
+
+def preview_relayout(  # noqa: PLR0917
+    handle: TableHandle,
+    config: Config,
+    engine: Engine,
+    to: str = "",
+    move: bool = False,
+    undo: bool = False,
+    grace_hours: float = GRACE_HOURS,
+) -> ServicePreview:
+    """A step for each partition whose files a move would copy. Nothing is claimed or written. Raises as `relayout`."""
+    del undo, grace_hours
+    pending = load_move(handle)
+    layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
+    planned = layout
+    if pending is None and to and not _is_there(handle, config, to):
+        planned = _planned(handle, config, to)
+        laid_out(_allowing(handle.storage, config), handle.config.with_changes(_properties(handle, planned)))
+    if planned is None or not (move or pending):
+        return ServicePreview("relayout", (), (f"new files would go to {to or 'where they go now'}",))
+    now = layout or replace(planned, versions=planned.versions[:-1])
+    then = replace(planned, versions=plan_target(planned))
+    sizes: dict[str, dict[str, int]] = {}
+    for files in list_files(handle.storage, engine=engine):
+        for file in (*files.everything, *files.changes):
+            if now.place(file.path) != then.place(file.path):
+                sizes.setdefault(files.partition, {})[file.path] = file.size_bytes
+    steps = (
+        PreviewStep("move", partition, None, tuple(found), sum(found.values()), f"to {then.versions[-1].text}")
+        for partition, found in sizes.items()
+    )
+    return ServicePreview("relayout", tuple(steps))
+
+
+def load_move(handle: TableHandle) -> Move | None:
+    """The move of the table that is under way; None where there is none.
+
+    Raises:
+        Corrupt: its file is damaged.
+    """
+    try:
+        data = handle.storage.read(MOVE_FILE)
+    except Missing:
+        return None
+    layout = _layout(handle)
+    return parse_move(data, len(layout.roots), access_of(handle.storage).own)
+
+
+# The switch
+
+
+def _is_there(handle: TableHandle, config: Config, to: str) -> bool:
+    """Whether the newest version is what is asked for already."""
+    layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
+    if layout is None:
+        return to == "hive"
+    newest = layout.versions[-1]
+    asked = named_roots(config)
+    same = not asked or asked == tuple(layout.roots[number] for number in newest.roots)
+    return newest.text == to and not newest.partitions and same
+
+
+def _planned(handle: TableHandle, config: Config, to: str) -> Layout:
+    layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
+    roots = named_roots(config) or (() if layout is None else layout.roots)
+    if not roots and to != "hive":
+        raise Invalid(
+            "The table has no storage path yet",
+            remedy=f"Say where files should go: --option {keys.STORAGE_PATH}=s3://bucket",
+            key=keys.STORAGE_PATH,
+        )
+    folder = config.text("hoodie.storage.folder") or handle.config.name
+    own = access_of(_allowing(handle.storage, config)).own
+    since = new_instant_time(handle.env, handle.config.timezone, timeline_of(handle).last_time())
+    uuid = handle.env.uuid()
+    return plan_switch(layout, strategy_of(to, own), roots if to != "hive" else (), folder, since, uuid)
+
+
+def _switched(handle: TableHandle, config: Config, engine: Engine, to: str) -> TableHandle:
+    """The handle of the table whose new files go to `to`."""
+    if not handle.config.is_metadata_table_ready:
+        if handle.config.is_federated:
+            raise metadata_is_missing(handle.storage.uri)
+        handle = rebuild_partitions(handle, (FILES,), engine)
+    is_first = not handle.config.is_federated
+    layout = _planned(handle, config, to)
+    changed = handle.config.with_changes(_properties(handle, layout))
+    laid = laid_out(_allowing(handle.storage, config), changed)
+    if isinstance(laid, FederatedStorage):
+        laid.claim(is_new=is_first)
+        for root in laid.roots:
+            _try_out(root, layout.uuid)
+    ensure_held(laid)
+    stored = store_table_config(handle.storage, handle.config, changed, handle.env)
+    log.info("files of %s go to %s from %s on", handle.config.name, to, layout.versions[-1].since)
+    return replace(handle, storage=laid, config=stored)
+
+
+def _try_out(root: Storage, uuid: str) -> None:
+    """Writes and deletes a probe: who may not do so is told before anything counts on it."""
+    probe = f".hoodie_owners/.probe-{uuid}"
+    root.put(probe, b"")
+    root.delete(probe)
+
+
+def _properties(handle: TableHandle, layout: Layout) -> dict[str, str]:
+    return layout_properties(layout, handle.config.table_type)
+
+
+def _allowing(storage: Storage, config: Config) -> FederatedStorage:
+    """The storage with what options of this call allow besides those the table was opened with."""
+    known = access_of(storage)
+    more = parse_access(config.explicit, storage_options(dict(config.passed)))
+    if more is not None:
+        known = replace(
+            known,
+            allowed=(*known.allowed, *more.allowed),
+            own={**known.own, **more.own},
+            options={**known.options, **more.options},
+        )
+    if isinstance(storage, FederatedStorage):
+        return replace(storage, access=known)
+    return FederatedStorage(storage, known)
+
+
+# The move
+
+
+def _begun(handle: TableHandle) -> Move | None:
+    """The move of all files that do not lie where the newest version says, noted; None when there are none."""
+    layout = _layout(handle)
+    after = plan_target(layout)
+    if after == layout.versions:
+        return None
+    move = Move(layout.versions, after, _elsewhere(handle, after))
+    handle.storage.put(MOVE_FILE, encode_move(move))
+    return move
+
+
+def _flipped(handle: TableHandle, engine: Engine, move: Move) -> tuple[TableHandle, Mapping[str, int], Move]:
+    """The handle of the table whose files count in their new places, what was copied, and the move as it is noted."""
+    layout = _layout(handle)
+    files: Mapping[str, int] = {}
+    if layout.versions != move.after:
+        target = replace(layout, versions=move.after)
+        changed = handle.config.with_changes(_properties(handle, target))
+        there = laid_out(handle.storage, changed)
+        files = _elsewhere(handle, move.after)
+        gone = [path for path in move.files if path not in files]
+        engine.run(_delete_copy, [(handle.storage, there, path) for path in gone], "drop copies of what is gone")
+        move = replace(move, files=files)
+        handle.storage.put(MOVE_FILE, encode_move(move))
+        engine.run(_copy, [(handle.storage, there, path, size) for path, size in files.items()], "copy files")
+        ensure_held(handle.storage)
+        stored = store_table_config(handle.storage, handle.config, changed, handle.env)
+        handle = replace(handle, storage=there, config=stored)
+    move = replace(move, flipped_ms=int(handle.env.now().timestamp() * 1000))
+    handle.storage.put(MOVE_FILE, encode_move(move))
+    return handle, files, move
+
+
+def _given_up(handle: TableHandle, engine: Engine, move: Move) -> RelayoutResult:
+    """What was done to forget a move. Raises Invalid where the new places count already."""
+    layout = _layout(handle)
+    if layout.versions == move.after:
+        raise Invalid(
+            "The files count in their new places already",
+            remedy="Finish the move, then move them back: hoodie relayout --to … --move",
+        )
+    target = replace(layout, versions=move.after)
+    there = laid_out(handle.storage, handle.config.with_changes(_properties(handle, target)))
+    ensure_held(handle.storage)
+    done = sum(engine.run(_delete_at, [(there, path) for path in move.files], "drop copies"))
+    handle.storage.delete(MOVE_FILE)
+    return RelayoutResult(("the move was given up; new files go on to the new places",), 0, 0, done, waits=False)
+
+
+def _delete_at(_: TaskId, task: tuple[Storage, str]) -> bool:
+    storage, path = task
+    return storage.delete(path)
+
+
+def _swept(handle: TableHandle, engine: Engine, move: Move) -> int:
+    """How many old copies are gone; the move is over then."""
+    layout = replace(_layout(handle), versions=move.before)
+    old = laid_out(handle.storage, handle.config.with_changes(_properties(handle, layout)))
+    unknown = set(not_in_metadata(handle, move.files))
+    tasks = [(handle.storage, old, path, path in unknown) for path in move.files]
+    done = sum(engine.run(_delete_old, tasks, "delete old copies"))
+    handle.storage.delete(MOVE_FILE)
+    return done
+
+
+def _elsewhere(handle: TableHandle, after: tuple[LayoutVersion, ...]) -> dict[str, int]:
+    layout = _layout(handle)
+    storage = handle.storage
+    files = storage.data_files() if isinstance(storage, FederatedStorage) else ()
+    return plan_moves(files, layout, replace(layout, versions=after))
+
+
+def _copy(_: TaskId, task: tuple[Storage, Storage, str, int]) -> None:
+    source, target, path, size = task
+    if _size(target, path) == size:
+        return
+    with target.open_output(path) as out:
+        for start in range(0, size, _PART):
+            out.write(source.read_range(path, start, min(_PART, size - start)))
+    if _size(target, path) != size:
+        raise Corrupt(f"The copy of {path} is not as long as the file", remedy="Try again", path=path)
+
+
+def _delete_copy(_: TaskId, task: tuple[Storage, Storage, str]) -> None:
+    """A file that a clean removed while the move was interrupted has a copy that must not come to count."""
+    source, target, path = task
+    if _size(source, path) is None:
+        target.delete(path)
+
+
+def _delete_old(_: TaskId, task: tuple[Storage, Storage, str, bool]) -> bool:
+    new, old, path, is_unknown = task
+    size = _size(old, path)
+    if size is None:
+        return False
+    if not is_unknown and not _is_same(new, old, path, size):
+        raise Corrupt(
+            f"{path} is not the same in its old and its new place",
+            remedy="Nothing was deleted of it. Compare both (hoodie files --physical), and copy the right one",
+            path=path,
+        )
+    return old.delete(path)
+
+
+def _is_same(new: Storage, old: Storage, path: str, size: int) -> bool:
+    if _size(new, path) != size:
+        return False
+    parts = (min(_PART, size - start) for start in range(0, size, _PART))
+    starts = range(0, size, _PART)
+    return all(
+        new.read_range(path, at, length) == old.read_range(path, at, length)
+        for at, length in zip(starts, parts, strict=True)
+    )
+
+
+def _size(storage: Storage, path: str) -> int | None:
+    try:
+        return storage.head(path).size_bytes
+    except Missing:
+        return None
+
+
+def _layout(handle: TableHandle) -> Layout:
+    layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
+    if layout is None:
+        raise Corrupt(f"{MOVE_FILE} is there, but the table has no storage paths", remedy="Delete it", path=MOVE_FILE)
+    return layout
+
+
+SERVICE: Final = Service(
+    name="relayout",
+    nothing="all files lie where they should",
+    run=relayout,
+    preview=preview_relayout,
+    arguments=(
+        Argument("to", "strategy of new files, as bits:8 (hoodie.storage.path says the buckets)", str, ""),
+        Argument("move", "bring all other files there as well, or go on with that", bool, default=False),
+        Argument("undo", "give a move up that has not reached its flip", bool, default=False),
+        Argument("grace_hours", "leave old copies for so many hours (default 24)", float, GRACE_HOURS),
+    ),
+)

@@ -1,0 +1,294 @@
+"""Relayout: where new files go, moves that die at each call and are gone on with, and what is never deleted."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
+from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
+from hoodie.layout import FederatedStorage
+from hoodie.layout.access import Access
+from hoodie.services.ingest import Request
+from hoodie.services.relayout.plan import MOVE_FILE, Move, encode_move, parse_move
+from hoodie.services.save import save_rows
+from hoodie.spec import keys
+from hoodie.state.handle import load_handle
+from hoodie.storage import MemoryStorage, NestedStorage
+from hoodie.table import Table, as_source
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.env import FakeEnv
+
+_names = itertools.count()
+ENGINE = LocalEngine(1)
+ROOTS = ("one", "two")
+OPTIONS = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+
+
+class World:
+    """A table and two storage paths in one memory storage, all of whose calls can be counted and stopped."""
+
+    def __init__(self, files: dict[str, bytes] | None = None, env: FakeEnv | None = None) -> None:
+        self.env = env or FakeEnv(datetime(2020, 1, 1, tzinfo=UTC))
+        self.memory = MemoryStorage(f"relayout-{next(_names)}", self.env)
+        for path, data in (files or {}).items():
+            self.memory.put(path, data)
+
+    def root(self, name: str) -> str:
+        return f"memory://lake/{name}"
+
+    def laid(self, storage: object = None) -> FederatedStorage:
+        inner = storage or self.memory
+        stores = {self.root(name): NestedStorage(inner, name) for name in ROOTS}  # type: ignore[arg-type]
+        return FederatedStorage(NestedStorage(inner, "table"), Access(tuple(stores), stores=stores))  # type: ignore[arg-type]
+
+    def table(self, storage: object = None) -> Table:
+        return Table(load_handle(self.laid(storage), self.env), OPTIONS, ENGINE)
+
+    def made(self, **more: str) -> Table:
+        config = resolve(OPTIONS | more)
+        save_rows(self.laid(), Request("upsert", as_source(rows(*range(12))), config, ENGINE), "append", self.env)
+        table = self.table()
+        table.upsert(rows(0, 1, 2, v=1))
+        return table
+
+    def files(self) -> dict[str, bytes]:
+        return {f.path: self.memory.read(f.path) for f in self.memory.list("")}
+
+    def data(self, top: str) -> list[str]:
+        found = (f.path for f in self.memory.list(top))
+        return [path for path in found if ".hoodie" not in path.replace(".hoodie_owners", ".hoodie")]
+
+
+def rows(*ids: int, v: int = 0) -> pa.Table:
+    return pa.table({"id": list(ids), "p": [f"p{i % 2}" for i in ids], "v": [v for _ in ids]})
+
+
+def content(table: Table) -> dict[int, int]:
+    found = table.scan(columns=["id", "v"]).read_all().to_pydict()
+    return dict(zip(found["id"], found["v"], strict=True))
+
+
+EXPECTED = {i: int(i < 3) for i in range(12)}
+
+
+@pytest.fixture
+def world():
+    made = World()
+    yield made
+    made.memory.forget()
+
+
+def test_new_files_go_to_the_new_place_and_old_ones_stay(world):
+    table = world.made()
+    before = world.data("table")
+    done = table.services.relayout("bits:4", **{"hoodie.storage.path": world.root("one")})
+    assert (done.files, done.deleted, done.waits) == (0, 0, False)
+    assert world.data("table") == before
+    assert content(world.table()) == EXPECTED
+    world.table().upsert(rows(*range(12), v=5))
+    assert world.data("table") == before
+    assert world.data("one")
+    assert content(world.table()) == dict.fromkeys(range(12), 5)
+    assert world.table().config.raw[keys.TYPE] == "MERGE_ON_READ_FEDERATED"
+    assert table.services.relayout("bits:4", **{"hoodie.storage.path": world.root("one")}) is None
+    assert not world.table().doctor().concerns
+
+
+def test_prefixes_and_roots_grow_without_rewriting(world):
+    world.made(**{"hoodie.storage.path": world.root("one"), "hoodie.storage.strategy": "bits:1"})
+    old = world.data("one")
+    world.table().services.relayout("bits:4", **{"hoodie.storage.path": f"{world.root('one')},{world.root('two')}"})
+    for v in range(4):
+        world.table().upsert(rows(*range(12), v=v))
+        world.table().services.compact()
+    assert set(old) <= set(world.data("one"))
+    assert world.data("two") or len(world.data("one")) > len(old)
+    assert content(world.table()) == dict.fromkeys(range(12), 3)
+
+
+def test_move_brings_all_files_and_deletes_old_copies_after_the_grace(world):
+    table = world.made()
+    before = world.data("table")
+    where = {"hoodie.storage.path": world.root("one")}
+    preview = table.services.preview("relayout", "bits:4", True, **where)
+    assert preview.files == len(before)
+    assert world.data("one") == []
+    done = table.services.relayout("bits:4", move=True, **where)
+    assert (done.files, done.deleted, done.waits) == (len(before), 0, True)
+    assert len(world.data("one")) == len(before)
+    assert content(world.table()) == EXPECTED
+    assert world.data("table") == before
+    assert world.table().services.relayout(move=True) is None
+    world.env.advance(timedelta(hours=25))
+    done = world.table().services.relayout(move=True)
+    assert (done.deleted, done.waits) == (len(before), False)
+    assert world.data("table") == []
+    assert content(world.table()) == EXPECTED
+    assert not world.table().doctor().concerns
+    assert world.table().services.relayout(move=True) is None
+
+
+def test_moved_table_can_be_moved_back_to_its_own_folder(world):
+    table = world.made(**{"hoodie.storage.path": world.root("one")})
+    table.services.relayout("hive", move=True, grace_hours=0)
+    assert world.data("one") == []
+    assert content(world.table()) == EXPECTED
+    world.table().upsert(rows(1, v=7))
+    assert world.data("one") == []
+
+
+def moved(world: World, storage: object = None) -> None:
+    where = {"hoodie.storage.path": world.root("one")}
+    world.table(storage).services.relayout("bits:2", move=True, grace_hours=0, **where)
+
+
+def test_move_that_dies_at_any_call_is_gone_on_with_and_no_row_is_ever_missing():
+    start = World()
+    start.made()
+    files = start.files()
+    counted = CountingStorage(start.memory)
+    moved(start, counted)
+    assert start.data("table") == []
+    calls = len(counted.calls)
+    for at in range(1, calls + 1, 3):
+        world = World(files)
+        with pytest.raises(Crash):
+            moved(world, CountingStorage(world.memory, crash_at=at, torn=True))
+        assert content(world.table()) == EXPECTED, at
+        if at % 2:
+            world.table().upsert(rows(5, v=5))  # a writer comes between
+            world.table().upsert(rows(5, v=EXPECTED[5]))
+        moved(world)
+        moved(world)
+        assert content(world.table()) == EXPECTED, at
+        assert not world.table().doctor().concerns, at
+        left = {path for path in world.files() if path.startswith(("table/p0/", "table/p1/"))}
+        assert left == {f"table/p{n}/.hoodie_partition_metadata" for n in range(2)}, at
+        assert MOVE_FILE not in {path.removeprefix("table/") for path in world.files()}
+        world.memory.forget()
+
+
+def test_clean_between_a_dead_move_and_its_end_brings_no_file_back():
+    world = World()
+    table = world.made()
+    table.services.compact()
+    table.upsert(rows(*range(12), v=2))
+    table.services.compact()
+    where = {"hoodie.storage.path": world.root("one")}
+    counted = CountingStorage(world.memory)
+    copied = [0]
+
+    def stop(call):
+        copied[0] += call.op == "close"
+        if copied[0] == 4:
+            raise Crash
+
+    counted = CountingStorage(world.memory, on_call=stop)
+    with pytest.raises(Crash):
+        world.table(counted).services.relayout("bits:2", move=True, **where)
+    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    cleaned = world.table().services.clean(**newest)
+    assert cleaned is not None
+    world.table().services.relayout(move=True, grace_hours=0)
+    assert content(world.table()) == dict.fromkeys(range(12), 2)
+    assert not world.table().doctor().concerns
+    listed = {f.path for found in world.table().files() for f in (found.base, *found.logs) if f is not None}
+    assert {path.split("/", 3)[3] for path in world.data("one") if "_owners" not in path} == listed
+    world.memory.forget()
+
+
+def test_move_can_be_given_up_until_its_flip(world):
+    table = world.made()
+    where = {"hoodie.storage.path": world.root("one")}
+    counted = CountingStorage(world.memory)
+    world2 = World(world.files())
+    world2.table(counted := CountingStorage(world2.memory)).services.relayout("bits:2", move=True, **where)
+    flip = max(call.n for call in counted.calls if call.op == "put" and call.path.endswith(keys.PROPERTIES_FILE))
+    with pytest.raises(Crash):
+        world.table(CountingStorage(world.memory, crash_at=flip)).services.relayout("bits:2", move=True, **where)
+    assert world.data("one")
+    with pytest.raises(Invalid, match="under way"):
+        world.table().services.relayout("bits:8", **where)
+    done = world.table().services.run("relayout", {"undo": True})
+    assert done.deleted > 0
+    assert world.data("one") == []
+    assert content(world.table()) == EXPECTED
+    with pytest.raises(Invalid, match="count in their new places"):
+        world2.table().services.run("relayout", {"undo": True})
+    assert table is not None
+
+
+def test_old_copy_that_differs_from_the_new_one_is_not_deleted(world):
+    world.made().services.relayout("bits:2", move=True, **{"hoodie.storage.path": world.root("one")})
+    damaged = next(path for path in world.data("one") if path.endswith(".parquet"))
+    data = world.memory.read(damaged)
+    world.memory.put(damaged, data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(Corrupt, match="not the same"):
+        world.table().services.relayout(move=True, grace_hours=0)
+    assert any(path.endswith(damaged.rpartition("/")[2]) for path in world.data("table"))
+
+
+@pytest.mark.parametrize(
+    ("to", "where", "error"),
+    [
+        ("bits:8", None, Invalid),
+        ("bits:99", "one", Unsupported),
+        ("own:mine", "one", Unsupported),
+        ("bits:8", "/", Invalid),
+    ],
+)
+def test_wrong_relayout_changes_nothing(world, to, where, error):
+    table = world.made()
+    before = world.files()
+    options = {} if where is None else {"hoodie.storage.path": world.root(where) if where in ROOTS else where}
+    with pytest.raises(error):
+        table.services.relayout(to, **options)
+    with pytest.raises(error):
+        table.services.preview("relayout", to, **options)
+    assert world.files() == before
+
+
+def test_root_that_cannot_be_written_is_told_before_anything_counts_on_it(world):
+    table = world.made()
+    denied = CountingStorage(world.memory, on_call=_denying_root)
+    with pytest.raises(HudiError, match="denied"):
+        world.table(denied).services.relayout("bits:8", **{"hoodie.storage.path": world.root("one")})
+    assert table.config.table_type == "MERGE_ON_READ"
+    assert not table.config.is_federated
+
+
+def _denying_root(call):
+    if call.path.startswith("one/") and call.op in ("put", "create"):
+        raise Invalid("denied", path=call.path)
+
+
+def test_folder_of_another_table_is_refused(world):
+    table = world.made()
+    world.memory.put("one/.hoodie_owners/rides", b'{"uuid": "other", "table": "memory://theirs"}')
+    with pytest.raises(Conflict, match="memory://theirs"):
+        table.services.relayout("bits:8", **{"hoodie.storage.path": world.root("one")})
+    assert not table.config.is_federated
+
+
+def test_move_file_gives_its_move_back_and_damage_is_told(world):
+    table = world.made(**{"hoodie.storage.path": world.root("one")})
+    layout = load_handle(world.laid(), world.env).storage.layout
+    move = Move(layout.versions, layout.versions, {"p/x": 3}, 7)
+    assert parse_move(encode_move(move), 1, {}) == move
+    for data in (b"", b"{}", b"[]", encode_move(Move(layout.versions, layout.versions, {"../x": 3})), b"\xff"):
+        with pytest.raises(Corrupt, match="move"):
+            parse_move(data, 1, {})
+    assert table is not None
