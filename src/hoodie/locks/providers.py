@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Unsupported
-from hoodie.layout import FederatedStorage
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions
 from hoodie.locks.storage_based import StorageBasedLocks
-from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage
+from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.storage.lease import VersionedStorage
+from hoodie.storage.nested import StandsAround
 
 _ENV = SystemEnv()
 
@@ -28,7 +28,7 @@ def lock_provider_of(storage: Storage) -> LockProvider:
     match storage:
         case HasLocks():
             return storage.lock_provider()
-        case NestedStorage() | FederatedStorage():
+        case StandsAround():
             return lock_provider_of(storage.outer)
         case LocalStorage():
             return FileSystemLocks(storage)

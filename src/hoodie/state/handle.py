@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
-from hoodie.layout import laid_out, open_table_storage
 from hoodie.spec import FormatProfile, TableConfig, profile_of
-from hoodie.storage import Storage
+from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline
 
 
@@ -34,15 +33,32 @@ def open_handle(uri: str, options: Mapping[str, str], env: Env | None = None) ->
         Invalid: no such table, or not a Hudi table. Corrupt: its properties are damaged.
         Unsupported: a table version `hoodie` does not know, or no storage for this URI.
     """
-    return load_handle(open_table_storage(uri, options), env or SystemEnv())
+    return load_handle(_opened_storage(uri, options), env or SystemEnv())
 
 
 def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
     config = load_table_config(storage, env)
-    return TableHandle(laid_out(storage, config), config, profile_of(config), env)
+    return TableHandle(storage_of(storage, config), config, profile_of(config), env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:
     """The active timeline as it is on storage now."""
     return load_timeline(handle.storage, handle.profile, handle.config.timezone)
+
+
+def storage_of(storage: Storage, config: TableConfig) -> Storage:
+    """The storage of a table by its properties. Raises as `hoodie.layout.laid_out`."""
+    if not config.is_federated:
+        return storage
+    from hoodie.layout import laid_out  # noqa: PLC0415 - tables without storage paths need none of it
+
+    return laid_out(storage, config)
+
+
+def _opened_storage(uri: str, options: Mapping[str, str]) -> Storage:
+    if not any(key.startswith("hoodie.storage.") for key in options):
+        return open_storage(uri, {key: value for key, value in options.items() if not key.startswith("hoodie.")})
+    from hoodie.layout import open_table_storage  # noqa: PLC0415 - as above
+
+    return open_table_storage(uri, options)

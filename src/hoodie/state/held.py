@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hoodie.env import Env
-from hoodie.layout import laid_out
 from hoodie.locks import NO_WAIT, LockOptions, held_lock
 from hoodie.spec import profile_of
-from hoodie.state.handle import TableHandle
+from hoodie.state.handle import TableHandle, storage_of
 from hoodie.storage import Snapshot, Storage
 from hoodie.timeline import load_held_config, load_held_snapshot
 
@@ -34,10 +33,10 @@ def held_table(storage: Storage, what: str, env: Env, options: LockOptions = NO_
 def load_held_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, whose lock the caller holds; what a dead update of its properties left is gone then."""
     config = load_held_config(storage, env)
-    return TableHandle(laid_out(storage, config), config, profile_of(config), env)
+    return TableHandle(storage_of(storage, config), config, profile_of(config), env)
 
 
 def load_held_look(storage: Storage, env: Env) -> tuple[TableHandle, Snapshot]:
     """The same, and what lay in the table's own folder at that moment."""
     config, below = load_held_snapshot(storage, env)
-    return TableHandle(laid_out(storage, config), config, profile_of(config), env), below
+    return TableHandle(storage_of(storage, config), config, profile_of(config), env), below

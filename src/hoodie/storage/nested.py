@@ -12,10 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, Storage, checked_path
 from hoodie.storage.fence import Fence, HasFences, with_fence
+
+
+@runtime_checkable
+class StandsAround(Protocol):
+    """A storage whose locks are those of another: the one around an inner table, that of the table path."""
+
+    @property
+    def outer(self) -> Storage: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ SOURCES = Path(hoodie.__file__).parent
 
 RAW = {
     "layout": "converts them",
-    "locks/providers.py": "the lock of a table is that of its table path",
     "services/dropping.py": "gives the folders of roots up",
     "services/relayout": "moves files from place to place",
     "services/repair": "lists what lies under all prefixes",

@@ -292,3 +292,18 @@ def test_move_file_gives_its_move_back_and_damage_is_told(world):
         with pytest.raises(Corrupt, match="move"):
             parse_move(data, 1, {})
     assert table is not None
+
+
+def test_move_waits_for_plans_and_writers_that_began_before_it(world):
+    table = world.made()
+    planned = table.services.schedule_compaction().requested
+    where = {"hoodie.storage.path": world.root("one")}
+    with pytest.raises(Conflict, match=planned):
+        table.services.relayout("bits:2", move=True, **where)
+    assert MOVE_FILE not in {path.removeprefix("table/") for path in world.files()}
+    assert content(world.table()) == EXPECTED  # new files go there already
+    world.table().services.compact()
+    assert not [path for path in world.data("one") if "_owners" not in path]  # its instant is older than the switch
+    world.table().services.relayout(move=True, grace_hours=0)
+    assert world.data("table") == []
+    assert content(world.table()) == EXPECTED

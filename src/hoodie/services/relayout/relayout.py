@@ -11,7 +11,9 @@
    | after that | the new places; old copies stay for those who read by old properties | deletes them after the grace |
 
 3. An old copy is deleted only if the new one has the same bytes, or the table does not know the file any more.
-4. Failed writes are rolled back first, so nothing that is being written is copied. The caller holds the table lock.
+4. Failed writes are rolled back first, and a move waits for all that is pending: a writer or an executor of a plan that
+   began before the flip writes to the old place, which would not count any more. The caller holds the table lock, so
+   nobody begins meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Corrupt, Invalid, Missing
+from hoodie.errors import Conflict, Corrupt, Invalid, Missing
 from hoodie.fileview.listed import not_in_metadata
 from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
 from hoodie.layout.access import parse_access
@@ -250,16 +252,22 @@ def _begun(handle: TableHandle) -> Move | None:
     after = plan_target(layout)
     if after == layout.versions:
         return None
+    _ensure_nothing_pending(handle)
     move = Move(layout.versions, after, _elsewhere(handle, after))
     handle.storage.put(MOVE_FILE, encode_move(move))
     return move
 
 
 def _flipped(handle: TableHandle, engine: Engine, move: Move) -> tuple[TableHandle, Mapping[str, int], Move]:
-    """The handle of the table whose files count in their new places, what was copied, and the move as it is noted."""
+    """The handle of the table whose files count in their new places, what was copied, and the move as it is noted.
+
+    Raises:
+        Conflict: something is pending on the timeline.
+    """
     layout = _layout(handle)
     files: Mapping[str, int] = {}
     if layout.versions != move.after:
+        _ensure_nothing_pending(handle)
         target = replace(layout, versions=move.after)
         changed = handle.config.with_changes(_properties(handle, target))
         there = laid_out(handle.storage, changed)
@@ -307,6 +315,16 @@ def _swept(handle: TableHandle, engine: Engine, move: Move) -> int:
     done = sum(engine.run(_delete_old, tasks, "delete old copies"))
     handle.storage.delete(MOVE_FILE)
     return done
+
+
+def _ensure_nothing_pending(handle: TableHandle) -> None:
+    pending = [f"{one.requested}.{one.action}" for one in timeline_of(handle).pending()]
+    if pending:
+        raise Conflict(
+            f"Files cannot be moved while something is pending: {', '.join(pending[:5])}",
+            remedy="Carry plans out or drop them (hoodie compact, hoodie cluster), wait for writers, then try again",
+            pending=tuple(pending),
+        )
 
 
 def _elsewhere(handle: TableHandle, after: tuple[LayoutVersion, ...]) -> dict[str, int]:
