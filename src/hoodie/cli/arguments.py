@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hoodie.errors import Invalid
-from hoodie.locks import options_to_wait
 
 LOCAL = "local"
 SPARK = "spark"
@@ -75,6 +74,8 @@ class _Wait(Action):
     def __call__(
         self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
     ) -> None:
+        from hoodie.locks import options_to_wait  # noqa: PLC0415 - loads storages, which most commands' help does not need
+
         del parser, option_string
         said = [f"{key}={value}" for key, value in options_to_wait(values).items()]
         namespace.option = [*namespace.option, *said]

@@ -1,8 +1,9 @@
-"""What options say of the table lock, parsed once: how long to wait for it."""
+"""What options say of the table lock, parsed once: how long to wait for it, and who keeps it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.config import Config
@@ -13,9 +14,13 @@ from hoodie.locks.waiting import Patience
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """Behaviour: `wait_ms` is how long who finds another at work waits for its turn."""
+    """Behaviour: `wait_ms` is how long who finds another at work waits for its turn; `provider` names who keeps writers
+    apart, `settings` are its own options (`hoodie.locks.registry`).
+    """
 
     wait_ms: int = 0
+    provider: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def patience(self, env: Env) -> Patience:
         """The same with a clock."""
@@ -26,6 +31,18 @@ NO_WAIT: Final = LockOptions()
 
 _WAIT: Final = "hoodie.write.lock.wait_time_ms"
 _RETRIES: Final = "hoodie.write.lock.client.num_retries"
+_PROVIDER: Final = "hoodie.write.lock.provider"
+_HAVE_DEFAULTS: Final = (
+    "hoodie.write.lock.zookeeper.session_timeout_ms",
+    "hoodie.write.lock.zookeeper.connection_timeout_ms",
+)
+_SETTINGS: Final = (
+    "hoodie.table.name",
+    "hoodie.write.lock.zookeeper.url",
+    "hoodie.write.lock.zookeeper.base_path",
+    "hoodie.write.lock.zookeeper.lock_key",
+    *_HAVE_DEFAULTS,
+)
 
 
 def parse_lock_options(config: Config) -> LockOptions:
@@ -35,7 +52,9 @@ def parse_lock_options(config: Config) -> LockOptions:
     attempt_ms = config.integer(_WAIT)
     retries = config.integer(_RETRIES)
     pause_ms = config.integer("hoodie.write.lock.client.wait_time_ms_between_retry")
-    return LockOptions(attempt_ms * (retries + 1) + pause_ms * retries)
+    provider = config.text(_PROVIDER) if config.is_set(_PROVIDER) else ""
+    settings = {key: config.text(key) for key in _SETTINGS if config.is_set(key) or key in _HAVE_DEFAULTS}
+    return LockOptions(attempt_ms * (retries + 1) + pause_ms * retries, provider, settings if provider else {})
 
 
 def options_to_wait(seconds: float) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which provider keeps the writers of a table apart: the best one that its storage has."""
+"""Which provider keeps the writers of a table apart: the best one that its storage has, or one that options name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions
+from hoodie.locks.registry import Together, elsewhere
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.storage.lease import VersionedStorage
@@ -45,4 +46,17 @@ def held_lock(
     """The lock of the table in `storage` (or of one `scope` of work on it), held inside the block, which works with
     `Held.fenced(storage)`. Raises as `LockProvider.acquire`.
     """
-    return lock_provider_of(storage).acquire(what, scope, options.patience(env))
+    return _asked(storage, options).acquire(what, scope, options.patience(env))
+
+
+def _asked(storage: Storage, options: LockOptions) -> LockProvider:
+    """The provider that options name, or that of the storage."""
+    if not options.provider:
+        return lock_provider_of(storage)
+    outermost = storage
+    while isinstance(outermost, NestedStorage | FederatedStorage):
+        outermost = outermost.outer
+    found = elsewhere(options.provider, options.settings, outermost.uri)
+    if found is None:
+        return lock_provider_of(storage)
+    return found if isinstance(outermost, VersionedStorage) else Together(found, lock_provider_of(storage))

@@ -13,7 +13,8 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -59,11 +60,18 @@ def in_line(lock: Hashable, patience: Patience, longest_pause_s: float, attempt:
         except Conflict:
             if not patience.waits:
                 raise
+    with place_in_line(lock, patience):
+        return _tried(patience, longest_pause_s, attempt)
+
+
+@contextmanager
+def place_in_line(lock: Hashable, patience: Patience) -> Iterator[None]:
+    """Runs the block when all threads of this process that came before have left theirs, or the wait is over."""
     turn = _joined(lock)
     try:
         # Who stands behind others sleeps by the real clock: the first one wakes it.
         turn.wait(patience.wait_ms / 1000)
-        return _tried(patience, longest_pause_s, attempt)
+        yield
     finally:
         _leave(lock, turn)
 

@@ -62,6 +62,7 @@ from hoodie.write import (
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
 _INDEX_TYPE = "hoodie.index.type"
+_STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _LOCAL = LocalEngine(max(8, usable_cores()))
 """What a small commit runs on. Its tasks wait for the storage more than they compute."""
@@ -196,7 +197,7 @@ def _rule(options: WriteOptions, request: Request, locking: Locking) -> Conflict
         return NobodyElse()
     traits = options.index.traits
     rule = GroupsApart(
-        by_bucket=request.config.text(_INDEX_TYPE) == "BUCKET",
+        by_bucket=request.config.text(_INDEX_TYPE) == "BUCKET" or "Bucket" in request.config.text(_STRATEGY),
         keys_once=options.looks_up,
         is_global=traits.is_global,
     )

@@ -27,6 +27,7 @@ from typing import Any
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
 from hoodie.storage.failures import translated
+from hoodie.storage.fence import Fence
 from hoodie.storage.flock import held_below
 from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_file, remove_tree
 from hoodie.storage.posix import (
@@ -49,6 +50,7 @@ class LocalStorage:
 
     uri: str
     base: str = field(init=False, repr=False, compare=False)
+    fences: tuple[Fence, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         prefix, path = _split_uri(self.uri)
@@ -57,6 +59,15 @@ class LocalStorage:
         base = os.path.abspath(path)
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "uri", prefix + base)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.uri,)
+
+    def with_fence(self, fence: Fence) -> LocalStorage:
+        """The same storage, which asks `fence`, too, before it deletes or makes an instant."""
+        same = type(self)(self.uri)
+        object.__setattr__(same, "fences", (*(one for one in self.fences if not one.is_over), fence))
+        return same
 
     @property
     def scheme(self) -> str:
@@ -98,6 +109,7 @@ class LocalStorage:
 
     def create(self, path: str, data: bytes) -> None:
         full = self._own(path)
+        self._ensure_held()
         with translated("create", full, writes=True):
             if os.path.lexists(full):
                 raise Conflict(f"{full} exists already", path=full)
@@ -125,10 +137,12 @@ class LocalStorage:
 
     def delete(self, path: str) -> bool:
         full = self.absolute(checked_path(path))
+        self._ensure_held(to_delete=True)
         with translated("delete", full, writes=True):
             return remove_file(self.base, path)
 
     def delete_dir(self, path: str) -> int:
+        self._ensure_held(to_delete=True)
         with translated("delete", self.absolute(checked_path(path, root_allowed=True)), writes=True):
             return remove_tree(self.base, path, held_below(self.base))
 
@@ -162,6 +176,11 @@ class LocalStorage:
                     remove_if_stale(entry)
                 elif depth and entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                     self.remove_stale_temps(entry.path, depth - 1)
+
+    def _ensure_held(self, *, to_delete: bool = False) -> None:
+        """Asks the fences before a file is deleted, or a small one is made. Raises as they do."""
+        for fence in self.fences:
+            fence.ensure_held(to_delete=to_delete)
 
     def _own(self, path: str) -> str:
         """The absolute path of a file that is to be changed. Raises: Invalid: it lies behind a link."""

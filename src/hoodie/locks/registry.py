@@ -1,0 +1,112 @@
+"""Providers that options name (`hoodie.write.lock.provider`), by Hudi's class names and ours: one line for each.
+
+Without a name, and for Hudi's in-process and storage-based providers, a table has the lock of its storage, which keeps
+at least as many writers apart. One that lies elsewhere is taken before the storage's own where that costs nothing
+(local disk, memory): so writers that name no provider are kept out, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from hoodie.errors import Invalid
+from hoodie.locks.implicit_key import implicit_key
+from hoodie.locks.lock_provider import Held, LockProvider
+from hoodie.locks.waiting import AT_ONCE, Patience
+from hoodie.locks.zookeeper import ZooKeeperLocks
+
+S = TypeVar("S")
+
+Settings = Mapping[str, str]
+"""Options of locks by their keys, and `hoodie.table.name`."""
+
+_PACKAGE: Final = "org.apache.hudi.client.transaction.lock."
+_KEYS: Final = "hoodie.write.lock.zookeeper."
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A provider elsewhere and that of the storage: both locks are held. Scopes are the storage's alone."""
+
+    elsewhere: LockProvider
+    own: LockProvider
+
+    @contextmanager
+    def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> Iterator[Held]:
+        """The locks, held inside the block; see `LockProvider`."""
+        if scope:
+            with self.own.acquire(what, scope, patience) as own:
+                yield own
+            return
+        with self.elsewhere.acquire(what, scope, patience) as first, self.own.acquire(what, scope, patience) as own:
+            yield _BothHeld(first, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _BothHeld:
+    first: Held
+    second: Held
+
+    def ensure_held(self) -> None:
+        """See `Held`."""
+        self.first.ensure_held()
+        self.second.ensure_held()
+
+    def fenced(self, storage: S) -> S:
+        """See `Held`."""
+        return self.second.fenced(self.first.fenced(storage))
+
+
+def elsewhere(name: str, settings: Settings, table_path: str) -> LockProvider | None:
+    """The provider of that name for the table at a path (as users write it); None for the lock of its storage.
+
+    Raises:
+        Invalid: no such provider, or an option it needs is missing.
+    """
+    if name not in PROVIDERS:
+        raise Invalid(
+            f"There is no lock provider {name!r}",
+            remedy=f"Set hoodie.write.lock.provider to one of {', '.join(PROVIDERS)}",
+        )
+    make = PROVIDERS[name]
+    return None if make is None else make(settings, table_path)
+
+
+def _zookeeper(settings: Settings, table_path: str) -> LockProvider:
+    del table_path
+    key = settings.get(f"{_KEYS}lock_key") or _needed(settings, "hoodie.table.name")
+    return _zookeeper_at(settings, f"{_needed(settings, _KEYS + 'base_path').rstrip('/')}/{key}")
+
+
+def _zookeeper_implicit(settings: Settings, table_path: str) -> LockProvider:
+    return _zookeeper_at(settings, f"/tmp/{implicit_key(table_path)}/lock_key")
+
+
+def _zookeeper_at(settings: Settings, path: str) -> LockProvider:
+    return ZooKeeperLocks(
+        _needed(settings, f"{_KEYS}url"),
+        path,
+        int(settings[f"{_KEYS}session_timeout_ms"]),
+        int(settings[f"{_KEYS}connection_timeout_ms"]),
+    )
+
+
+def _needed(settings: Settings, key: str) -> str:
+    value = settings.get(key)
+    if not value:
+        raise Invalid(f"The lock provider needs {key}", remedy="Set it to what the other writers have", key=key)
+    return value
+
+
+PROVIDERS: Final[Mapping[str, Callable[[Settings, str], LockProvider] | None]] = {
+    "": None,
+    f"{_PACKAGE}InProcessLockProvider": None,
+    f"{_PACKAGE}StorageBasedLockProvider": None,
+    "zookeeper": _zookeeper,
+    f"{_PACKAGE}ZookeeperBasedLockProvider": _zookeeper,
+    "zookeeper_implicit": _zookeeper_implicit,
+    f"{_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
+}
