@@ -53,8 +53,8 @@ def _asked(storage: Storage, options: LockOptions) -> LockProvider:
     """The provider that options name, or that of the storage."""
     if not options.provider:
         return lock_provider_of(storage)
-    outermost = storage
-    while isinstance(outermost, NestedStorage | FederatedStorage):
+    outermost: Storage = storage
+    while isinstance(outermost, StandsAround):
         outermost = outermost.outer
     found = elsewhere(options.provider, options.settings, outermost.uri)
     if found is None:
