@@ -23,6 +23,11 @@ def define(parser: ArgumentParser) -> None:
         help="make this partition of the metadata table anew from the table's files (default: all of them; files that "
         "were never committed are removed, if there was one to confirm that)",
     )
+    parser.add_argument(
+        "--accept-missing",
+        action="store_true",
+        help="with --fix, of a table with storage paths: go on without files that commits wrote and that are nowhere",
+    )
     add_json(parser)
 
 
@@ -35,7 +40,7 @@ def run(said: Namespace) -> int:
                 step.update("removing what was never committed")
                 removed = _remove_orphans(table)
             step.update("rebuilding the metadata table")
-            table.indexes.rebuild(*filter(None, (said.fix,)))
+            table.indexes.rebuild(*filter(None, (said.fix,)), accept_missing=said.accept_missing)
         health = table.doctor()
     if said.json:
         print_json(as_json(health) | ({} if said.fix is None else {"removed": list(removed)}))

@@ -27,6 +27,8 @@ from hoodie.storage import FileInfo, Listing, OutputFile, Storage, checked_path
 from hoodie.storage.fence import Fence, HasFences, with_fence
 
 LISTED_AT_ONCE: Final = 64
+COPY: Final = "has the name of a data file, but that file's place is another: a copy, or misplaced"
+STRANGER: Final = "is no data file that has a place there"
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -96,6 +98,29 @@ class FederatedStorage:
         below = _at_once(lambda folder: tuple(self.outer.list(folder)), folders)
         home = [file for files in (top.files, *below) for file in files if self._place(file.path) is None]
         return tuple(sorted((*home, *self._in_roots("")), key=_by_path))
+
+    def strays(self) -> Sequence[tuple[str, str]]:
+        """Files in folders of the table, and data files at the table path, that nobody looks at: their full names, and
+        what they are. One listing of each prefix, as `data_files`.
+        """
+        self.ensure_owned()
+        top = self.outer.list_dir("")
+        folders = [folder for folder in top.dirs if folder != HOODIE_DIR]
+        below = _at_once(lambda folder: tuple(self.outer.list(folder)), folders)
+        found = [
+            (self.outer.absolute(file.path), COPY)
+            for files in (top.files, *below)
+            for file in files
+            if self._place(file.path) is not None
+        ]
+        for source, files in self._of_sources(lambda one: tuple(self.roots[one.root].list(_start(one)))):
+            for file in files:
+                path = self._inside(source, file.path)
+                place = None if path is None else self._place(path)
+                if place != (source.root, file.path):
+                    what = STRANGER if place is None else COPY
+                    found.append((self.roots[source.root].absolute(file.path), what))
+        return sorted(found)
 
     def ensure_owned(self) -> None:
         """Checks that all folders of roots are this table's. Raises as `ensure_owner`."""

@@ -86,15 +86,9 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
     if damaged:  # what the files should be is not known
         return _ordered(findings)
     try:
-        view = FolderView(storage, timeline, engine).load()
-        retained = load_last_retained(storage, timeline)
+        picture = _load_picture(handle, timeline, commits, engine)
     except Corrupt as error:
         return _ordered([*findings, _unreadable(error, "timeline")])
-    is_cleaning = any(instant.action == CLEAN for instant in timeline.pending())
-    was_cleaned = any(instant.action == CLEAN for instant in timeline.instants) or has_history(storage, profile)
-    sizes = {file.path: file.size_bytes for found in view.files for file in found.everything}
-    earliest = None if is_cleaning else retained
-    picture = _Picture(view, commits, earliest, was_cleaned, sizes)
     findings += [
         *_pending(storage, timeline),
         *_strays(picture),
@@ -107,6 +101,31 @@ def validate_table(handle: TableHandle, engine: Engine | None = None, *, deep: b
         damages = check_files(storage, picture.view, _committed_log_bytes(commits), engine)
         findings += [Finding("damaged", path, what) for path, what in damages if path not in known]
     return _ordered(findings)
+
+
+def missing_files(handle: TableHandle, engine: Engine | None = None) -> tuple[Finding, ...]:
+    """Files that completed commits wrote, that nothing can have cleaned, and that no listing shows. Lists the table.
+
+    Raises:
+        Corrupt: a commit or the timeline is damaged, so that nobody knows which files there should be.
+    """
+    storage = handle.storage
+    timeline = load_timeline(storage, handle.profile, handle.config.timezone)
+    commits, damaged = _load_commits(storage, timeline)
+    if damaged:
+        raise Corrupt(f"{damaged[0].path} {damaged[0].message}", remedy="Restore the file from a copy first")
+    picture = _load_picture(handle, timeline, commits, engine or LocalEngine(CHECKING_THREADS))
+    return tuple(one for one in _named_files(storage, picture) if one.kind == "missing")
+
+
+def _load_picture(handle: TableHandle, timeline: Timeline, commits: _Commits, engine: Engine) -> _Picture:
+    storage = handle.storage
+    view = FolderView(storage, timeline, engine).load()
+    retained = load_last_retained(storage, timeline)
+    is_cleaning = any(instant.action == CLEAN for instant in timeline.pending())
+    was_cleaned = any(instant.action == CLEAN for instant in timeline.instants) or has_history(storage, handle.profile)
+    sizes = {file.path: file.size_bytes for found in view.files for file in found.everything}
+    return _Picture(view, commits, None if is_cleaning else retained, was_cleaned, sizes)
 
 
 def _ordered(findings: list[Finding]) -> list[Finding]:

@@ -21,6 +21,7 @@ from hoodie.errors import Invalid
 from hoodie.fileview import FolderView
 from hoodie.notebook import Displayed
 from hoodie.query import Finding
+from hoodie.services.repair import strays
 from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
@@ -32,6 +33,7 @@ Severity = Literal["error", "warning", "note"]
 
 STUCK_SECONDS = 3600
 SMALL_FILES = 10
+_WARNINGS = frozenset({"orphan", "pending", "stray", "uncommitted", "version"})
 _TROUBLE = {
     "metadata": "hoodie doctor {uri} --fix",
     "index": "hoodie doctor {uri} --fix",
@@ -40,6 +42,7 @@ _TROUBLE = {
     "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
     "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
     "committed: if its rows are no loss, hoodie orphans {uri} --delete removes it",
+    "stray": "no reader takes it, and nothing removes it: look at it, delete it by hand if it is no loss",
     "version": "hoodie upgrade {uri} --to 6 finishes it, --to {version} gives it up",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
@@ -113,7 +116,7 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
         Corrupt: the properties or the timeline cannot be read at all.
     """
     view = FolderView(handle.storage, timeline_of(handle), engine).load()
-    return health_of(handle, config, view, validate(handle, engine))
+    return health_of(handle, config, view, [*validate(handle, engine), *strays(handle)])
 
 
 def health_of(handle: TableHandle, config: Config, view: View, findings: Sequence[Finding] = ()) -> TableHealth:
@@ -177,7 +180,7 @@ def _debt(one: FileSlice) -> LogDebt:
 def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Concern]:
     uri, is_listed = _place(handle), handle.config.is_metadata_table_ready
     for one in findings:
-        severity: Severity = "warning" if one.kind in {"orphan", "pending", "uncommitted", "version"} else "error"
+        severity: Severity = "warning" if one.kind in _WARNINGS else "error"
         kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind
         remedy = _TROUBLE.get(kind, "restore the file, or restore to an earlier savepoint or instant")
         facts = {"uri": uri, "instant": shlex.quote(one.path.partition(".")[0]), "version": handle.config.table_version}

@@ -58,11 +58,21 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         with self._opened.held("drop index") as handle:
             return drop_index(handle, name)
 
-    def rebuild(self, *names: str) -> None:
-        """Rebuilds partitions of the metadata table from the table's files; without names all of it."""
+    def rebuild(self, *names: str, accept_missing: bool = False) -> None:
+        """Rebuilds partitions of the metadata table from the table's files; without names all of it.
+
+        Files under storage paths are listed under all prefixes. One that a commit wrote and that is nowhere stops that,
+        unless it is accepted: a prefix that is not reached looks the same.
+
+        Raises:
+            Unavailable: files are missing, or a storage path does not say whose it is.
+        """
         from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
+        from hoodie.services.repair import ensure_whole  # noqa: PLC0415 - the same
 
         with self._opened.held("rebuild metadata") as handle:
+            if not accept_missing:
+                ensure_whole(handle, self._opened.engine)
             rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)
 
     def __getitem__(self, name: str) -> IndexDefinition | None:
