@@ -31,7 +31,7 @@ JAVA_OF_TESTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -152,6 +152,9 @@ check: setup  ## lint and types
 
 demo: setup  ## a lake table of 336 776 real flights, from ingest to time travel
 	$(BIN)/python examples/flights_demo.py
+
+demo-federated: setup  ## data files under prefixes of two folders that stand for buckets: made, moved, repaired
+	$(BIN)/python examples/federated_demo.py
 
 bench: bench-setup  ## the benchmark against Hudi, Delta, deltalake and plain Spark: SCALE=0.501 ROUNDS=3
 	$(BIN)/python bench/run.py --scale $(SCALE) --rounds $(ROUNDS)

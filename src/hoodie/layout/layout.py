@@ -14,7 +14,6 @@ It does not know storage. `docs/format/storage-layout.md` has grammar and exampl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from hoodie.layout.strategy import NoPrefix, StorageStrategy
@@ -57,6 +56,14 @@ class LayoutVersion:
     folder: str
     partitions: str = ""
     strategy: StorageStrategy = field(default_factory=NoPrefix)
+    _known: dict[tuple[str, str], tuple[int, str] | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What is remembered stays here.
+        said = (self.number, self.since, self.text, self.roots, self.folder, self.partitions, self.strategy)
+        return LayoutVersion, said
 
     def is_for(self, partition: str) -> bool:
         if not self.partitions or self.partitions == partition:
@@ -66,9 +73,19 @@ class LayoutVersion:
         return partition.startswith(self.partitions + "/")
 
     def location(self, partition: str, file_id: str) -> tuple[int, str] | None:
-        """The root and the folder in it, down to the table's; None: the table path."""
-        if not self.roots:
-            return None
+        """The root and the folder in it, down to the table's; None: the table path. It is remembered: files of a group
+        ask again and again, and a hash in Python takes longer than all else here.
+        """
+        group = partition, file_id
+        try:
+            return self._known[group]
+        except KeyError:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            found = self._known[group] = self._located(partition, file_id) if self.roots else None
+            return found
+
+    def _located(self, partition: str, file_id: str) -> tuple[int, str]:
         number = 0
         if len(self.roots) > 1:
             number = one_xxhash32((partition + file_id).encode(), _ROOT_SEED) % len(self.roots)
@@ -96,7 +113,7 @@ class Layout:
         if parsed is None:
             return None
         version = self.version_at(partition, parsed.instant)
-        found = None if version is None else _located(version, partition, parsed.file_id)
+        found = None if version is None else version.location(partition, parsed.file_id)
         return None if found is None else Location(found[0], f"{found[1]}/{path}")
 
     def version_at(self, partition: str, instant: str) -> LayoutVersion | None:
@@ -139,12 +156,6 @@ class Layout:
     def claims(self) -> tuple[tuple[int, str], ...]:
         """Folders of roots that belong to the table: (root, folder), each once."""
         return tuple(dict.fromkeys((root, version.folder) for version in self.versions for root in version.roots))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _located(version: LayoutVersion, partition: str, file_id: str) -> tuple[int, str] | None:
-    """Remembered: the files of a group ask again and again, and a hash in Python takes longer than all else here."""
-    return version.location(partition, file_id)
 
 
 def _is_bare(version: LayoutVersion) -> bool:
