@@ -1,12 +1,15 @@
 """What operations cost as tables grow: calls of the storage, seconds, memory of the process that decides.
 
     python -m bench.scale [--files 1000 10000 ...] [--in-partition 100] [--real FOLDER] [--only NAME ...]
+    python -m bench.scale --rows 1000000 10000000 ... [--real FOLDER]
 
 1. Tables are simulated: names and sizes of data files that nobody opens, made up when a folder is listed. A listing
    counts as often as an object store is asked for it, a thousand names at a time, as does a walk below a folder.
 2. Each measurement is a process of its own and prints one line of JSON. `MiB` is how far its memory rose above where it
    was when the table was there; seconds are those of a storage that answers at once.
 3. With `--real` the files are real ones on that disk, without bytes: the same calls, and the seconds of a disk.
+4. With `--rows` real rows are inserted in bulk into ten partitions of a table on the disk, by two threads; then a
+   thousand of them are updated, once spread over all files and once into one partition.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import multiprocessing
 import resource
 import shutil
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -48,7 +52,7 @@ OPTIONS = {
     "hoodie.table.name": "hand",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "part",
-    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.parquet.small.file.limit": "1",  # none is small, which only their sizes tell
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.metadata.index.partition.stats.enable": "false",
     "hoodie.clean.automatic": "false",
@@ -250,6 +254,44 @@ def measure(name: str, count: int, each: int, real: Path | None) -> dict[str, ob
     }
 
 
+def measure_rows(count: int, folder: Path) -> Iterator[dict[str, object]]:
+    options = {
+        "hoodie.table.name": "rows",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    schema = pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("price", pa.float64())])
+
+    def batch(ids: np.ndarray, ts: int) -> pa.RecordBatch:
+        parts = pa.array([f"p{number}" for number in range(10)]).take(pa.array(ids * 10 // count))
+        columns = [ids, parts, np.full(len(ids), ts), np.modf(ids * 0.618)[0]]
+        return pa.record_batch([pa.array(column) for column in columns], schema=schema)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, count, 1 << 18):
+            yield batch(np.arange(start, min(start + (1 << 18), count)), 1)
+
+    table = Table.create(str(folder), schema=schema, options=options, engine=LocalEngine(2))
+    spread = np.arange(0, count, count // 1000)[:1000]
+    for name, act in {
+        "bulk insert": lambda: table.bulk_insert(pa.RecordBatchReader.from_batches(schema, batches())),
+        "upsert of 1 000 rows in all partitions": lambda: table.upsert(pa.Table.from_batches([batch(spread, 2)])),
+        "upsert of 1 000 rows in one": lambda: table.upsert(pa.Table.from_batches([batch(np.arange(1000), 3)])),
+    }.items():
+        start = time.perf_counter()
+        act()
+        seconds = time.perf_counter() - start
+        files = len(table.files())
+        yield {
+            "operation": name,
+            "rows": count,
+            "files": files,
+            "seconds": round(seconds, 2),
+            "peak MiB": _peak() >> 10,
+        }
+
+
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -258,14 +300,28 @@ def _told(name: str, count: int, each: int, real: Path | None) -> None:
     print(json.dumps(measure(name, count, each, real)), flush=True)
 
 
+def _rows_told(count: int, folder: Path) -> None:
+    for found in measure_rows(count, folder):
+        print(json.dumps(found), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--files", type=int, nargs="+", default=SIZES)
     parser.add_argument("--in-partition", type=int, default=100)
     parser.add_argument("--real", type=Path)
     parser.add_argument("--only", nargs="+", default=list(OPERATIONS), help="operations that begin like this")
+    parser.add_argument("--rows", type=int, nargs="+", default=[])
     asked = parser.parse_args()
     spawn = multiprocessing.get_context("spawn")
+    for count in asked.rows:
+        folder = (asked.real or Path(tempfile.gettempdir())) / uuid.uuid4().hex
+        child = spawn.Process(target=_rows_told, args=(count, folder))
+        child.start()
+        child.join()
+        shutil.rmtree(folder, ignore_errors=True)
+    if asked.rows:
+        return
     for name in [name for name in OPERATIONS if any(name.startswith(one) for one in asked.only)]:
         for count in asked.files:
             real = None if asked.real is None else asked.real / uuid.uuid4().hex

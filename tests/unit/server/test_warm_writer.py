@@ -25,7 +25,7 @@ OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
-    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.parquet.small.file.limit": "1",  # none is small, which only their sizes tell
     "hoodie.datasource.write.operation": "insert",
 }
 
