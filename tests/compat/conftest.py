@@ -36,6 +36,7 @@ THINNED = {
     "test_metadata_writer.py",
     "test_mor_writes.py",
     "test_record_index_in_turns.py",
+    "test_several_writers_with_hudi.py",
     "test_undo.py",
     "test_upgrades.py",
 }

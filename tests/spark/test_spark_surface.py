@@ -18,7 +18,7 @@ import hoodie
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
 from hoodie.index import IndexedTable, IndexTraits, KeyedRows, PlainIndex
 from hoodie.index.simple_index import SimpleIndexedWrite
-from hoodie.locks import held_lock
+from hoodie.locks import held_lock, options_to_wait
 from hoodie.spark import FrameSource
 
 pytestmark = pytest.mark.spark
@@ -344,7 +344,7 @@ def test_a_base_file_that_went_away_is_named(spark: SparkSession, rides: DataFra
 def test_a_second_writer_conflicts(spark: SparkSession, rides: DataFrame, base: str) -> None:
     rides.write.format("hudi").options(**OPTIONS).save(base)
     with held_lock(hoodie.Table.open(base).storage, "a test"), pytest.raises(Conflict):
-        rides.write.format("hudi").options(**OPTIONS).mode("append").save(base)
+        rides.write.format("hudi").options(**OPTIONS, **options_to_wait(0)).mode("append").save(base)
 
 
 def test_a_spark_frame_is_data_for_the_table_api(spark: SparkSession, rides: DataFrame, base: str) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from hoodie.config import resolve
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
-from hoodie.locks import held_lock
+from hoodie.locks import held_lock, options_to_wait
 from hoodie.metadata import load_index_definitions
 from hoodie.metadata_writer import build_index as build
 from hoodie.metadata_writer import (
@@ -170,7 +171,7 @@ def test_version_6_refuses_what_its_readers_do_not_know() -> None:
 def test_another_writer_that_holds_the_table_is_a_conflict() -> None:
     lake = lake_of()
     with held_lock(lake.storage, "test"), pytest.raises(Conflict):
-        build(lake.handle(), record_index())
+        build(lake.handle(), record_index(), config=resolve(options_to_wait(0)))
 
 
 def test_options_switch_indexes_on_and_off(version: int) -> None:
