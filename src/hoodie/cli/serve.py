@@ -13,7 +13,7 @@ from pathlib import Path
 from hoodie.cli.arguments import parse_options
 from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
-from hoodie.layout.opening import storage_options
+from hoodie.layout.opening import options_for_others
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
 from hoodie.server.marker_folder import Batching
@@ -79,9 +79,9 @@ def run(said: Namespace) -> int:
     http.ensure_guarded(listening, without_token=said.without_token)
     options = parse_options(said.option)
     batching = Batching(said.marker_batch_threads, said.marker_batch_interval_ms / 1000)
-    markers = MarkerService(said.root, storage_options(options), batching) if said.markers else None
+    markers = MarkerService(said.root, options_for_others(options), batching) if said.markers else None
     place = http.bound_socket(listening)
-    service = Service(said.root, storage_options(options), stores=stores_of(_view_config(options, said)))
+    service = Service(said.root, options_for_others(options), stores=stores_of(_view_config(options, said)))
     host = f"[{said.host}]" if ":" in said.host else said.host
     print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
     try:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from hoodie.layout.roots import ALLOWED_ROOTS, STORAGE_PATH
 from hoodie.layout.strategy import STRATEGY_CLASSES, StorageStrategy, load_own_strategies
 from hoodie.storage import Storage, open_storage
+
+OPTIONS: Final = (ALLOWED_ROOTS, STORAGE_PATH, STRATEGY_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def parse_access(options: Mapping[str, object], storage_options: Mapping[str, st
     Raises:
         Invalid: a class of a strategy cannot be made.
     """
-    said = {key: str(options[key]) for key in (ALLOWED_ROOTS, STORAGE_PATH, STRATEGY_CLASSES) if options.get(key)}
+    said = {key: str(options[key]) for key in OPTIONS if options.get(key)}
     if not said:
         return None
     named = f"{said.get(ALLOWED_ROOTS, '')},{said.get(STORAGE_PATH, '')}"

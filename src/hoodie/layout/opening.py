@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from hoodie.layout.access import Access, parse_access
+from hoodie.layout.access import OPTIONS, Access, parse_access
 from hoodie.layout.federated import FederatedStorage
 from hoodie.layout.properties import parse_layout
 from hoodie.layout.roots import ensure_roots
@@ -31,6 +31,13 @@ def open_table_storage(uri: str, options: Mapping[str, str]) -> Storage:
 def storage_options(options: Mapping[str, str]) -> dict[str, str]:
     """Those of `options` that are meant for storages: credentials, endpoints and the like."""
     return {key: value for key, value in options.items() if not key.startswith("hoodie.")}
+
+
+def options_for_others(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of `options` by which another (a service in this process) opens the same table: for storages, and what they
+    allow outside the table path.
+    """
+    return {key: value for key, value in options.items() if not key.startswith("hoodie.") or key in OPTIONS}
 
 
 def laid_out(storage: Storage, config: TableConfig) -> Storage:

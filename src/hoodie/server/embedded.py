@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from hoodie.config import Config
 from hoodie.env import SystemEnv
 from hoodie.errors import HudiError
-from hoodie.layout.opening import storage_options
+from hoodie.layout.opening import options_for_others
 from hoodie.remote import ServerAddress
 from hoodie.remote.in_process import listens_here
 from hoodie.server.embedded_view import EmbeddedSource
@@ -77,7 +77,7 @@ def embedded_address(storage: Storage, config: Config, host: str | None) -> Serv
             if found is None:
                 _refused.add(key)
                 return None
-    options = storage_options(config.passed)
+    options = options_for_others({**config.explicit, **config.passed})
     found.service.admit(place, options)
     found.markers.admit(place, options)
     return found.address

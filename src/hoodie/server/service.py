@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
+from hoodie.layout import open_table_storage
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
 from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
@@ -34,7 +35,7 @@ from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
 from hoodie.spec import CLEAN, Instant
 from hoodie.state.handle import TableHandle, load_handle
-from hoodie.storage import Storage, open_storage
+from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, Replaced
 
@@ -105,7 +106,7 @@ class Service:
 
     def storage_at(self, place: str) -> Storage:
         """The storage of a place below the roots, or of a table that was admitted."""
-        return open_storage(place, self._admitted.get(place, self._options))
+        return open_table_storage(place, self._admitted.get(place, self._options))
 
     def kept(self) -> tuple[int, int]:
         """How many tables are kept, and how many partitions of them are loaded."""

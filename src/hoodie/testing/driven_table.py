@@ -29,7 +29,7 @@ from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.table_model import Rows, rows_of
-from hoodie.testing.two_stores import options_of, two_stores
+from hoodie.testing.two_stores import layout_options, two_stores
 
 ENGINE: Final = LocalEngine(1)
 START: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ class DrivenTable:
 
     def make(self, rows: pa.Table, options: Mapping[str, str]) -> None:
         """The table with its first rows. `options` are said once, at its making."""
-        layout = options_of(self.storage, self._strategy) if self._strategy else {}
+        layout = layout_options(self._strategy) if self._strategy else {}
         config = resolve({**self.options, **options, **layout})
         request = Request("upsert", as_source(rows), config, ENGINE)
         save_rows(self._laid(self.storage), request, "append", self.env)

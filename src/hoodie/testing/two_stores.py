@@ -11,20 +11,16 @@ from hoodie.storage import NestedStorage, Storage
 
 TABLE: Final = "table"
 ROOT: Final = "root"
-
-
-def root_of(storage: Storage) -> str:
-    """The URL of the storage path in `storage`."""
-    return f"{storage.uri}/{ROOT}"
+ROOT_URL: Final = "memory://two-stores/root"
+"""The storage path, whatever the storage is called, so that its files can be copied to another."""
 
 
 def two_stores(storage: Storage) -> FederatedStorage:
     """What a caller opens that allows the storage path: a table there finds its files whatever stands around."""
-    root = root_of(storage)
-    stores = {root: NestedStorage(storage, ROOT)}
-    return FederatedStorage(NestedStorage(storage, TABLE), Access((root,), stores=stores))
+    access = Access((ROOT_URL,), stores={ROOT_URL: NestedStorage(storage, ROOT)})
+    return FederatedStorage(NestedStorage(storage, TABLE), access)
 
 
-def options_of(storage: Storage, strategy: str = "bits:4") -> Mapping[str, str]:
-    """The options that make a table in it keep its files under the storage path."""
-    return {"hoodie.storage.path": root_of(storage), "hoodie.storage.strategy": strategy}
+def layout_options(strategy: str = "bits:4") -> Mapping[str, str]:
+    """The options that make a table in two stores keep its files under the storage path."""
+    return {"hoodie.storage.path": ROOT_URL, "hoodie.storage.strategy": strategy}

@@ -85,7 +85,7 @@ def ensure_same_layout(config: Config, table: TableConfig) -> None:
     """
     asked = named_roots(config)
     stored = tuple(filter(None, table.raw.get(keys.STORAGE_PATH, "").split(",")))
-    if asked and asked != stored:
+    if not set(asked) <= set(stored):
         raise Unsupported(
             f"{keys.STORAGE_PATH} is {','.join(asked)} but the table has {','.join(stored) or 'none'}",
             remedy="Leave it out, or change where files go with hoodie relayout",

@@ -41,7 +41,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[CountingStorage]:
         opened.append(CountingStorage(open_storage(*arguments)))
         return opened[-1]
 
-    monkeypatch.setattr(module, "open_storage", counting)
+    monkeypatch.setattr(module, "open_table_storage", counting)
     return opened
 
 
