@@ -50,6 +50,13 @@ class Jobs:
     def ping(self) -> dict[str, Any]:
         return {"version": self.version, "spark": self.spark.version}
 
+    def hadoop(self, conf: dict[str, str]) -> dict[str, Any]:
+        """Sets what Hadoop's file systems of the session go by."""
+        hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
+        for key, value in conf.items():
+            hadoop.set(key, value)
+        return {}
+
     def read(
         self,
         *,
