@@ -151,3 +151,28 @@ def test_we_carry_out_hudis_plan_and_both_go_on(
     change(table, model, slim_rows([1, 2, 50], 2), peer)
     change(table, model, slim_rows([2, 3], 3))
     ensure_same_rows(without_meta(readers.ensure_agree(table, version)), model.rows, called=("all of us", "model"))
+
+
+@pytest.mark.parametrize(("version", "writer"), [WRITERS[0], WRITERS[-1]])
+def test_base_files_joined_by_copying_row_groups_of_ours_and_of_hudis(
+    version: int, writer: str, readers: Readers, tmp_path: Path
+) -> None:
+    peer: Peer = getattr(readers, writer)
+    copied = {**LEFT_ALONE, "hoodie.row.group.copy.min.bytes": "0"}
+    for by in (None, peer):
+        table, model = tmp_path / f"by_{'us' if by is None else 'hudi'}", Model(slim_rows(range(0)).schema)
+        started(table, version, "COPY_ON_WRITE", model, by)
+        done = Table.open(str(table), options=copied).services.compact_base_files()
+        assert done is not None
+        assert (done.copied, done.files) == (done.groups, regions(model))
+        ensure(readers, table, version, model, regions(model))
+        change(table, model, slim_rows([1, 2, 50], 2), peer)  # by the bloom filters of the new footers
+        change(table, model, slim_rows([2, 3], 3))
+        rows = slim_rows(range(60, 70))
+        Table.open(str(table), options=copied).append(rows)
+        model.upsert(rows)
+        planned = Table.open(str(table), options=copied).services.schedule_base_file_compaction()
+        assert [one.requested for one in pending(table)] == [planned.requested if planned else None]
+        call(peer, table, version, "execute")
+        assert pending(table) == []
+        ensure(readers, table, version, model, regions(model))

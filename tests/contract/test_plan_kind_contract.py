@@ -9,7 +9,8 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.locks import held_lock
-from hoodie.services.clustering.cluster import CLUSTERINGS, schedule_clustering
+from hoodie.services.clustering.base_files import BASE_FILE_COMPACTIONS, BASE_FILE_COMPACTOR
+from hoodie.services.clustering.cluster import CLUSTERER, CLUSTERINGS
 from hoodie.services.compaction.compact import COMPACTIONS, schedule_compaction
 from hoodie.services.compaction.log_compact import LOG_COMPACTIONS, schedule_log_compaction
 from hoodie.services.resizing.resize import RESIZES, schedule_resize
@@ -17,7 +18,7 @@ from hoodie.services.rewrite.kinds import KINDS
 from hoodie.services.rewrite.plan_kind import PlanKind
 from hoodie.spec import Instant
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.testing.lake import Lake, logged_lake, row
+from hoodie.testing.lake import Lake, logged_lake, row, table_of
 from hoodie.testing.plan_kind_contract import Pending, PlanKindContract
 
 KEYS = [f"k{n}" for n in range(12)]
@@ -72,12 +73,27 @@ class TestClustering(PlanKindContract):
     @pytest.fixture(params=["MERGE_ON_READ", "COPY_ON_WRITE"])
     def pending(self, version: int, request: pytest.FixtureRequest) -> Pending:
         def schedule(handle: TableHandle) -> Instant | None:
-            return schedule_clustering(handle, resolve(BY_V), LocalEngine(1))
+            return CLUSTERER.schedule(handle, resolve(BY_V), LocalEngine(1))
 
         if request.param == "MERGE_ON_READ":
             return pending_of(CLUSTERINGS, logged_lake(version, **LOGGED), schedule)
         unfilled = {"hoodie.parquet.small.file.limit": "0", "hoodie.metadata.enable": "false"}
         return pending_of(CLUSTERINGS, Lake(version, unfilled), schedule)
+
+
+class TestBaseFileCompaction(PlanKindContract):
+    @pytest.fixture
+    def pending(self, version: int) -> Pending:
+        def schedule(handle: TableHandle) -> Instant | None:
+            return BASE_FILE_COMPACTOR.schedule(handle, resolve({}), LocalEngine(1))
+
+        copied = {"hoodie.metadata.enable": "false", "hoodie.row.group.copy.min.bytes": "0"}
+        lake = Lake(version, copied)
+        lake.upsert(*(row(key) for key in KEYS[:5]))
+        lake.table.append(table_of([row(key) for key in KEYS[5:]]))
+        with held_lock(lake.storage, "plan"):
+            assert schedule(lake.handle()) is not None
+        return Pending(lake, BASE_FILE_COMPACTIONS)
 
 
 class TestResize(PlanKindContract):
@@ -90,5 +106,7 @@ class TestResize(PlanKindContract):
 
 
 def test_every_kind_is_held_to_the_contract() -> None:
-    assert set(map(id, KINDS)) == set(map(id, (COMPACTIONS, LOG_COMPACTIONS, CLUSTERINGS, RESIZES)))
+    assert set(map(id, KINDS)) == set(
+        map(id, (COMPACTIONS, LOG_COMPACTIONS, CLUSTERINGS, BASE_FILE_COMPACTIONS, RESIZES))
+    )
     assert len({kind.name for kind in KINDS}) == len(KINDS)

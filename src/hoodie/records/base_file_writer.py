@@ -153,7 +153,7 @@ class BaseFileWriter:
         options = options or BaseFileOptions()
         self._path = path
         self._schema = pa.schema([_stored_field(column) for column in schema])
-        self._avro_schema = _avro_text(schema, table_name) if avro_schema is None else avro_schema
+        self._avro_schema = avro_text(schema, table_name) if avro_schema is None else avro_schema
         self._keys = _Keys(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
         self._options = options
         self._parquet: Any = None
@@ -382,8 +382,8 @@ def _stored_field(column: pa.Field) -> pa.Field:
     return pa.field(column.name, kind, nullable=column.nullable)
 
 
-_avro_text: Final = lru_cache(16)(to_avro)
-"""The files of a write have one schema."""
+avro_text: Final = lru_cache(16)(to_avro)
+"""The schema of a footer for a table of this name. The files of a write have one."""
 
 
 def _parquet_options(

@@ -212,6 +212,20 @@ class BloomFilter:
         for chunk in _chunks(keys):
             self._add_chunk(chunk)
 
+    def join(self, other: BloomFilter) -> None:
+        """Adds all keys of another filter of this kind and size. Both have one row of bits, and together no more keys
+        than it is made for: then the bits are those of adding the keys.
+        """
+        assert len(self._rows) == len(other._rows) == 1
+        assert (self._vector_size, self._hashes) == (other._vector_size, other._hashes)
+        self._rows[0] |= other._rows[0]
+        self._last_row_keys += other._last_row_keys
+
+    def fill(self, keys: int) -> None:
+        """Makes it say that it may hold any key, as after adding very many: `keys` of them."""
+        self._rows[-1][:] = True
+        self._last_row_keys += keys
+
     def contains(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """For each key: False means it was never added. A null gives False."""
         answers = [self._contains_chunk(chunk) for chunk in _chunks(keys, keep_nulls=True)]

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A service by name: what it does, in a few words, and the module whose `SERVICE` it is."""
+    """A service by name: what it does, in a few words, and the module whose `SERVICE` it is; `short_command`: its name
+    on the command line where that is another.
+    """
 
     name: str
     summary: str
     module: str
+    short_command: str = ""
 
     @property
     def command(self) -> str:
         """Its name on the command line."""
-        return self.name.replace("_", "-")
+        return self.short_command or self.name.replace("_", "-")
 
     def described(self) -> str:
         """The summary as a sentence."""
@@ -43,6 +46,12 @@ REGISTERED: Final = {
         Registered("compact", "merge log files into base files", "hoodie.services.compaction.compact"),
         Registered("compact_logs", "merge small log blocks into one", "hoodie.services.compaction.log_compact"),
         Registered("cluster", "rewrite small files as large ones, sorted", "hoodie.services.clustering.cluster"),
+        Registered(
+            "compact_base_files",
+            "join small base files, rows as they are",
+            "hoodie.services.clustering.base_files",
+            "compact-base",
+        ),
         Registered("ttl", "delete partitions past their time to live", "hoodie.services.ttl"),
         Registered("resize", "split large and merge small buckets of a hash index", "hoodie.services.resizing.resize"),
         Registered("rollback", "roll back one instant", "hoodie.services.rollback.rollback"),

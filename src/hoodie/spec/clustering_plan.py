@@ -14,7 +14,7 @@ It does not know storage, nor the record around a plan (`replace_plan`). An exam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hoodie.spec.avro_schemas import AvroGeneration
@@ -104,6 +104,10 @@ class ClusteringPlan:
     def group_ids(self) -> tuple[tuple[str, str], ...]:
         """(partition path, file id) of every file group that is replaced, in the plan's order."""
         return tuple(part.group_id for part in self.slices)
+
+    def noting(self, more: Mapping[str, str]) -> ClusteringPlan:
+        """The plan with more extra metadata."""
+        return replace(self, extra_metadata={**(self.extra_metadata or {}), **more})
 
 
 def clustering_values(plan: ClusteringPlan, generation: AvroGeneration) -> dict[str, Any]:

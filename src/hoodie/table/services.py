@@ -129,6 +129,23 @@ class TableServices:
         )
         return result
 
+    def schedule_base_file_compaction(self, **options: object) -> Instant | None:
+        """Plans a base-file compaction of all small base files and returns its instant, or None when there are none to
+        join. `compact_base_files` carries it out, here or in another process.
+        """
+        from hoodie.services.clustering.base_files import BASE_FILE_COMPACTOR  # noqa: PLC0415 - loads what writes
+
+        with self._opened.held("plan base-file compaction") as handle:
+            return BASE_FILE_COMPACTOR.schedule(handle, self._opened.config(options), self._opened.engine)
+
+    def compact_base_files(self, instant: str | None = None, **options: object) -> ClusteringResult | None:
+        """Base-file compaction: small base files of different file groups become large ones, with rows as they are;
+        row groups are copied without decoding them where they can be. Carries out the pending plan (of `instant`, or
+        the oldest), or plans and carries out. None when there is nothing to join.
+        """
+        result: ClusteringResult | None = self.run("compact_base_files", {"instant": instant}, **options)
+        return result
+
     def compact_logs(self, **options: object) -> CompactionResult | None:
         """Log compaction: merges small log blocks into one per file slice; None when no slice has enough of them."""
         result: CompactionResult | None = self.run("compact_logs", None, **options)

@@ -100,6 +100,7 @@ def faults(calls: int) -> st.SearchStrategy[Fault]:
     return st.one_of(st.tuples(kinds, st.integers(1, calls)), st.none())
 
 
+COPIED: Final = {"hoodie.row.group.copy.min.bytes": "0"}
 FAULTS: Final = faults(160)
 LATER_FAULTS: Final = faults(400)
 COUNTS: Final = dict.fromkeys(
@@ -230,10 +231,14 @@ class TableMachine(RuleBasedStateMachine):
         given = self._given(keys)
         self._write(lambda table: table.delete(arrow_rows(given)), without(self.rows, given), fault)
 
-    @rule(keys=KEYS, fault=FAULTS)
-    def bulk_insert(self, keys: set[int], fault: Fault) -> None:
+    @rule(keys=KEYS, appends=st.booleans(), fault=FAULTS)
+    def bulk_insert(self, keys: set[int], appends: bool, fault: Fault) -> None:
         given = self._given({n for n in keys if key_of(n) not in self.rows})
-        self._write(lambda table: table.bulk_insert(arrow_rows(given)), self._with(given), fault)
+
+        def add(table: Table) -> object:
+            return (table.append if appends else table.bulk_insert)(arrow_rows(given))
+
+        self._write(add, self._with(given), fault)
 
     @rule(what=st.sampled_from(["partitions of rows", "table", "partition"]), keys=KEYS, fault=FAULTS)
     def overwrite(self, what: str, keys: set[int], fault: Fault) -> None:
@@ -276,11 +281,12 @@ class TableMachine(RuleBasedStateMachine):
             self.half_compacted.add("all")
 
     @precondition(lambda self: self.index not in ("buckets", "rings"))
-    @rule(curve=st.sampled_from(["", *Curve]), gives_up=st.booleans(), fault=FAULTS)
-    def cluster(self, curve: str, gives_up: bool, fault: Fault) -> None:
+    @rule(how=st.sampled_from(["copy", "base files", *Curve]), gives_up=st.booleans(), fault=FAULTS)
+    def cluster(self, how: str, gives_up: bool, fault: Fault) -> None:
         """What died is carried out or taken off: until then writers of its file groups are refused."""
-        order = {SORT_COLUMNS: "v,ts", CURVE: curve} if curve else {}
-        if self._serve(lambda table: table.services.cluster(**order), fault):
+        options = COPIED if how in ("copy", "base files") else {SORT_COLUMNS: "v,ts", CURVE: how}
+        name = "compact_base_files" if how == "base files" else "cluster"
+        if self._serve(lambda table: table.services.run(name, None, **options), fault):
             COUNTS["clusterings"] += 1
         else:
             self._serve(_give_up_clusterings if gives_up else lambda table: table.services.cluster(op="execute"), None)

@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from hoodie.env import Env
 from hoodie.records import BaseFileOptions, BaseFileStats, BaseFileWriter, BaseFooter
+from hoodie.records.joined_keys import KeyFooter
+from hoodie.records.parquet_layout import ParquetLayout
+from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.spec import (
     NULL_COMMIT,
     BaseFileName,
@@ -69,6 +72,10 @@ class NewBaseFile:
         return BaseFileWriter(
             target.storage, self._path, schema, target.options, table_name=target.table_name, inherit=inherit
         )
+
+    def copied(self, like: ParquetLayout, keys: KeyFooter, *, named: bool) -> RowGroupCopy:
+        """The writer of the file, for row groups of other files; `named`: rows say which file they lie in."""
+        return RowGroupCopy(self._target.storage, self._path, like, self.name if named else None, keys)
 
     def stat(self, written: BaseFileStats) -> WriteStat:
         """What was written. Without an old file all rows are inserts; with one nothing is said of how rows changed."""

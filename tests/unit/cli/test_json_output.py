@@ -30,7 +30,7 @@ BUCKETS = (
     "hoodie.bucket.index.min.num.buckets=2",
     "hoodie.bucket.index.hash.field=id",
 )
-OURS = ("cow", "mor", "buckets", "moved", "rows.parquet")
+OURS = ("cow", "mor", "events", "buckets", "moved", "rows.parquet")
 _MEASURED = re.compile(r"(_bytes|_ms|seconds|^examined)$")
 _NAMES = (
     ("T", re.compile(r"(?<!\d)20\d{15}(?!\d)")),
@@ -87,7 +87,7 @@ def test_the_json_of_every_command_is_as_it_was(tmp_path: Path, capsys: pytest.C
     run = Session(tmp_path, capsys)
     rows = pa.table({"id": ["a", "b"], "city": ["oslo", "oslo"], "fare": [1.5, None], "ts": [1, 1]})
     pq.write_table(rows, tmp_path / "rows.parquet")
-    for step in (_copy_on_write, _merge_on_read, _undoing, _buckets, _other_places, _configuration):
+    for step in (_copy_on_write, _merge_on_read, _appending, _undoing, _buckets, _other_places, _configuration):
         run.lines.append(f"# {step.__name__.strip('_').replace('_', ' ')}")
         step(run)
     assert "\n".join(run.lines).splitlines() == EXPECTED.read_text(encoding="utf-8").splitlines()
@@ -162,6 +162,13 @@ def _merge_on_read(run: Session) -> None:
     run("compact", "mor")
     run("cluster", "mor", *_options("hoodie.clustering.plan.strategy.sort.columns=id"))
     run("doctor", "mor")
+
+
+def _appending(run: Session) -> None:
+    _write(run, "events")
+    run("append", "events", "--input", "rows.parquet", *_options())
+    run("compact-base", "events", "-n")
+    run("compact-base", "events", *_options())
 
 
 def _undoing(run: Session) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from hoodie.config import resolve
-from hoodie.services.clustering.cluster import ORDER
 from hoodie.services.clustering.options import parse_cluster_options
 from hoodie.services.clustering.plan import clustering_plan, plan_groups
+from hoodie.services.clustering.result import COPIED, DECODED
+from hoodie.services.clustering.rewrite import ORDER
 from hoodie.spec import BaseFileName, TableConfig
+from hoodie.spec.base_file_plan import BASE_FILE_PLAN, BaseFileOperation, BaseFilePlan, encode_base_file_plan
 from hoodie.spec.clustering_plan import clustering_values
 from hoodie.spec.sort_order import CURVE
 from hoodie.view import BaseFile, FileSlice
@@ -38,6 +41,15 @@ def test_the_grammar_has_the_members_of_each_record() -> None:
     assert all(f"`{name}`" in PAGE for name in group["metrics"])
 
 
+def test_the_grammar_has_the_members_of_a_base_file_compaction() -> None:
+    plan = json.loads(encode_base_file_plan(BaseFilePlan((BaseFileOperation("p", ("p/a.parquet",), {}),))))
+    assert set(members("baseFilePlan")) == set(plan)
+    assert set(members("operation")) == set(plan["operations"][0])
+    assert f"`{BASE_FILE_PLAN}`" in PAGE
+
+
 def test_the_keys_of_our_own_are_named() -> None:
+    assert f"`{COPIED}`" in PAGE
+    assert f"`{DECODED}`" in PAGE
     assert PAGE.count(f"`{ORDER}`") == 1
     assert f"`{CURVE}`" in PAGE

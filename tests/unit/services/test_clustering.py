@@ -11,8 +11,8 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.locks import held_lock
-from hoodie.services.clustering import cluster, sorted_rows, task
-from hoodie.services.clustering.cluster import CLUSTERINGS, schedule_clustering
+from hoodie.services.clustering import grouping, sorted_rows, task
+from hoodie.services.clustering.cluster import CLUSTERER, CLUSTERINGS
 from hoodie.services.rewrite.executor import run_plan
 from hoodie.spec import parse_requested_replace
 from hoodie.spec.sort_order import CURVE
@@ -73,6 +73,40 @@ def test_small_files_become_one_of_each_partition_with_sorted_rows(version, kind
     said = lake.commits()[-1]
     assert said.operation_type == "CLUSTER"
     assert all(stat.prev_commit == "null" and stat.num_inserts == stat.num_writes for _, stat in said.write_stats())
+
+
+COPIED = {"hoodie.row.group.copy.min.bytes": "0"}
+
+
+@VERSIONS
+def test_files_are_stitched_by_copying_row_groups_where_rows_need_no_order(version):
+    lake = made(version, hoodie__metadata__record__index__enable="true")
+    before, history = lake.rows(SEEN), lake.rows(SEEN, query="incremental", begin="0")
+    sizes = {name: sum(p.size_bytes for p in lake.table.files() if p.partition == name) for name in "pq"}
+    done = lake.table.services.cluster(**COPIED, **{f"{PLAN}.target.file.max.bytes": str(max(sizes.values()) // 2 + 1)})
+    assert (done.copied, done.decoded, done.sorted_by) == (2, (), ())
+    assert (done.slices, done.files, done.rows) == (8, 4, len(before))
+    assert lake.rows(SEEN) == before
+    assert lake.rows(SEEN, query="incremental", begin="0") == history
+    for path in (path for path in lake.base_files() if done.instant in path):
+        found = pq.ParquetFile(lake.storage.open_input(path))
+        assert found.metadata.num_row_groups == 2
+        assert set(found.read().column("_hoodie_file_name").to_pylist()) == {path.rpartition("/")[2]}
+    lake.upsert(row("k11", "newer", 9))
+    assert lake.values()["k11"] == "newer"
+    lake.ensure_sound()
+
+
+def test_why_row_groups_were_not_copied_is_told():
+    lake = made(9, "MERGE_ON_READ")
+    said = lake.table.services.preview("cluster", **COPIED)
+    assert any("has log files" in step.reason for step in said.steps)
+    done = lake.table.services.cluster(**COPIED)
+    assert done.copied == 0
+    assert all("has log files" in why for why in done.decoded)
+    again = made(9)
+    assert "on average" in again.table.services.cluster().decoded[0]
+    assert again.commits()[-1].extra_metadata["hoodie.clustering.copied.groups"] == "0"
 
 
 @VERSIONS
@@ -278,7 +312,7 @@ def test_an_order_that_cannot_be_is_found_out_before_a_plan_is_stored(order, err
 
 def test_an_executor_sorts_by_what_it_can_of_somebody_elses_plan(monkeypatch):
     lake = listed()
-    monkeypatch.setattr(cluster, "ensure_sortable", lambda schema, order: None)
+    monkeypatch.setattr(grouping, "ensure_sortable", lambda schema, order: None)
     lake.table.services.cluster(op="schedule", **{f"{PLAN}.sort.columns": "tags,gone,v"})
     monkeypatch.undo()
     assert lake.table.services.cluster().files == 1
@@ -303,7 +337,7 @@ def test_a_dead_write_is_rolled_back_before_a_plan_is_made():
     lake = made(9)
     lake.storage.put(".hoodie/timeline/20300101000000000.commit.requested", b"")
     with held_lock(lake.storage, "plan"):
-        assert schedule_clustering(lake.handle(), resolve(BY_V), LocalEngine(1)) is not None
+        assert CLUSTERER.schedule(lake.handle(), resolve(BY_V), LocalEngine(1)) is not None
     assert [one.action for one in lake.table.timeline().pending()] == ["clustering"]
 
 

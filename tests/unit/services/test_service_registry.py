@@ -29,9 +29,9 @@ def arguments(lake: Lake, name: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def lake(version: int, name: str) -> Lake:
-    """A table in buckets, which resizes need, and which clustering leaves to them."""
+    """A table in buckets, which resizes need, and which services that join file groups leave to them."""
     buckets = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
-    made = logged_lake(version, **({} if name == "cluster" else buckets))
+    made = logged_lake(version, **({} if name in {"cluster", "compact_base_files"} else buckets))
     made.upsert(row("a"), row("b"))
     made.upsert(row("a", "again", 2))
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -59,9 +60,10 @@ class ClusterOptions:
 
     Behaviour: which slices a plan takes (base files below `small_file_bytes`, of the partitions of `choice`, in the
     order `by`), how they are grouped (`max_group_bytes`, `max_groups`; `is_single_file`: each by itself;
-    `takes_single_slices`), how many files a group becomes (`target_bytes`) and how its rows are sorted (`order`; None:
-    as they come). `max_commits`: how many writes make one due. `max_file_bytes` stands for the base file that a slice
-    without one would get. `rewrite`: how a plan is carried out.
+    `takes_single_slices`; `takes_logs`: slices with log files, too), how many files a group becomes
+    (`target_bytes`) and how its rows are sorted (`order`; None: as they come). `max_commits`: how many writes make
+    one due. `max_file_bytes` stands for the base file that a slice without one would get. `rewrite`: how a plan is
+    carried out.
     """
 
     order: SortOrder | None
@@ -72,6 +74,7 @@ class ClusterOptions:
     max_group_bytes: int
     max_groups: int
     takes_single_slices: bool
+    takes_logs: bool
     is_single_file: bool
     max_commits: int
     max_file_bytes: int
@@ -101,8 +104,31 @@ def parse_cluster_options(config: Config, table: TableConfig) -> ClusterOptions:
         max_group_bytes=config.integer("hoodie.clustering.plan.strategy.max.bytes.per.group"),
         max_groups=config.integer("hoodie.clustering.plan.strategy.max.num.groups"),
         takes_single_slices=config.flag("hoodie.clustering.plan.strategy.single.group.clustering.enabled"),
+        takes_logs=True,
         is_single_file=_SINGLE_FILE in {name, executor},
         max_commits=config.integer("hoodie.clustering.inline.max.commits"),
+        max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
+        rewrite=parse_rewrite_options(config, table),
+    )
+
+
+def parse_base_file_options(config: Config, table: TableConfig) -> ClusterOptions:
+    """Options of a base-file compaction of the table: all small files without logs, oldest first, each operation one
+    new file.
+    """
+    target = config.integer("hoodie.base.file.compaction.target.file.max.bytes")
+    return ClusterOptions(
+        order=None,
+        choice=PartitionChoice(),
+        by=("INSTANT_TIME",),
+        small_file_bytes=config.integer("hoodie.base.file.compaction.small.file.limit"),
+        target_bytes=target,
+        max_group_bytes=target,
+        max_groups=sys.maxsize,
+        takes_single_slices=False,
+        takes_logs=False,
+        is_single_file=False,
+        max_commits=config.integer("hoodie.base.file.compaction.inline.max.commits"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         rewrite=parse_rewrite_options(config, table),
     )

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hoodie.notebook import Displayed
+from hoodie.services.clustering.task import ClusteredGroup
 from hoodie.services.rewrite.executor import CarriedOut
 from hoodie.spec import ClusteringPlan, Curve, Instant, InstantTime, SortOrder
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 
+COPIED: Final = "hoodie.clustering.copied.groups"
+"""Extra metadata of our commits where rows were not sorted: how many groups were stitched by copying row groups."""
+
+DECODED: Final = "hoodie.clustering.decoded"
+"""The same: why the others were not."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusteringResult(Displayed):
     """What a clustering has done. `groups` count sets of slices, `slices` the file groups that were replaced, `files`
-    those that took their place; `sorted_by` the columns, and the curve if there is one.
+    those that took their place; `sorted_by` the columns, and the curve if there is one. `copied` groups were made by
+    copying row groups; `decoded` says why others were not, where rows had not to be sorted.
     """
 
     instant: InstantTime
@@ -26,6 +36,8 @@ class ClusteringResult(Displayed):
     size_bytes: int
     rows: int
     sorted_by: tuple[str, ...]
+    copied: int
+    decoded: tuple[str, ...]
     duration_ms: int
 
 
@@ -37,6 +49,13 @@ class PlannedClustering(Displayed):
     done: str
     groups: int
     slices: int
+
+
+def copy_metadata(groups: Sequence[ClusteredGroup]) -> dict[str, str]:
+    """What a commit says of groups whose rows had not to be sorted."""
+    reasons = dict.fromkeys(group.why_decoded.replace("; ", ", ") for group in groups if group.why_decoded is not None)
+    found = {COPIED: str(sum(group.why_decoded is None for group in groups))}
+    return found | ({DECODED: "; ".join(reasons)} if reasons else {})
 
 
 def planned_of(handle: TableHandle, instant: Instant, done: str) -> PlannedClustering:
@@ -61,6 +80,8 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
         size_bytes=sum(stat.file_size_bytes for stat in outcome.stats),
         rows=sum(stat.num_writes for stat in outcome.stats),
         sorted_by=() if order is None else sorted_by(order),
+        copied=int(outcome.extra_metadata.get(COPIED, 0)),
+        decoded=tuple(text for text in outcome.extra_metadata.get(DECODED, "").split("; ") if text),
         duration_ms=carried_out.duration_ms,
     )
 

@@ -3,7 +3,8 @@
 1. The marker exists before the file does, as for every data file.
 2. Slices stream through the reader's merge, one after the other. Rows keep commit time, sequence number and key; only
    the file name changes.
-3. Files of one group get the same number of rows, but for the last.
+3. Files of one group get the same number of rows, but for the last. Where rows need no order and files fit together,
+   row groups are copied (`stitch`), and files get whole ones.
 4. Memory: the log of one slice up to its limit; the rows of the group up to half of it, where they are sorted or split
    (`sorted_rows`); one row group.
 
@@ -20,8 +21,11 @@ import pyarrow as pa
 
 from hoodie.engine import TaskId
 from hoodie.metadata_writer.file_facts import base_file_facts
-from hoodie.records import BaseFooter, read_footer, with_meta
+from hoodie.records import BaseFileWriter, BaseFooter, read_footer, with_meta
+from hoodie.records.parquet_layout import ParquetLayout
+from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.services.clustering.sorted_rows import SortedRows
+from hoodie.services.clustering.stitch import load_stitchable, split_evenly, stitched
 from hoodie.services.rewrite.file_rows import with_file_name
 from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
@@ -32,16 +36,27 @@ from hoodie.write.written_file import WrittenFile
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTask:
-    """Slices of one partition, the order of their rows (None: as they come), and the file ids they go to."""
+    """Slices of one partition, the order of their rows (None: as they come), and the file ids they go to.
+    `copy_from_bytes`: row groups as large as this are copied where that is possible.
+    """
 
     target: RewriteTarget
     partition: str
     parts: tuple[SliceRead, ...]
     order: SortOrder | None
     file_ids: tuple[str, ...]
+    copy_from_bytes: int
 
 
-def cluster_slices(task_id: TaskId, task: ClusterTask) -> tuple[WrittenFile, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusteredGroup:
+    """The new files of a group, and why its rows were decoded; None where row groups were copied."""
+
+    files: tuple[WrittenFile, ...]
+    why_decoded: str | None
+
+
+def cluster_slices(task_id: TaskId, task: ClusterTask) -> ClusteredGroup:
     """The new base files, in the order of their rows. Without rows there is none.
 
     Raises:
@@ -53,11 +68,21 @@ def cluster_slices(task_id: TaskId, task: ClusterTask) -> tuple[WrittenFile, ...
     footers = [None if part.base is None else read_footer(target.storage, part.base.path) for part in task.parts]
     parts = tuple(zip(task.parts, footers, strict=True))
     schema = with_meta(target.schema, operation=any(target.has_operation(part, footer) for part, footer in parts))
+    found = "rows are sorted" if task.order else load_stitchable(target.storage, parts, schema, task.copy_from_bytes)
+    if isinstance(found, str):
+        return ClusteredGroup(_decoded(task_id, task, parts, schema), found)
+    runs = zip(split_evenly(found, len(task.file_ids)), task.file_ids, strict=False)
+    return ClusteredGroup(tuple(_stitched(task_id, task, one, run, schema) for run, one in runs), None)
+
+
+def _decoded(
+    task_id: TaskId, task: ClusterTask, parts: Sequence[tuple[SliceRead, BaseFooter | None]], schema: pa.Schema
+) -> tuple[WrittenFile, ...]:
     rows = _merged(task, parts, schema)
     if task.order is None and len(task.file_ids) == 1:
         found = _written(task_id, task, task.file_ids[0], schema, rows)
         return () if found is None else (found,)
-    merge = target.merge
+    merge = task.target.merge
     with SortedRows(schema, task.order, merge.memory_bytes // 2, merge.spill_dir) as held:
         for batch in rows:
             held.add(batch)
@@ -116,5 +141,17 @@ def _written(
     with file.open(schema) as writer:
         for batch in chain((first,), rows):
             writer.write(with_file_name(batch, schema, file.name) if target.populate_meta_fields else batch)
+    return _closed(target, file, writer)
+
+
+def _stitched(
+    task_id: TaskId, task: ClusterTask, file_id: str, layouts: Sequence[ParquetLayout], schema: pa.Schema
+) -> WrittenFile:
+    """The base file with all row groups of these files."""
+    file = NewBaseFile(task.target, task.partition, file_id, task.target.token(task_id))
+    return _closed(task.target, file, stitched(task.target, file, layouts, schema))
+
+
+def _closed(target: RewriteTarget, file: NewBaseFile, writer: BaseFileWriter | RowGroupCopy) -> WrittenFile:
     stat = file.stat(writer.close())
     return WrittenFile(stat, base_file_facts(target.needs, writer.footer()) if target.needs else None)

@@ -21,12 +21,14 @@ _MAX_MEMORY: Final = 1 << 30
 @dataclass(frozen=True, slots=True)
 class RewriteOptions:
     """Behaviour: how base files are written. Performance: `merge` has what merging needs, the memory of all tasks among
-    it; `local_job_bytes` is how much is rewritten in the driver.
+    it; `local_job_bytes` is how much is rewritten in the driver; `copy_from_bytes`: stored bytes of row groups, on
+    average, from which on they are copied and not decoded, where that is possible.
     """
 
     base_file: BaseFileOptions
     merge: MergeOptions
     local_job_bytes: int
+    copy_from_bytes: int
 
     def for_tasks(self, parallelism: int) -> MergeOptions:
         """What merging needs in one of so many tasks at the same time."""
@@ -43,6 +45,7 @@ def parse_rewrite_options(config: Config, table: TableConfig) -> RewriteOptions:
         base_file=base_file_options(config, table),
         merge=replace(parse_merge_options(config), memory_bytes=_memory_bytes(config)),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
+        copy_from_bytes=config.integer("hoodie.row.group.copy.min.bytes"),
     )
 
 

@@ -1,0 +1,233 @@
+"""Row groups copied to another base file: the same rows, bounds and pages, and a footer as if they had been decoded."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.errors import Corrupt
+from hoodie.records import (
+    FILE_NAME_FIELD,
+    KEY_FIELD,
+    BaseFileOptions,
+    BaseFileWriter,
+    BloomOptions,
+    iter_batches,
+    read_columns,
+    read_footer,
+    verify_base_file,
+    with_meta,
+)
+from hoodie.records.base_file_writer import avro_text
+from hoodie.records.joined_keys import joined_keys
+from hoodie.records.parquet_layout import load_layout, why_not_joined
+from hoodie.records.row_group_copy import RowGroupCopy
+from hoodie.storage import MemoryStorage
+
+BLOOM = BloomOptions(entries=1000)
+DATA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("tags", pa.list_(pa.string())),
+        ("of", pa.struct([("x", pa.float64()), ("y", pa.map_(pa.string(), pa.int32()))])),
+    ]
+)
+SCHEMA = with_meta(DATA)
+
+
+def rows(first: int, count: int) -> pa.Table:
+    ids = list(range(first, first + count))
+    meta = [[value] * count for value in ("20261121060439000", "s", "", "p", f"file-{first}.parquet")]
+    meta[1] = [f"20261121060439000_0_{at}" for at in ids]
+    meta[2] = [f"k{at:05d}" for at in ids]
+    columns = [
+        pa.array(ids),
+        pa.array([Decimal(at) / 4 for at in ids], pa.decimal128(10, 2)),
+        pa.array([None if at % 5 == 0 else at for at in ids], pa.timestamp("us", tz="UTC")),
+        pa.array([None if at % 3 == 0 else ["a", None] for at in ids], pa.list_(pa.string())),
+        pa.array([{"x": at / 2, "y": [("k", at)]} for at in ids], DATA.field("of").type),
+    ]
+    return pa.Table.from_arrays([*map(pa.array, meta), *columns], schema=SCHEMA)
+
+
+_NAMES = itertools.count()
+
+
+class Files:
+    """Base files in memory, the copy of them, and what decoding would have given."""
+
+    def __init__(self) -> None:
+        self.storage = MemoryStorage(f"copies-{next(_NAMES)}")
+        self.sources: list[str] = []
+
+    def add(self, table: pa.Table, **options: object) -> str:
+        path = f"source-{len(self.sources)}.parquet"
+        given = {"bloom": BLOOM, **options}
+        with BaseFileWriter(self.storage, path, table.schema, BaseFileOptions(**given), table_name="t") as writer:
+            writer.write(table)
+        self.sources.append(path)
+        return path
+
+    def layouts(self) -> list:
+        found = [load_layout(self.storage, read_footer(self.storage, path)) for path in self.sources]
+        assert all(found)
+        return found
+
+    def why(self, schema: pa.Schema = SCHEMA) -> str | None:
+        return why_not_joined(self.layouts(), schema)
+
+    def copy(self, bloom: BloomOptions | None = BLOOM, name: str | None = "new.parquet") -> RowGroupCopy:
+        layouts = self.layouts()
+
+        def keys_of(footer):
+            return read_columns(self.storage, footer.path, [KEY_FIELD], footer=footer).column(0)
+
+        text = avro_text(SCHEMA, "t")
+        keys = joined_keys([one.footer for one in layouts], text, BaseFileOptions(bloom=bloom), keys_of)
+        with RowGroupCopy(self.storage, "new.parquet", layouts[0], name, keys) as writer:
+            for one in layouts:
+                writer.copy(self.storage, one)
+        return writer
+
+    def decoded(self, bloom: BloomOptions = BLOOM) -> pa.Table:
+        table = pa.concat_tables([read_columns(self.storage, path) for path in self.sources])
+        place = table.schema.get_field_index(FILE_NAME_FIELD)
+        names = pa.repeat(pa.scalar("new.parquet"), table.num_rows)
+        table = table.set_column(place, table.schema.field(place), names)
+        options = BaseFileOptions(bloom=bloom)
+        with BaseFileWriter(self.storage, "decoded.parquet", SCHEMA, options, table_name="t") as writer:
+            writer.write(table)
+        return table
+
+
+@pytest.fixture
+def files() -> Files:
+    found = Files()
+    found.add(rows(0, 300), row_group_bytes=20_000)
+    found.add(rows(300, 100), codec="gzip")
+    found.add(rows(400, 50), codec="none", page_bytes=100)
+    return found
+
+
+def test_the_copy_is_what_decoding_would_have_written(files: Files) -> None:
+    wanted = files.decoded()
+    writer = files.copy()
+    stats = writer.close()
+    verify_base_file(files.storage, "new.parquet")
+    assert read_columns(files.storage, "new.parquet").equals(wanted)
+    footer, decoded = (read_footer(files.storage, path) for path in ("new.parquet", "decoded.parquet"))
+    assert (footer.schema, footer.avro_schema) == (decoded.schema, decoded.avro_schema)
+    assert (footer.min_key, footer.max_key, footer.bloom_type) == ("k00000", "k00449", decoded.bloom_type)
+    assert footer.bloom_text == decoded.bloom_text
+    assert (stats.rows, stats.min_key, stats.max_key) == (450, "k00000", "k00449")
+    assert stats.size_bytes == files.storage.head("new.parquet").size_bytes
+    told = writer.footer()
+    assert told == footer
+    assert told.native.equals(footer.native)
+    assert footer.native.num_row_groups == sum(len(one.groups) for one in files.layouts())
+
+
+def test_bounds_and_indexes_lead_to_the_rows(files: Files) -> None:
+    files.copy()
+    native = read_footer(files.storage, "new.parquet").native
+    place = SCHEMA.get_field_index("id")
+    for at in range(native.num_row_groups):
+        chunk = native.row_group(at).column(place)
+        assert chunk.has_column_index
+        assert chunk.has_offset_index
+        assert native.row_group(at).column(SCHEMA.get_field_index(FILE_NAME_FIELD)).statistics.max == "new.parquet"
+    found = list(iter_batches(files.storage, "new.parquet", filter=pc.field("id") == 431, filter_columns=["id"]))
+    assert pa.Table.from_batches(found).column("id").to_pylist() == [431]
+
+
+def test_another_reader_finds_the_same(files: Files, tmp_path: object) -> None:
+    files.copy()
+    path = f"{tmp_path}/new.parquet"
+    with open(path, "wb") as out:
+        out.write(files.storage.read("new.parquet"))
+    said = duckdb.sql(f'SELECT count(*), sum(id), count("at"), sum("of".x), max({FILE_NAME_FIELD}) FROM \'{path}\'')
+    assert said.fetchall() == [(450, sum(range(450)), 360, sum(range(450)) / 2, "new.parquet")]
+    assert duckdb.sql(f"SELECT tags FROM '{path}' WHERE id = 349").fetchall() == [(["a", None],)]
+    assert pq.ParquetFile(path, page_checksum_verification=True).read().num_rows == 450
+
+
+def test_some_row_groups_can_be_copied_and_the_name_left_as_it_is(files: Files) -> None:
+    (first, *_) = files.layouts()
+    keys = joined_keys([first.footer], avro_text(SCHEMA, "t"), BaseFileOptions(bloom=None), None)
+    with RowGroupCopy(files.storage, "part.parquet", first, None, keys) as writer:
+        writer.copy(files.storage, first, {1})
+    rest = read_columns(files.storage, "part.parquet")
+    sizes = first.footer.rows_per_group
+    assert rest.column("id").to_pylist() == list(range(sizes[0], sizes[0] + sizes[1]))
+    assert set(rest.column(FILE_NAME_FIELD).to_pylist()) == {"file-0.parquet"}
+    assert read_footer(files.storage, "part.parquet").bloom_text is None
+
+
+@pytest.mark.parametrize(
+    ("bloom", "says_no"),
+    [
+        (BLOOM, True),
+        (BloomOptions(entries=300, max_entries=300), True),
+        (BloomOptions(entries=20, max_entries=40), False),
+    ],
+    ids=["joined", "made anew", "hopeless"],
+)
+def test_no_key_is_lost_whatever_becomes_of_the_filters(files: Files, bloom: BloomOptions, says_no: bool) -> None:
+    files.copy(bloom)
+    footer = read_footer(files.storage, "new.parquet")
+    found = footer.bloom()
+    assert found is not None
+    assert found.contains(read_columns(files.storage, "new.parquet", [KEY_FIELD]).column(0)).all()
+    assert found.contains(pa.array(["another"]))[0] != says_no
+
+
+def test_a_range_that_no_footer_says_is_read(files: Files) -> None:
+    files.add(rows(900, 10), bloom=None)
+    assert files.copy().close().max_key == "k00909"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (rows(0, 5).drop_columns("price"), "other columns"),
+        (rows(0, 5).cast(SCHEMA.set(5, pa.field("id", pa.int32()))), "other columns"),
+        (rows(0, 5).cast(SCHEMA.set(5, pa.field("id", pa.int64(), nullable=False))), "other columns"),
+    ],
+    ids=["fewer", "another type", "required"],
+)
+def test_files_of_another_schema_are_not_copied(files: Files, table: pa.Table, why: str) -> None:
+    assert files.why() is None
+    files.add(table)
+    assert why in (files.why() or "")
+
+
+def test_files_of_another_library_or_of_old_lists_are_not_copied(files: Files) -> None:
+    out = pa.BufferOutputStream()
+    pq.write_table(rows(0, 5), out, use_compliant_nested_type=False, store_schema=False)
+    with files.storage.open_output("old.parquet") as file:
+        file.write(out.getvalue().to_pybytes())
+    files.sources.append("old.parquet")
+    assert "in different ways" in (files.why() or "")
+    (_, second, *_) = layouts = files.layouts()[:3]
+    second.meta[6] = second.meta[6]._replace(value=b"parquet-mr version 1.13.1")
+    assert "different libraries" in (why_not_joined(layouts, SCHEMA) or "")
+
+
+def test_a_damaged_page_is_found_and_nothing_is_left(files: Files) -> None:
+    data = bytearray(files.storage.read("source-0.parquet"))
+    data[len(data) // 4] ^= 0x40
+    files.storage.delete("source-0.parquet")
+    with files.storage.open_output("source-0.parquet") as file:
+        file.write(bytes(data))
+    with pytest.raises(Corrupt) as caught:
+        files.copy()
+    assert caught.value.facts["path"] == "source-0.parquet"
+    assert not any(info.path == "new.parquet" for info in files.storage.list(""))

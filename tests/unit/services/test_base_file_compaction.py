@@ -1,0 +1,119 @@
+"""Base-file compaction: small base files become large ones, rows stay as they are, on a clustering's instants."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.errors import Conflict, Invalid, Unsupported
+from hoodie.spec import parse_requested_replace
+from hoodie.testing.lake import Lake, row, table_of
+from hoodie.timeline import load_requested
+
+LIMIT = "hoodie.base.file.compaction.small.file.limit"
+TARGET = "hoodie.base.file.compaction.target.file.max.bytes"
+PLAN = "hoodie.base.file.compaction.plan"
+SEEN = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path", "v", "ts")
+COPIED = {"hoodie.row.group.copy.min.bytes": "0", "hoodie.clean.automatic": "false"}
+
+
+def appended(version: int, **options: str) -> Lake:
+    """Four files in one partition, two in another."""
+    lake = Lake(version, {**COPIED, **{name.replace("__", "."): value for name, value in options.items()}})
+    lake.upsert(row("a0"), row("b0", part="q"))
+    for n in range(1, 4):
+        lake.table.append(table_of([row(f"a{n}"), *([row("b1", part="q")] if n == 1 else [])]))
+    return lake
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_small_files_of_all_partitions_are_joined_in_the_order_of_their_commits(version: int, kind: str) -> None:
+    lake = appended(
+        version, hoodie__datasource__write__table__type=kind, hoodie__metadata__record__index__enable="true"
+    )
+    before, history = lake.rows(SEEN), lake.rows(SEEN, query="incremental", begin="0")
+    done = lake.table.services.compact_base_files()
+    assert (done.groups, done.slices, done.files, done.rows) == (2, 6, 2, 6)
+    assert (done.copied, done.decoded) == (2, ())
+    assert lake.rows(SEEN) == before
+    assert lake.rows(SEEN, query="incremental", begin="0") == history
+    assert lake.rows(SEEN, query="incremental", begin=done.instant) == []
+    (path,) = (path for path in lake.base_files() if done.instant in path and path.startswith("p/"))
+    assert pq.read_table(lake.storage.open_input(path)).column("id").to_pylist() == ["a0", "a1", "a2", "a3"]
+    lake.upsert(row("a1", "new", 2), row("c"))
+    assert lake.values()["a1"] == "new"
+    lake.ensure_sound()
+    assert lake.table.services.compact_base_files() is None
+
+
+def test_the_plan_is_a_clustering_that_carries_rfc_19s(version: int) -> None:
+    lake = appended(version)
+    planned = lake.table.services.schedule_base_file_compaction()
+    assert planned is not None
+    assert planned.action == ("replacecommit" if version == 6 else "clustering")
+    request = parse_requested_replace(load_requested(lake.storage, lake.handle().profile, planned), "plan")
+    assert request.operation_type == "CLUSTER"
+    plan = request.clustering_plan
+    assert plan is not None
+    assert plan.strategy is not None
+    assert plan.strategy.params == {}
+    assert [(len(group.slices), group.outputs) for group in plan.groups] == [(4, 1), (2, 1)]
+    said = json.loads((plan.extra_metadata or {})[PLAN])
+    assert set(said) == {"operations", "extraMetadata", "version"}
+    assert said["version"] == 1
+    for operation, group in zip(said["operations"], plan.groups, strict=True):
+        assert operation["partitionPath"] == group.slices[0].partition
+        assert operation["baseFilePaths"] == [one.base_path for one in group.slices]
+        assert operation["metrics"] == group.metrics
+    done = lake.table.services.compact_base_files(planned.requested)
+    assert done.instant == planned.requested
+    assert json.loads(lake.commits()[-1].extra_metadata[PLAN]) == said
+
+
+def test_whoever_carries_out_clusterings_carries_it_out() -> None:
+    lake = appended(9)
+    planned = lake.table.services.schedule_base_file_compaction()
+    with pytest.raises(Conflict, match=planned.requested):
+        lake.upsert(row("a1", "new", 2))
+    assert lake.table.services.cluster(op="execute").instant == planned.requested
+    assert lake.table.timeline().pending() == ()
+
+
+def test_a_plan_of_a_sorting_clustering_is_none_of_its_own() -> None:
+    lake = appended(9)
+    plan = lake.table.services.cluster(op="schedule", **{"hoodie.clustering.plan.strategy.sort.columns": "v"})
+    with pytest.raises(Invalid, match="no pending base-file compaction"):
+        lake.table.services.compact_base_files(plan.instant)
+    assert lake.table.services.compact_base_files() is None
+
+
+def test_files_are_packed_up_to_their_size_and_large_ones_and_those_with_logs_are_left() -> None:
+    lake = appended(9, hoodie__datasource__write__table__type="MERGE_ON_READ", hoodie__compact__inline="false")
+    sizes = sorted(one.base.size_bytes for one in lake.table.files() if one.partition == "p")
+    done = lake.table.services.preview("compact_base_files", **{TARGET: str(sizes[-1] * 2 + 1)})
+    assert [len(step.paths) for step in done.steps] == [2, 2, 2]
+    assert all("row groups copied" in step.reason for step in done.steps)
+    assert lake.table.services.preview("compact_base_files", **{LIMIT: str(sizes[0])}).steps == ()
+    lake.upsert(row("a0", "new", 2))
+    done = lake.table.services.compact_base_files()
+    assert done.slices == 5
+    assert lake.values()["a0"] == "new"
+
+
+def test_inline_it_follows_every_fourth_write() -> None:
+    lake = Lake(9, {**COPIED, "hoodie.base.file.compaction.inline": "true"})
+    lake.upsert(row("k0"))
+    for n in range(1, 8):
+        lake.table.append(table_of([row(f"k{n}")]))
+    assert [one.operation_type for one in lake.commits()].count("CLUSTER") == 2
+    assert len(lake.live()) == 1
+    assert len(lake.values()) == 8
+
+
+def test_buckets_are_left_alone() -> None:
+    lake = Lake(9, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+    lake.upsert(row("a"))
+    with pytest.raises(Unsupported, match="buckets of their keys"):
+        lake.table.services.compact_base_files()
