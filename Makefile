@@ -165,7 +165,7 @@ bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.lock
-	$(COMPILE) pyproject.toml --extra spark --extra server --extra rocksdb --extra zookeeper requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra spark --extra server --extra rocksdb --extra zookeeper --extra dynamodb requirements/dev.in --output-file requirements/dev.lock
 	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
 	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
 	$(COMPILE) requirements/oldest.in --output-file requirements/oldest.lock

@@ -15,14 +15,13 @@ from kazoo.client import KazooClient
 
 from hoodie.config import resolve
 from hoodie.errors import Conflict, Fenced, Invalid, Unavailable
-from hoodie.locks import LockOptions, LockProvider, held_lock, parse_lock_options
+from hoodie.locks import LockOptions, held_lock, parse_lock_options
 from hoodie.locks.zookeeper import ZooKeeperLocks
 from hoodie.storage import LocalStorage, Storage
 from hoodie.table import Table
-from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.interleaved import SEVERAL
 from hoodie.testing.lake import Lake, row, table_of
-from hoodie.testing.lock_contract import LockProviderContract
+from hoodie.testing.lock_contract import Elsewhere, LockProviderContract
 from hoodie.testing.zookeeper_server import running_zookeeper
 
 pytestmark = pytest.mark.compat
@@ -44,17 +43,6 @@ def client(server: str) -> Iterator[Any]:
     yield client
     client.stop()
     client.close()
-
-
-class Elsewhere(CountingStorage):
-    """A storage whose locks are in ZooKeeper."""
-
-    def __init__(self, inner: Storage, locks: ZooKeeperLocks) -> None:
-        super().__init__(inner)
-        self.locks = locks
-
-    def lock_provider(self) -> LockProvider:
-        return self.locks
 
 
 class TestZooKeeperLocks(LockProviderContract):

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
+import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hoodie
-from hoodie.errors import Unsupported
+from hoodie.env import SystemEnv
+from hoodie.errors import Conflict, Fenced, Unsupported
 from hoodie.locks import lock_provider_of
+from hoodie.locks.dynamodb import DynamoDBLocks
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.storage_based import StorageBasedLocks
+from hoodie.locks.waiting import Patience
 from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage, open_storage
 from hoodie.testing.counting_storage import CountingStorage
-from hoodie.testing.lock_contract import LockProviderContract
+from hoodie.testing.lock_contract import Elsewhere, LockProviderContract
 from hoodie.testing.s3_server import s3_bucket, s3_server  # noqa: F401
 
 
@@ -56,6 +61,49 @@ class TestStorageBasedLocks(LockProviderContract):
 
     def test_it_is_that_of_object_stores(self, storage: Storage) -> None:
         assert isinstance(lock_provider_of(storage), StorageBasedLocks)
+
+
+class TestDynamoDBLocks(LockProviderContract):
+    @pytest.fixture
+    def locks(self, s3_server: Any, monkeypatch: pytest.MonkeyPatch) -> DynamoDBLocks:  # noqa: F811
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_server.key)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_server.secret)
+        return DynamoDBLocks("locks", uuid.uuid4().hex, "us-east-1", s3_server.endpoint)
+
+    @pytest.fixture
+    def storage(self, locks: DynamoDBLocks, tmp_path: Path) -> Storage:
+        return Elsewhere(LocalStorage(str(tmp_path)), locks)
+
+    def test_an_item_is_what_the_lock_client_of_aws_makes(self, locks: DynamoDBLocks) -> None:
+        client = locks._client()
+        where = {"TableName": "locks", "Key": {"key": {"S": locks.key}}}
+        with locks.acquire("a write"):
+            item = client.get_item(**where)["Item"]
+            assert set(item) == {"key", "ownerName", "leaseDuration", "recordVersionNumber", "data"}
+            assert item["leaseDuration"] == {"S": "60000"}
+        assert "Item" not in client.get_item(**where)
+
+    def test_a_holder_that_died_is_followed_after_its_lease_and_no_earlier(self, locks: DynamoDBLocks) -> None:
+        dead = {"key": {"S": locks.key}, "ownerName": {"S": "spark-1"}, "recordVersionNumber": {"S": "1"}}
+        with locks.acquire("makes the table"):
+            pass
+        locks._client().put_item(TableName="locks", Item={**dead, "leaseDuration": {"S": "400"}})
+        began = time.monotonic()
+        with pytest.raises(Conflict, match="spark-1"), locks.acquire("a write"):
+            pytest.fail("two hold it")
+        with locks.acquire("a write", "", Patience(SystemEnv(), 30_000)):
+            assert time.monotonic() - began > 0.4
+
+    def test_who_is_robbed_is_fenced(self, locks: DynamoDBLocks, tmp_path: Path) -> None:
+        short = replace(locks, lease_ms=150)
+        with short.acquire("a write") as held:
+            fenced = held.fenced(LocalStorage(str(tmp_path)))
+            fenced.create("before", b"")
+            item = short._client().get_item(TableName="locks", Key={"key": {"S": locks.key}})["Item"]
+            short._client().put_item(TableName="locks", Item={**item, "recordVersionNumber": {"S": "another"}})
+            time.sleep(0.3)
+            with pytest.raises(Fenced):
+                fenced.create("after", b"")
 
 
 def test_who_takes_a_lock_works_under_it() -> None:

@@ -35,12 +35,16 @@ _PROVIDER: Final = "hoodie.write.lock.provider"
 _HAVE_DEFAULTS: Final = (
     "hoodie.write.lock.zookeeper.session_timeout_ms",
     "hoodie.write.lock.zookeeper.connection_timeout_ms",
+    "hoodie.write.lock.dynamodb.region",
 )
 _SETTINGS: Final = (
     "hoodie.table.name",
     "hoodie.write.lock.zookeeper.url",
     "hoodie.write.lock.zookeeper.base_path",
     "hoodie.write.lock.zookeeper.lock_key",
+    "hoodie.write.lock.dynamodb.table",
+    "hoodie.write.lock.dynamodb.partition_key",
+    "hoodie.write.lock.dynamodb.endpoint_url",
     *_HAVE_DEFAULTS,
 )
 

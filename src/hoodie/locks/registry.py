@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hoodie.errors import Invalid
+from hoodie.locks.dynamodb import DynamoDBLocks
 from hoodie.locks.implicit_key import implicit_key
 from hoodie.locks.lock_provider import Held, LockProvider
 from hoodie.locks.waiting import AT_ONCE, Patience
@@ -25,6 +26,8 @@ Settings = Mapping[str, str]
 
 _PACKAGE: Final = "org.apache.hudi.client.transaction.lock."
 _KEYS: Final = "hoodie.write.lock.zookeeper."
+_DYNAMODB: Final = "hoodie.write.lock.dynamodb."
+_AWS: Final = "org.apache.hudi.aws.transaction.lock."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,24 @@ def _zookeeper_at(settings: Settings, path: str) -> LockProvider:
     )
 
 
+def _dynamodb(settings: Settings, table_path: str) -> LockProvider:
+    del table_path
+    return _dynamodb_at(settings, settings.get(f"{_DYNAMODB}partition_key") or _needed(settings, "hoodie.table.name"))
+
+
+def _dynamodb_implicit(settings: Settings, table_path: str) -> LockProvider:
+    return _dynamodb_at(settings, implicit_key(table_path))
+
+
+def _dynamodb_at(settings: Settings, key: str) -> LockProvider:
+    return DynamoDBLocks(
+        _needed(settings, f"{_DYNAMODB}table"),
+        key,
+        settings[f"{_DYNAMODB}region"],
+        settings.get(f"{_DYNAMODB}endpoint_url"),
+    )
+
+
 def _needed(settings: Settings, key: str) -> str:
     value = settings.get(key)
     if not value:
@@ -109,4 +130,8 @@ PROVIDERS: Final[Mapping[str, Callable[[Settings, str], LockProvider] | None]] =
     f"{_PACKAGE}ZookeeperBasedLockProvider": _zookeeper,
     "zookeeper_implicit": _zookeeper_implicit,
     f"{_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
+    "dynamodb": _dynamodb,
+    f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
+    "dynamodb_implicit": _dynamodb_implicit,
+    f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _dynamodb_implicit,
 }

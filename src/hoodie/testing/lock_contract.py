@@ -11,11 +11,24 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hoodie.errors import Conflict
-from hoodie.locks import LockOptions, held_lock
+from hoodie.locks import LockOptions, LockProvider, held_lock
 from hoodie.locks.waiting import waiting_threads
 from hoodie.storage import Storage
 from hoodie.storage.fence import ensure_held
+from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.env import FakeEnv
+
+
+class Elsewhere(CountingStorage):
+    """A storage whose locks are in another place."""
+
+    def __init__(self, inner: Storage, locks: LockProvider) -> None:
+        super().__init__(inner)
+        self.locks = locks
+
+    def lock_provider(self) -> LockProvider:
+        """See `HasLocks`."""
+        return self.locks
 
 
 class LockProviderContract:

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.config import Config
 
 # moto looks whether a key exists and stores it in two steps, so under load two conditional writes can both win. S3
 # decides in one step; letting one PUT in at a time gives moto that promise.

@@ -129,7 +129,7 @@ def test_every_key_has_an_answer(entry: ConfigKey) -> None:
         {"fs.gs.encryption.key": "k"},
         {"hoodie.storage.layout.type": "BUCKET"},
         {"hoodie.storage.layout.type": "BUCKET", "hoodie.index.type": "SIMPLE"},
-        {"hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"},
+        {"hoodie.write.lock.provider": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"},
     ],
 )
 def test_what_would_change_bytes_or_promises_is_refused_by_any_of_its_names(options: dict[str, str]) -> None:
