@@ -57,6 +57,14 @@ class HudiFormat(SparkPeer):
     def bulk_load(self, source: Any, table: str) -> None:
         self._write(source, table, "bulk_insert", "overwrite")
 
+    def insert_small(self, table: str, turn: int, options: dict[str, str]) -> dict[str, Any]:
+        """A row into each of ten partitions of a table with the columns `id`, `part`, `ts`, `v`."""
+        rows = [(f"{turn}-{number}", f"p{number}", turn, "a") for number in range(10)]
+        frame = self.spark.createDataFrame(rows, "id string, part string, ts long, v string").coalesce(1)
+        writer = frame.write.format("hudi").options(**options).mode("append")
+        seconds, _ = timed(lambda: writer.save(table))
+        return {"seconds": seconds}
+
     def merge(self, source: Any, table: str) -> None:
         self._write(source, table, "upsert", "append")
 
