@@ -1,7 +1,7 @@
 """A view that is kept by a service equals one that is loaded anew, whatever is done to its table and whoever dies: in
 each store, and also when the service is stopped or killed and started again.
 
-`HOODIE_MACHINE_EXAMPLES` (default 12), `HOODIE_MACHINE_STEPS` (default 12), `HOODIE_MACHINE_SEED`: as of the state
+`HOODIE_MACHINE_EXAMPLES` (default 5), `HOODIE_MACHINE_STEPS` (default 12), `HOODIE_MACHINE_SEED`: as of the state
 machine, whose histories these are. The view lags: it is synced after one, two or three steps.
 """
 
@@ -22,7 +22,7 @@ from hoodie.testing.table_machine import TableMachine, run_machine
 from hoodie.testing.view_law import COUNTS, ensure_view_is_kept
 from hoodie.testing.view_stores import KINDS, Restarted
 
-EXAMPLES = int(os.environ.get("HOODIE_MACHINE_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("HOODIE_MACHINE_EXAMPLES", "5"))
 STEPS = int(os.environ.get("HOODIE_MACHINE_STEPS", "12"))
 SEED = int(os.environ.get("HOODIE_MACHINE_SEED", "20261124"))
 RESUMED = dict.fromkeys(KINDS, 0)
