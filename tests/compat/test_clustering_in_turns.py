@@ -166,8 +166,10 @@ def test_base_files_joined_by_copying_row_groups_of_ours_and_of_hudis(
         assert done is not None
         assert (done.copied, done.files) == (done.groups, regions(model))
         ensure(readers, table, version, model, regions(model))
-        change(table, model, slim_rows([1, 2, 50], 2), peer)  # by the bloom filters of the new footers
-        change(table, model, slim_rows([2, 3], 3))
+        rows = slim_rows([2, 3], 3)  # into files of several row groups, most of which are copied again
+        continue_table(table, "upsert", rows, copied)
+        model.upsert(rows)
+        change(table, model, slim_rows([1, 2, 50], 4), peer)  # by the bloom filters of these footers
         rows = slim_rows(range(60, 70))
         Table.open(str(table), options=copied).append(rows)
         model.upsert(rows)

@@ -123,6 +123,7 @@ def iter_batches(
     footer: BaseFooter | None = None,
     filter_columns: Collection[str] = (),
     condition: Condition = ANYTHING,
+    groups: Collection[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the file in file order, at most `batch_rows` at a time, fewer where rows are long.
 
@@ -131,7 +132,8 @@ def iter_batches(
     row; it may use any column of `schema`. An expression does not tell which columns it uses: unless `columns` has them
     all, every column is read. Who knows them says so in `filter_columns`: where they are few, they are read first, and
     the rest of a row group only when one of its rows is wanted. `condition` is what bounds of values can tell of an
-    expression: where the file has bounds for its pages, only pages are read that may have a wanted row.
+    expression: where the file has bounds for its pages, only pages are read that may have a wanted row. `groups`: only
+    rows of these row groups.
 
     Raises:
         Invalid: no such column, or the filter does not fit the schema.
@@ -144,6 +146,8 @@ def iter_batches(
         read = wanted if filter is None else _read_for(filter, filter_columns, wanted, full)
         pages = file.paged(filter, filter_columns, condition)
         for at in range(file.group_count if pages is None else pages.group_count):
+            if groups is not None and at not in groups:
+                continue
             found = None if pages is None else pages.matching(at, read)
             if found is not None:
                 rest = found if read is wanted else found.select(wanted.names)

@@ -154,7 +154,7 @@ class BaseFileWriter:
         self._path = path
         self._schema = pa.schema([_stored_field(column) for column in schema])
         self._avro_schema = avro_text(schema, table_name) if avro_schema is None else avro_schema
-        self._keys = _Keys(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
+        self._keys = KeyCollector(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
         self._options = options
         self._parquet: Any = None
         self._waiting: list[pa.Table] = []
@@ -332,7 +332,7 @@ class _Sink:
         self._file.abort()
 
 
-class _Keys:
+class KeyCollector:
     """Filter and range of the record keys seen, on top of those inherited."""
 
     def __init__(self, options: BloomOptions, inherit: BaseFooter | None) -> None:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -65,15 +66,21 @@ class RowGroupCopy:
     """
 
     def __init__(
-        self, storage: OutputStorage, path: str, like: ParquetLayout, file_name: str | None, keys: KeyFooter
+        self,
+        storage: OutputStorage,
+        path: str,
+        like: ParquetLayout,
+        file_name: str | None,
+        keys: Callable[[], KeyFooter],
     ) -> None:
         """Opens `path` for row groups of files that can be joined with `like`. `file_name`: what the rows say they lie
-        in; None leaves that as it is. `keys`: Hudi's keys of the footer, and the key range of all rows.
+        in; None leaves that as it is. `keys`: Hudi's keys of the footer, and the key range of all rows;
+        asked for when all are copied.
         """
         self._path = path
         self._like = like
         self._file_name = None if file_name is None else _NameColumn(file_name, _is_nullable(like))
-        self._keys = keys
+        self._keys_of_all = keys
         self._groups: list[tuple[Struct, list[_Chunk]]] = []
         self._rows = 0
         self._stats: BaseFileStats | None = None
@@ -114,6 +121,10 @@ class RowGroupCopy:
         stats = self.close()
         native = pq.read_metadata(pa.BufferReader(MAGIC + self._footer_bytes + _end(self._footer_bytes)))
         return footer_of_written(self._path, stats.size_bytes, native, self._keys.values)
+
+    @cached_property
+    def _keys(self) -> KeyFooter:
+        return self._keys_of_all()
 
     def abort(self) -> None:
         """Drops the file. Nothing happens after `close`."""

@@ -4,14 +4,17 @@
 2. The old base file is streamed batch by batch: updated rows are replaced in place, deleted rows dropped, untouched
    rows carried over with their commit time and sequence number, new rows appended. No row becomes a Python object.
 3. Memory is bounded by one row group of the old file, one of the new file and the incoming rows of this file group.
+   Row groups without a touched row are copied as they are, where they are most of the file (`records.patched_file`);
+   what is encoded between two of them is in memory as well.
 4. A rewrite with neither new nor deleted keys inherits the old footer's bloom filter and key range.
 5. In a table that logs changes a rewrite has a change file beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,8 @@ from hoodie.records import (
 )
 from hoodie.records.base_file_reader import InputStorage
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
+from hoodie.records.parquet_layout import ParquetLayout, load_layout
+from hoodie.records.patched_file import PatchedFileWriter, can_be_patched
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
@@ -52,6 +57,7 @@ class WriteTarget(FileTarget):
     `schema` is the write schema (data columns); `dropped` names partition columns that are not stored in files.
     `blank` is what meta columns hold in a table that does not fill them: Hudi's row writer (bulk insert) leaves empty
     text, its other operations NULL. `needs`: what indexes need to know of its files.
+    `copy_from_bytes`: so many bytes of untouched row groups are copied and not decoded, where that is possible.
     """
 
     schema: pa.Schema
@@ -61,6 +67,7 @@ class WriteTarget(FileTarget):
     delete_marker: DeleteMarker | None
     changes: ChangeLogging | None = None
     needs: IndexNeeds = field(default_factory=IndexNeeds)
+    copy_from_bytes: int = 1 << 20
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -107,12 +114,21 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     with opened_once(target.storage, task.kept) as stored:
         footer = None if old is None else stored.footer(old.path)
         inherit = None if _may_delete(task, updates) else footer
-        log, new = aborted_on_failure(_change_log(task, task_id)), file.open(target.file_schema, inherit)
+        layout = None if footer is None else _patchable(task, stored, footer, inserts.num_rows)
+        log = aborted_on_failure(_change_log(task, task_id))
+        new = (
+            file.open(target.file_schema, inherit)
+            if layout is None
+            else file.patched(target.file_schema, layout, inherit, named=target.populate_meta_fields)
+        )
         with log as changes, new as writer:
             rewrite = _Rewrite(task, updates, meta_columns, changes)
             if old is not None:
-                for rows in rewrite.rows(stored, old.path, footer):
-                    writer.write(rows, inherited=True)
+                if isinstance(writer, PatchedFileWriter) and layout is not None:
+                    rewrite.patch(stored, layout, writer, inserts.num_rows)
+                else:
+                    for rows in rewrite.rows(stored, old.path, footer):
+                        writer.write(rows, inherited=True)
             if inserts.num_rows:
                 fresh = meta_columns.encoded_rows(inserts)
                 writer.write(fresh)
@@ -129,9 +145,35 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     return written_base_file(target, stat, writer)
 
 
-def written_base_file(target: WriteTarget, stat: WriteStat, writer: BaseFileWriter) -> WrittenFile:
+def written_base_file(target: WriteTarget, stat: WriteStat, writer: BaseFileWriter | PatchedFileWriter) -> WrittenFile:
     """The file of a writer that is closed, with what indexes need to know of it."""
     return WrittenFile(stat, base_file_facts(target.needs, writer.footer()) if target.needs else None)
+
+
+def untouched_groups(task: FileTask, footer: BaseFooter, inserts: int) -> tuple[int, ...]:
+    """Row groups of the old base file that can stay as they are: no row in them changes or goes, and new rows are not
+    added to them. New rows join the last one while that is small, or each write would leave another small one.
+    """
+    ends = np.cumsum(np.array(footer.rows_per_group, dtype=np.int64))
+    changed = np.concatenate([task.update_rows, task.drop_rows])
+    touched = set(np.unique(np.searchsorted(ends, changed, side="right")).tolist())
+    if inserts and footer.bytes_per_group and footer.bytes_per_group[-1] < task.target.options.row_group_bytes // 2:
+        touched.add(len(ends) - 1)
+    return tuple(at for at in range(len(ends)) if at not in touched)
+
+
+def _patchable(task: FileTask, storage: InputStorage, footer: BaseFooter, inserts: int) -> ParquetLayout | None:
+    """The layout of the old base file where copying its untouched row groups is worth it and possible: they are at
+    least half of it. Else None, mostly without a look at the file.
+    """
+    if task.stitched is not None or footer.native is None:
+        return None
+    untouched = untouched_groups(task, footer, inserts)
+    saved = sum(footer.bytes_per_group[at] for at in untouched)
+    if not untouched or saved < max(task.target.copy_from_bytes, sum(footer.bytes_per_group) // 2):
+        return None
+    layout = load_layout(storage, footer)
+    return layout if layout is not None and can_be_patched(layout, task.target.file_schema) else None
 
 
 def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:
@@ -217,12 +259,29 @@ class _Rewrite:
     updated: int = 0
     deleted: int = 0
 
+    def patch(self, storage: InputStorage, layout: ParquetLayout, writer: PatchedFileWriter, inserts: int) -> None:
+        """Writes what is left of the old file: untouched row groups as they are, rows of the others."""
+        task, footer = self.task, layout.footer
+        untouched = set(untouched_groups(task, footer, inserts))
+        starts = [0, *np.cumsum(footer.rows_per_group).tolist()]
+        for is_untouched, run in groupby(range(len(footer.rows_per_group)), untouched.__contains__):
+            groups = tuple(run)
+            if is_untouched:
+                writer.copy(storage, layout, groups)
+                continue
+            stored = iter_batches(storage, footer.path, schema=task.target.file_schema, footer=footer, groups=groups)
+            for rows in self._left(stored, starts[groups[0]]):
+                writer.write(rows, inherited=True)
+
     def rows(self, storage: InputStorage, old_path: str, footer: BaseFooter | None) -> Iterator[pa.Table]:
         """Batch by batch what is left of the old file, whose footer is known."""
-        task, first, schema = self.task, 0, self.task.target.file_schema
-        stitched = task.stitched
+        schema, stitched = self.task.target.file_schema, self.task.stitched
         own = iter_batches(storage, old_path, schema=schema, footer=footer)
-        stored = own if stitched is None else stitched(schema)
+        yield from self._left(own if stitched is None else stitched(schema), 0)
+
+    def _left(self, stored: Iterable[pa.RecordBatch], first: int) -> Iterator[pa.Table]:
+        """Batch by batch what is left of stored rows, of which the first is the row `first` of the old file."""
+        task = self.task
         for batch in stored:
             at, matching = _within(task.update_rows, first, batch.num_rows)
             drop, _ = _within(task.drop_rows, first, batch.num_rows)

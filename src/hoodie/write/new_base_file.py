@@ -16,6 +16,7 @@ from hoodie.env import Env
 from hoodie.records import BaseFileOptions, BaseFileStats, BaseFileWriter, BaseFooter
 from hoodie.records.joined_keys import KeyFooter
 from hoodie.records.parquet_layout import ParquetLayout
+from hoodie.records.patched_file import PatchedFileWriter
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.spec import (
     NULL_COMMIT,
@@ -75,7 +76,24 @@ class NewBaseFile:
 
     def copied(self, like: ParquetLayout, keys: KeyFooter, *, named: bool) -> RowGroupCopy:
         """The writer of the file, for row groups of other files; `named`: rows say which file they lie in."""
-        return RowGroupCopy(self._target.storage, self._path, like, self.name if named else None, keys)
+        return RowGroupCopy(self._target.storage, self._path, like, self.name if named else None, lambda: keys)
+
+    def patched(
+        self, schema: pa.Schema, like: ParquetLayout, inherit: BaseFooter | None, *, named: bool
+    ) -> PatchedFileWriter:
+        """The writer of the file, for rows of `schema` and for row groups of a file with the layout `like`."""
+        target = self._target
+        name = self.name if named else None
+        return PatchedFileWriter(
+            target.storage,
+            self._path,
+            schema,
+            target.options,
+            like,
+            name,
+            table_name=target.table_name,
+            inherit=inherit,
+        )
 
     def stat(self, written: BaseFileStats) -> WriteStat:
         """What was written. Without an old file all rows are inserts; with one nothing is said of how rows changed."""

@@ -63,7 +63,7 @@ class WriteOptions:
     Behaviour: what is stored. `replaces` says what the new rows take the place of, `log` how log files are written
     (None: a copy-on-write table), `partial` names the columns an update changes (None: rows are whole). Performance:
     `local_job_bytes` (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a
-    task keeps in memory before it spools).
+    task keeps in memory before it spools), `copy_from_bytes` (untouched row groups of so many bytes are copied).
     """
 
     operation: Operation
@@ -86,6 +86,7 @@ class WriteOptions:
     extra_metadata: Mapping[str, str]
     local_job_bytes: int
     inline_bytes: int
+    copy_from_bytes: int
 
     @property
     def recorded_operation(self) -> str:
@@ -194,6 +195,7 @@ def parse_write_options(
         delete_marker=_delete_marker(config, table),
         extra_metadata=config.commit_metadata(),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
+        copy_from_bytes=config.integer("hoodie.row.group.copy.min.bytes"),
         inline_bytes=min(64 * 1024 * 1024, max(1, config.integer("hoodie.engine.local.max.bytes"))),
     )
 

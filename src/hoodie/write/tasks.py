@@ -55,6 +55,7 @@ def write_target(write: Write) -> WriteTarget:
         schema=schema,
         dropped=options.dropped_columns,
         populate_meta_fields=options.populate_meta_fields,
+        copy_from_bytes=options.copy_from_bytes,
         blank="" if options.operation == "bulk_insert" else None,
         table_name=write.handle.config.name,
         delete_marker=options.delete_marker,

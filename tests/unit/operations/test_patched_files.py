@@ -1,0 +1,114 @@
+"""Copy-on-write rewrites that copy row groups without a touched row: the same table as by decoding all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.records import read_footer, verify_base_file
+from hoodie.records.row_group_copy import RowGroupCopy
+from hoodie.testing.lake import Lake, row, table_of
+
+ROWS = 400
+COPY = "hoodie.row.group.copy.min.bytes"
+NEVER = str(1 << 40)
+SEEN = ("_hoodie_record_key", "_hoodie_partition_path", "_hoodie_commit_seqno", "v", "ts")
+Change = Callable[[Lake], object]
+
+
+def made(version: int, copy: str, **options: str) -> Lake:
+    """One base file of many row groups."""
+    given = {COPY: copy, "hoodie.parquet.block.size": "4000", "hoodie.clean.automatic": "false"}
+    lake = Lake(version, {**given, **{name.replace("__", "."): value for name, value in options.items()}})
+    lake.upsert(*(row(f"k{n:04d}", f"v{n}") for n in range(ROWS)))
+    return lake
+
+
+def keys(*numbers: int) -> list[dict[str, object]]:
+    return [row(f"k{n:04d}", "new", 2) for n in numbers]
+
+
+CHANGES: dict[str, Change] = {
+    "an update of one row": lambda lake: lake.upsert(*keys(ROWS - 3)),
+    "updates in two row groups and new rows": lambda lake: lake.upsert(*keys(5, 200, 201, ROWS + 1, ROWS + 7)),
+    "new rows alone": lambda lake: lake.write("insert", keys(ROWS + 2)),
+    "a delete": lambda lake: lake.write("delete", keys(0, 123)),
+    "a row that loses against the stored one": lambda lake: lake.upsert(row("k0123", "late", 0)),
+    "an update of every row": lambda lake: lake.upsert(*keys(*range(ROWS))),
+}
+
+
+def newest(lake: Lake) -> str:
+    (found,) = (one.base.path for one in lake.table.files() if one.base is not None)
+    return found
+
+
+def rows_of(lake: Lake) -> list[tuple[object, ...]]:
+    """The rows, with the places of their commits in the history instead of instants, which differ."""
+    order = {one.requested: at for at, one in enumerate(lake.table.timeline().completed_writes())}
+    found = lake.rows((*SEEN, "_hoodie_commit_time"))
+    return [
+        (*(text.partition("_")[2] if at == 2 else text for at, text in enumerate(some)), order[time])
+        for *some, time in found
+    ]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_table_is_as_if_all_rows_had_been_decoded(version: int, change: str) -> None:
+    options = {"hoodie__metadata__record__index__enable": "true"}
+    lakes = [made(version, copy, **options) for copy in ("0", NEVER)]
+    for lake in lakes:
+        CHANGES[change](lake)
+        lake.upsert(*keys(77, 78))
+    copied, decoded = lakes
+    assert rows_of(copied) == rows_of(decoded)
+    footers = [read_footer(lake.storage, newest(lake)) for lake in lakes]
+    assert footers[0].schema == footers[1].schema
+    for said in ("rows", "min_key", "max_key", "bloom_text", "bloom_type", "avro_schema"):
+        assert getattr(footers[0], said) == getattr(footers[1], said), said
+    stats = [[stat.num_update_writes for _, stat in lake.commits()[-1].write_stats()] for lake in lakes]
+    assert stats[0] == stats[1]
+    verify_base_file(copied.storage, newest(copied))
+    names = pq.read_table(copied.storage.open_input(newest(copied))).column("_hoodie_file_name").unique().to_pylist()
+    assert names == [newest(copied).rpartition("/")[2]]
+    copied.ensure_sound()
+
+
+def test_only_touched_row_groups_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, found = made(9, "0"), []
+    groups = len(read_footer(lake.storage, newest(lake)).rows_per_group)
+    whole = RowGroupCopy.copy
+
+    def copy(self, storage, layout, taken=None):  # type: ignore[no-untyped-def]
+        found.append(None if taken is None else tuple(taken))
+        whole(self, storage, layout, taken)
+
+    monkeypatch.setattr(RowGroupCopy, "copy", copy)
+    lake.upsert(*keys(ROWS - 1))
+    assert found == [tuple(range(groups - 1)), None]
+    found.clear()
+    made(9, NEVER).upsert(*keys(ROWS - 1))
+    lake.upsert(*keys(*range(0, ROWS, 10)))
+    assert found == []
+
+
+def test_small_row_groups_do_not_pile_up() -> None:
+    lake = made(9, "0")
+    before = len(read_footer(lake.storage, newest(lake)).rows_per_group)
+    for n in range(12):
+        lake.upsert(*keys(ROWS + n, 3 * n))
+    assert len(read_footer(lake.storage, newest(lake)).rows_per_group) <= before + 1
+    assert len(lake.values()) == ROWS + 12
+
+
+def test_an_evolved_schema_and_changes_that_are_logged_are_written_rightly() -> None:
+    lake = made(9, "0", hoodie__table__cdc__enabled="true")
+    lake.upsert(*keys(8))
+    changes = lake.rows(("before", "after"), query="cdc", begin=lake.table.timeline().completed_writes()[0].completed)
+    assert len(changes) == 1
+    wider = table_of(keys(9)).append_column("more", table_of(keys(9)).column("v"))
+    lake.table.upsert(wider, **{"hoodie.datasource.write.reconcile.schema": "true"})
+    assert lake.rows(("id", "more"), filter="id = 'k0009'") == [("k0009", "new")]
+    assert lake.values()["k0008"] == "new"
