@@ -115,7 +115,7 @@ def missing_files(handle: TableHandle, engine: Engine | None = None) -> tuple[Fi
     if damaged:
         raise Corrupt(f"{damaged[0].path} {damaged[0].message}", remedy="Restore the file from a copy first")
     picture = _load_picture(handle, timeline, commits, engine or LocalEngine(CHECKING_THREADS))
-    return tuple(one for one in _named_files(storage, picture) if one.kind == "missing")
+    return tuple(finding for finding in _named_files(storage, picture) if finding.kind == "missing")
 
 
 def _load_picture(handle: TableHandle, timeline: Timeline, commits: _Commits, engine: Engine) -> _Picture:

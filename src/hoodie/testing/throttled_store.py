@@ -48,14 +48,14 @@ class _Bucket:
 
 @dataclass(slots=True)
 class ThrottledStore:
-    """Requests of `clients` side by side. Back-off is drawn up to `first_s`, doubled each time, at most `most_s`."""
+    """Requests of `clients` side by side. Back-off is drawn up to `first_s`, doubled each time, at most `max_s`."""
 
     parts: Callable[[str], str]
     limits: Limits = field(default_factory=Limits)
     clients: int = 64
     retries: int = 5
     first_s: float = 0.05
-    most_s: float = 5.0
+    max_s: float = 5.0
     seed: int = 1
 
     def run(self, keys: Sequence[str]) -> Outcome:
@@ -77,6 +77,6 @@ class ThrottledStore:
                 continue
             refused += 1
             given_up += tries == self.retries
-            pause = chance.uniform(0, min(self.most_s, self.first_s * 2**tries))
+            pause = chance.uniform(0, min(self.max_s, self.first_s * 2**tries))
             heapq.heappush(busy, (now + self.limits.latency_s + pause, number, key, tries + 1))
         return Outcome(end, refused, given_up)

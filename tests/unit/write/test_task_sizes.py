@@ -14,7 +14,7 @@ from hoodie.testing.lake import Lake, row
 from hoodie.write.file_task import FileTask
 
 OPTIONS = {
-    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.parquet.small.file.limit": "1",
     "hoodie.metadata.enable": "false",
     "hoodie.archive.automatic": "false",
 }
