@@ -62,7 +62,7 @@ def plan_placed_files(  # noqa: PLR0917
     unique = _combined(write, incoming, engine) if options.combine or options.looks_up else rows
     partitions = partition_map(incoming)
     untagged = UntaggedRows(incoming, unique, partitions)
-    hits = tag_rows(write, untagged, index, engine) if options.looks_up else []
+    hits = tag_rows(write, untagged, index, compactions, engine) if options.looks_up else []
     if options.operation == "delete" and options.looks_up:
         return place_deletes(hits).files
     free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)

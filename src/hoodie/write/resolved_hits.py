@@ -5,7 +5,9 @@
 2. It is asked where somebody decides now: whether a key counts as stored (insert that looks for duplicates), which of
    two rows with one key is alive (a key that was deleted and inserted anew), and what becomes of a row that an incoming
    one would take to another partition.
-3. A key of the same partition that is gone and nowhere else is updated where it was: one key, one file group.
+3. A key of the same partition that is gone and nowhere else is updated where it was: one key, one file group. But not
+   where a compaction is planned: the base file it will write has no such row, and an index that knows keys of base
+   files alone would not find the one in the log. Such a key counts as new.
 4. Only the base rows that were hit meet the log, with the columns the merge looks at.
 """
 
@@ -29,6 +31,7 @@ from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import FileSlice
 from hoodie.write.job import Write
+from hoodie.write.log_place import Compactions
 from hoodie.write.plan import PartitionMap
 from hoodie.write.skeletons import stitched_rows
 
@@ -67,14 +70,22 @@ class MergedState:
 
 
 def resolve_hits(
-    write: Write, slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, engine: Engine
+    write: Write,
+    slices: Sequence[FileSlice],
+    found: Sequence[FileHits],
+    partitions: PartitionMap,
+    engine: Engine,
+    *,
+    compactions: Compactions,
 ) -> tuple[list[FileHits], list[Positions]]:
     """The hits that count, aligned with `slices`, and for each slice the places among them that are gone there."""
     nowhere = [np.empty(0, dtype=np.int64) for _ in found]
     schema = write.table_schema
     if schema is None or not any(one.logs for one in slices):
         return list(found), nowhere
-    suspects = _suspects(slices, found, partitions, asks_all=_asks_all(write))
+    planned = [one.group_id in compactions for one in slices]
+    asks_all = _asks_all(write)
+    suspects = _suspects(slices, found, partitions, [asks_all or one for one in planned])
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
@@ -89,7 +100,7 @@ def resolve_hits(
     dead = [np.zeros(len(hits.rows), dtype=np.bool_) for hits in found]
     for n, state in states.items():
         dead[n][suspects[n]] = ~state.alive
-    kept = _kept(slices, found, partitions, dead)
+    kept = _kept(slices, found, partitions, dead, planned)
     resolved = [
         _resolved(hits, kept[n], suspects[n], states[n]) if n in states else _chosen(hits, kept[n])
         for n, hits in enumerate(found)
@@ -143,29 +154,37 @@ def _asks_all(write: Write) -> bool:
 
 
 def _suspects(
-    slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, *, asks_all: bool
+    slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, asks_all: Sequence[bool]
 ) -> list[Mask]:
-    """Per hit whether it has to be known if it is alive: never where there is no log."""
+    """Per hit whether it has to be known if it is alive: never where there is no log. `asks_all`: of each slice,
+    whether it has to be known of all its hits.
+    """
     positions = np.concatenate([hits.positions for hits in found]) if found else np.empty(0, dtype=np.int64)
     distinct, counts = np.unique(positions, return_counts=True)
     often = distinct[counts > 1]
     masks = []
-    for one, hits in zip(slices, found, strict=True):
+    for one, hits, asks in zip(slices, found, asks_all, strict=True):
         mask = partitions.elsewhere(hits.positions, one.partition) | np.isin(hits.positions, often)
-        masks.append((mask | asks_all) & bool(one.logs))
+        masks.append((mask | asks) & bool(one.logs))
     return masks
 
 
 def _kept(
-    slices: Sequence[FileSlice], found: Sequence[FileHits], partitions: PartitionMap, dead: Sequence[Mask]
+    slices: Sequence[FileSlice],
+    found: Sequence[FileHits],
+    partitions: PartitionMap,
+    dead: Sequence[Mask],
+    planned: Sequence[bool],
 ) -> list[Mask]:
-    """Per hit whether it counts: it is alive, or the first of its partition for a key that is dead everywhere."""
+    """Per hit whether it counts: it is alive, or the first of its partition for a key that is dead everywhere, where no
+    compaction is `planned`.
+    """
     alive = [hits.positions[~gone] for hits, gone in zip(found, dead, strict=True)]
     taken = np.unique(np.concatenate(alive)) if alive else np.empty(0, dtype=np.int64)
     kept = []
-    for one, hits, gone in zip(slices, found, dead, strict=True):
+    for one, hits, gone, is_planned in zip(slices, found, dead, planned, strict=True):
         here = ~partitions.elsewhere(hits.positions, one.partition)
-        revived = gone & here & ~np.isin(hits.positions, taken)
+        revived = gone & here & ~np.isin(hits.positions, taken) & (not is_planned)
         taken = np.union1d(taken, hits.positions[revived])
         kept.append(~gone | revived)
     return kept

@@ -23,6 +23,7 @@ from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import chosen_keys
 from hoodie.write.job import Write
+from hoodie.write.log_place import Compactions
 from hoodie.write.plan import UNKNOWN_ROW, PartitionMap, SliceHits
 from hoodie.write.resolved_hits import resolve_hits
 from hoodie.write.skeletons import stitched_rows
@@ -37,7 +38,9 @@ class UntaggedRows:
     partitions: PartitionMap
 
 
-def tag_rows(write: Write, rows: UntaggedRows, index: IndexedWrite, engine: Engine) -> list[SliceHits]:
+def tag_rows(
+    write: Write, rows: UntaggedRows, index: IndexedWrite, compactions: Compactions, engine: Engine
+) -> list[SliceHits]:
     """Where the keys of rows are stored; hits in one slice each. Raises as `IndexedWrite.tag`."""
     if not len(rows.unique):
         return []
@@ -65,7 +68,8 @@ def tag_rows(write: Write, rows: UntaggedRows, index: IndexedWrite, engine: Engi
         )
         for candidate, base in searched
     ]
-    found, gone = resolve_hits(write, looked_in, engine.run(find_in_file, tasks, "index"), rows.partitions, engine)
+    seen_keys = engine.run(find_in_file, tasks, "index")
+    found, gone = resolve_hits(write, looked_in, seen_keys, rows.partitions, engine, compactions=compactions)
     hits = [
         SliceHits(piece, seen.rows, seen.positions, _wins(write, rows, piece, seen), places)
         for piece, seen, places in zip(looked_in, found, gone, strict=True)
