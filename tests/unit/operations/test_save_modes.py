@@ -10,7 +10,9 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Invalid, Unavailable
+from hoodie.locks import Held
 from hoodie.locks.in_process import InProcessLocks
+from hoodie.locks.waiting import AT_ONCE, Patience
 from hoodie.services.ingest import Request
 from hoodie.services.save import chosen_operation, save_rows
 from hoodie.spec import V6, V8, V9
@@ -65,11 +67,13 @@ def race(monkeypatch: pytest.MonkeyPatch, version: int) -> Lake:
     """A lake without a table; the first to ask for the table lock gets it when another writer has made one."""
     lake, acquire, waiting = Lake(version), InProcessLocks.acquire, [True]
 
-    def after_another(self: InProcessLocks, what: str, scope: str = "") -> AbstractContextManager[None]:
+    def after_another(
+        self: InProcessLocks, what: str, scope: str = "", patience: Patience = AT_ONCE
+    ) -> AbstractContextManager[Held]:
         if waiting:
             waiting.clear()
             lake.save([row("a"), row("b", "first")], "error")
-        return acquire(self, what, scope)
+        return acquire(self, what, scope, patience)
 
     monkeypatch.setattr(InProcessLocks, "acquire", after_another)
     return lake
