@@ -17,7 +17,7 @@ import platform
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hoodie.env import SystemEnv
@@ -90,7 +90,6 @@ class _Item:
     seen: tuple[str, float] | None = None
     is_over: bool = False
     deletes_own: bool = False
-    _guard: Any = field(default_factory=threading.Lock)
 
     def take(self, what: str) -> None:
         """The item is this one's now. Raises: Conflict: it is another's."""

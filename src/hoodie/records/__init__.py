@@ -4,7 +4,7 @@ from hoodie.records.align import align
 from hoodie.records.avro import from_avro, to_avro
 from hoodie.records.avro_rows import RowBytes, decode_rows, encode_rows
 from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer, verify_base_file
-from hoodie.records.base_file_writer import BaseFileOptions, BaseFileStats, BaseFileWriter, parse_codec
+from hoodie.records.base_file_writer import BaseFileOptions, BaseFileWriter, parse_codec
 from hoodie.records.bloom import BloomFilter, BloomOptions
 from hoodie.records.evolve import Evolution, EvolutionRules, is_exact, promoted, reconcile
 from hoodie.records.footer import BaseFooter
@@ -33,6 +33,7 @@ from hoodie.records.schema import (
 )
 from hoodie.records.schema_mapping import ColumnIds, SchemaMapping
 from hoodie.records.string_hash import java_hashes
+from hoodie.records.unfinished_file import BaseFileStats
 from hoodie.records.xxhash import xxhash32
 
 __all__ = [

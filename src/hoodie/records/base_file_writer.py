@@ -17,8 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, Final, Literal, Protocol, Self, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +46,7 @@ from hoodie.records.schema import (
     is_list,
     is_nested,
 )
+from hoodie.records.unfinished_file import BaseFileStats, UnfinishedFile
 
 MIB: Final = 1024 * 1024
 
@@ -99,17 +99,6 @@ class BaseFileOptions:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFileStats:
-    """What was written: bytes of the file, rows, and the key range of the footer (None without rows or filter)."""
-
-    path: str
-    size_bytes: int
-    rows: int
-    min_key: str | None
-    max_key: str | None
-
-
 class OutputStorage(Protocol):
     """What the writer needs of a storage."""
 
@@ -131,7 +120,7 @@ def parse_codec(name: str) -> Codec:
     return _HUDI_CODECS[key]
 
 
-class BaseFileWriter:
+class BaseFileWriter(UnfinishedFile):
     """One base file being written. Use as a context manager: leaving it normally closes, an exception aborts."""
 
     def __init__(
@@ -160,7 +149,6 @@ class BaseFileWriter:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._rows = 0
-        self._stats: BaseFileStats | None = None
         self._written: list[Any] = []
         self._sink = _Sink(storage.open_output(path))
         # Arrow writes page by page; through Python each of them costs more than its bytes.
@@ -197,41 +185,18 @@ class BaseFileWriter:
         done = self._rows - sum(table.num_rows for table in self._waiting)
         return written + (self._waiting_bytes // 3 if done == 0 else written * (self._rows - done) // done)
 
-    def close(self) -> BaseFileStats:
-        """Finish the file and make it durable; what was written. Closing twice gives the same answer."""
-        if self._stats is None:
-            try:
-                self._stats = self._finish()
-            except BaseException:
-                self.abort()
-                raise
-        return self._stats
-
     def footer(self) -> BaseFooter:
         """The footer of the file, which is closed: what reading it would give."""
         stats = self.close()
         return footer_of_written(self._path, stats.size_bytes, self._written[0], self._footer())
 
-    def abort(self) -> None:
-        """Drop the file. Nothing happens after `close`."""
-        if self._stats is None:
-            self._waiting.clear()
-            if self._parquet is not None:
-                # The parquet writer must not try to finish the file when it is collected.
-                self._parquet.is_open = False
-            self._sink.abort()
-            self._buffered.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
+    def _drop(self) -> None:
+        self._waiting.clear()
+        if self._parquet is not None:
+            # The parquet writer must not try to finish the file when it is collected.
+            self._parquet.is_open = False
+        self._sink.abort()
+        self._buffered.close()
 
     def _encoded(self, table: pa.Table) -> pa.Table:
         """`table` in the schema the file is written from: some meta columns as dictionaries, all others plain."""

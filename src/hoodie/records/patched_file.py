@@ -21,7 +21,6 @@ import pyarrow as pa
 from hoodie.records.base_file_reader import InputStorage, iter_batches, read_footer
 from hoodie.records.base_file_writer import (
     BaseFileOptions,
-    BaseFileStats,
     BaseFileWriter,
     KeyCollector,
     OutputStorage,
@@ -32,6 +31,7 @@ from hoodie.records.joined_keys import KeyFooter
 from hoodie.records.parquet_layout import ParquetLayout, load_layout, why_not_joined
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.records.schema import KEY_FIELD
+from hoodie.records.unfinished_file import BaseFileStats
 
 _ROWS: Final = "rows.parquet"
 _GROWTH: Final = 2
@@ -66,8 +66,7 @@ class PatchedFileWriter:
         self._schema = schema
         self._options = replace(options, bloom=None, row_group_bytes=_GROWTH * options.row_group_bytes)
         self._avro_schema = avro_text(schema, table_name)
-        has_keys = options.bloom is not None and KEY_FIELD in schema.names
-        self._keys = KeyCollector(options.bloom, inherit) if has_keys and options.bloom is not None else None
+        self._keys = KeyCollector(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
         self._inherits = inherit is not None
         self._encoder: BaseFileWriter | None = None
         self._memory = _Memory()

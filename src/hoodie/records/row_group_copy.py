@@ -19,8 +19,7 @@ import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +27,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import Corrupt
 from hoodie.records import thrift
 from hoodie.records.base_file_reader import InputStorage
-from hoodie.records.base_file_writer import BaseFileStats, OutputStorage
+from hoodie.records.base_file_writer import OutputStorage
 from hoodie.records.failures import reading, writing
 from hoodie.records.footer import BaseFooter, footer_of_written
 from hoodie.records.joined_keys import KeyFooter
@@ -36,6 +35,7 @@ from hoodie.records.page_index import MAGIC, chunk_bounds
 from hoodie.records.parquet_layout import ParquetLayout, chunks_of
 from hoodie.records.schema import FILE_NAME_FIELD
 from hoodie.records.thrift import Field, Listed, NoThrift, Struct, encode_struct, parse_struct, parse_struct_at
+from hoodie.records.unfinished_file import BaseFileStats, UnfinishedFile
 
 # Numbers of fields of FileMetaData, RowGroup, ColumnChunk, ColumnMetaData, PageHeader and PageLocation.
 _NUM_ROWS, _ROW_GROUPS, _PAIRS = 3, 4, 5
@@ -60,7 +60,7 @@ class _Chunk:
     offsets: bytes
 
 
-class RowGroupCopy:
+class RowGroupCopy(UnfinishedFile):
     """One base file being made of row groups. Use as a context manager: leaving it normally closes, an exception
     aborts.
     """
@@ -83,7 +83,6 @@ class RowGroupCopy:
         self._keys_of_all = keys
         self._groups: list[tuple[Struct, list[_Chunk]]] = []
         self._rows = 0
-        self._stats: BaseFileStats | None = None
         self._footer_bytes = b""
         self._sink = storage.open_output(path)
         self._at = 0
@@ -106,16 +105,6 @@ class RowGroupCopy:
             except _ODD as error:
                 raise _damaged(layout.path, "its footer, indexes and pages do not fit together") from error
 
-    def close(self) -> BaseFileStats:
-        """Finishes the file and makes it durable; what was written. Closing twice gives the same answer."""
-        if self._stats is None:
-            try:
-                self._stats = self._finish()
-            except BaseException:
-                self.abort()
-                raise
-        return self._stats
-
     def footer(self) -> BaseFooter:
         """The footer of the file, which is closed: what reading it would give."""
         stats = self.close()
@@ -126,21 +115,8 @@ class RowGroupCopy:
     def _keys(self) -> KeyFooter:
         return self._keys_of_all()
 
-    def abort(self) -> None:
-        """Drops the file. Nothing happens after `close`."""
-        if self._stats is None:
-            self._sink.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
+    def _drop(self) -> None:
+        self._sink.abort()
 
     def _copy(self, source: Any, layout: ParquetLayout, taken: Sequence[int]) -> None:
         indexes = _Indexes(source, [chunk for at in taken for chunk in chunks_of(layout.groups[at])])

@@ -13,6 +13,16 @@ TABLE: Final = "table"
 ROOT: Final = "root"
 ROOT_URL: Final = "memory://two-stores/root"
 """The storage path, whatever the storage is called, so that its files can be copied to another."""
+RIDES: Final[Mapping[str, str]] = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+"""Options of a merge-on-read table with columns `id` and `p`, whose services wait to be called."""
 
 
 def two_stores(storage: Storage) -> FederatedStorage:

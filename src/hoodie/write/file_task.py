@@ -114,18 +114,18 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     with opened_once(target.storage, task.kept) as stored:
         footer = None if old is None else stored.footer(old.path)
         inherit = None if _may_delete(task, updates) else footer
-        layout = None if footer is None else _patchable(task, stored, footer, inserts.num_rows)
+        patch = None if footer is None else _patch_of(task, stored, footer, inserts.num_rows)
         log = aborted_on_failure(_change_log(task, task_id))
         new = (
             file.open(target.file_schema, inherit)
-            if layout is None
-            else file.patched(target.file_schema, layout, inherit, named=target.populate_meta_fields)
+            if patch is None
+            else file.patched(target.file_schema, patch.layout, inherit, named=target.populate_meta_fields)
         )
         with log as changes, new as writer:
             rewrite = _Rewrite(task, updates, meta_columns, changes)
             if old is not None:
-                if isinstance(writer, PatchedFileWriter) and layout is not None:
-                    rewrite.patch(stored, layout, writer, inserts.num_rows)
+                if isinstance(writer, PatchedFileWriter) and patch is not None:
+                    rewrite.patch(stored, patch, writer)
                 else:
                     for rows in rewrite.rows(stored, old.path, footer):
                         writer.write(rows, inherited=True)
@@ -150,7 +150,15 @@ def written_base_file(target: WriteTarget, stat: WriteStat, writer: BaseFileWrit
     return WrittenFile(stat, base_file_facts(target.needs, writer.footer()) if target.needs else None)
 
 
-def untouched_groups(task: FileTask, footer: BaseFooter, inserts: int) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """How the next version of a base file is made of this one: its row groups `untouched` stay as they are."""
+
+    layout: ParquetLayout
+    untouched: frozenset[int]
+
+
+def untouched_groups(task: FileTask, footer: BaseFooter, inserts: int) -> frozenset[int]:
     """Row groups of the old base file that can stay as they are: no row in them changes or goes, and new rows are not
     added to them. New rows join the last one while that is small, or each write would leave another small one.
     """
@@ -159,12 +167,12 @@ def untouched_groups(task: FileTask, footer: BaseFooter, inserts: int) -> tuple[
     touched = set(np.unique(np.searchsorted(ends, changed, side="right")).tolist())
     if inserts and footer.bytes_per_group and footer.bytes_per_group[-1] < task.target.options.row_group_bytes // 2:
         touched.add(len(ends) - 1)
-    return tuple(at for at in range(len(ends)) if at not in touched)
+    return frozenset(range(len(ends))) - touched
 
 
-def _patchable(task: FileTask, storage: InputStorage, footer: BaseFooter, inserts: int) -> ParquetLayout | None:
-    """The layout of the old base file where copying its untouched row groups is worth it and possible: they are at
-    least half of it. Else None, mostly without a look at the file.
+def _patch_of(task: FileTask, storage: InputStorage, footer: BaseFooter, inserts: int) -> _Patch | None:
+    """What of the old base file is copied, where that is worth it and possible: its untouched row groups are at least
+    half of it. Else None, mostly without a look at the file.
     """
     if task.stitched is not None or footer.native is None:
         return None
@@ -173,7 +181,9 @@ def _patchable(task: FileTask, storage: InputStorage, footer: BaseFooter, insert
     if not untouched or saved < max(task.target.copy_from_bytes, sum(footer.bytes_per_group) // 2):
         return None
     layout = load_layout(storage, footer)
-    return layout if layout is not None and can_be_patched(layout, task.target.file_schema) else None
+    if layout is None or not can_be_patched(layout, task.target.file_schema):
+        return None
+    return _Patch(layout, untouched)
 
 
 def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:
@@ -259,17 +269,17 @@ class _Rewrite:
     updated: int = 0
     deleted: int = 0
 
-    def patch(self, storage: InputStorage, layout: ParquetLayout, writer: PatchedFileWriter, inserts: int) -> None:
+    def patch(self, storage: InputStorage, patch: _Patch, writer: PatchedFileWriter) -> None:
         """Writes what is left of the old file: untouched row groups as they are, rows of the others."""
-        task, footer = self.task, layout.footer
-        untouched = set(untouched_groups(task, footer, inserts))
+        layout, schema = patch.layout, self.task.target.file_schema
+        footer = layout.footer
         starts = [0, *np.cumsum(footer.rows_per_group).tolist()]
-        for is_untouched, run in groupby(range(len(footer.rows_per_group)), untouched.__contains__):
+        for is_untouched, run in groupby(range(len(footer.rows_per_group)), patch.untouched.__contains__):
             groups = tuple(run)
             if is_untouched:
                 writer.copy(storage, layout, groups)
                 continue
-            stored = iter_batches(storage, footer.path, schema=task.target.file_schema, footer=footer, groups=groups)
+            stored = iter_batches(storage, footer.path, schema=schema, footer=footer, groups=groups)
             for rows in self._left(stored, starts[groups[0]]):
                 writer.write(rows, inherited=True)
 

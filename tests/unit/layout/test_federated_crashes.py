@@ -18,20 +18,11 @@ from hoodie.storage import MemoryStorage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
-from hoodie.testing.two_stores import layout_options, two_stores
+from hoodie.testing.two_stores import RIDES, layout_options, two_stores
 
 _names = itertools.count()
 ENGINE = LocalEngine(1)
 START = datetime(2020, 1, 1, tzinfo=UTC)
-OPTIONS = {
-    "hoodie.table.name": "rides",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.metadata.index.column.stats.enable": "false",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-}
 NEWEST = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 EVERY = 7
 
@@ -41,11 +32,11 @@ def rows(v: int) -> pa.Table:
 
 
 def opened(storage: object, env: FakeEnv) -> Table:
-    return Table(load_handle(two_stores(storage), env), OPTIONS, ENGINE)  # type: ignore[arg-type]
+    return Table(load_handle(two_stores(storage), env), RIDES, ENGINE)  # type: ignore[arg-type]
 
 
 def created(storage: object, env: FakeEnv) -> None:
-    config = resolve(OPTIONS | layout_options())
+    config = resolve(RIDES | layout_options())
     save_rows(two_stores(storage), Request("upsert", as_source(rows(0)), config, ENGINE), "append", env)  # type: ignore[arg-type]
 
 

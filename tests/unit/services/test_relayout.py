@@ -22,19 +22,11 @@ from hoodie.storage import MemoryStorage, NestedStorage
 from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
+from hoodie.testing.two_stores import RIDES
 
 _names = itertools.count()
 ENGINE = LocalEngine(1)
 ROOTS = ("one", "two")
-OPTIONS = {
-    "hoodie.table.name": "rides",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.metadata.index.column.stats.enable": "false",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-}
 
 
 class World:
@@ -55,10 +47,10 @@ class World:
         return FederatedStorage(NestedStorage(inner, "table"), Access(tuple(stores), stores=stores))  # type: ignore[arg-type]
 
     def table(self, storage: object = None) -> Table:
-        return Table(load_handle(self.laid(storage), self.env), OPTIONS, ENGINE)
+        return Table(load_handle(self.laid(storage), self.env), RIDES, ENGINE)
 
     def made(self, **more: str) -> Table:
-        config = resolve(OPTIONS | more)
+        config = resolve(RIDES | more)
         save_rows(self.laid(), Request("upsert", as_source(rows(*range(12))), config, ENGINE), "append", self.env)
         table = self.table()
         table.upsert(rows(0, 1, 2, v=1))

@@ -14,17 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hoodie.config import Config
 from hoodie.services.clustering.flow import ARGUMENTS, GroupService, asked_by
 from hoodie.services.clustering.grouping import Grouping
-from hoodie.services.clustering.options import ClusterOptions, parse_base_file_options
+from hoodie.services.clustering.options import parse_base_file_options
 from hoodie.services.clustering.rewrite import rewrite_groups
 from hoodie.services.rewrite.plan_kind import PlanKind
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import CLUSTERING, Instant
 from hoodie.spec.base_file_plan import BASE_FILE_PLAN, BaseFileOperation, BaseFilePlan, encode_base_file_plan
 from hoodie.spec.replace_plan import CLUSTER
-from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.transaction import GroupsUnchanged, LockPolicy
 
@@ -48,10 +46,6 @@ BASE_FILE_COMPACTIONS: Final = PlanKind(
 )
 
 
-def _options(handle: TableHandle, config: Config) -> ClusterOptions:
-    return parse_base_file_options(config, handle.config)
-
-
 def _notes(grouping: Grouping) -> Mapping[str, str]:
     planned = () if grouping.plan is None else grouping.plan.groups
     operations = tuple(
@@ -63,7 +57,7 @@ def _notes(grouping: Grouping) -> Mapping[str, str]:
     return {BASE_FILE_PLAN: encode_base_file_plan(BaseFilePlan(operations))}
 
 
-BASE_FILE_COMPACTOR: Final = GroupService("compact_base_files", BASE_FILE_COMPACTIONS, _options, _notes)
+BASE_FILE_COMPACTOR: Final = GroupService("compact_base_files", BASE_FILE_COMPACTIONS, parse_base_file_options, _notes)
 
 SERVICE: Final = Service(
     name="compact_base_files",

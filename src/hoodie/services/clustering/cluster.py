@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from hoodie.config import Config
 from hoodie.services.clustering.flow import ARGUMENTS, GroupService, asked_by
-from hoodie.services.clustering.options import ClusterOptions, parse_cluster_options
+from hoodie.services.clustering.options import parse_cluster_options
 from hoodie.services.clustering.rewrite import rewrite_groups
 from hoodie.services.resizing.plan import pending_resizes
 from hoodie.services.rewrite.plan_kind import PlanKind
 from hoodie.services.service import AfterCommit, Service
 from hoodie.spec import CLUSTERING, Instant
 from hoodie.spec.replace_plan import CLUSTER
-from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.transaction import GroupsUnchanged, LockPolicy
 
@@ -43,11 +41,7 @@ CLUSTERINGS: Final = PlanKind(
 )
 
 
-def _options(handle: TableHandle, config: Config) -> ClusterOptions:
-    return parse_cluster_options(config, handle.config)
-
-
-CLUSTERER: Final = GroupService("cluster", CLUSTERINGS, _options)
+CLUSTERER: Final = GroupService("cluster", CLUSTERINGS, parse_cluster_options)
 
 SERVICE: Final = Service(
     name="cluster",

@@ -20,7 +20,7 @@ from hoodie.services.rewrite.executor import run_plan, store_plan
 from hoodie.services.rewrite.plan_kind import PlanKind
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument
-from hoodie.spec import Instant, InstantTime, RequestedReplace, encode_requested_replace
+from hoodie.spec import Instant, InstantTime, RequestedReplace, TableConfig, encode_requested_replace
 from hoodie.spec.replace_plan import CLUSTER
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.held import held_table
@@ -45,13 +45,13 @@ _LOCAL: Final = LocalEngine()
 
 @dataclass(frozen=True, slots=True)
 class GroupService:
-    """One of these services: `kind` of its plans, how `options` are parsed for a table, and what a plan says of itself
-    beside its groups (`notes`).
+    """One of these services: `kind` of its plans, how `options` are parsed with those of a table, and what a plan says
+    of itself beside its groups (`notes`).
     """
 
     name: str
     kind: PlanKind
-    options: Callable[[TableHandle, Config], ClusterOptions]
+    options: Callable[[Config, TableConfig], ClusterOptions]
     notes: Callable[[Grouping], Mapping[str, str]] = lambda grouping: {}
 
     def schedule(
@@ -145,11 +145,11 @@ class GroupService:
     def checked_options(self, handle: TableHandle, config: Config) -> ClusterOptions:
         """The options, on a table whose file groups may be joined. Raises as `schedule`."""
         ensure_clusterable(handle, config)
-        return self.options(handle, config)
+        return self.options(config, handle.config)
 
     def may_act(self, state: TableState, config: Config) -> bool:
         """Whether there is a plan, or enough was written for one."""
-        options = self.options(state.handle, config)
+        options = self.options(config, state.handle.config)
         return bool(self.kind.pending(state.plans)) or self._is_due(state.handle, state.timeline, state.plans, options)
 
     def run_when_due(self, handle: TableHandle, config: Config, engine: Engine) -> ClusteringResult | None:
