@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-_START_S = 60
+_START_S = 120
+_SESSION_S = 30
 
 
 @contextmanager
@@ -22,6 +23,7 @@ def running_zookeeper(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    address = f"127.0.0.1:{port}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "tickTime": 500,
@@ -30,14 +32,17 @@ def running_zookeeper(folder: Path) -> Iterator[str]:
         "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",
         "maxClientCnxns": 0,
+        # Nothing of a test has to outlive the machine: no session waits for a busy disk.
+        "forceSync": "no",
+        "preAllocSize": 64,
     }
     config = folder / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     command = [_java(), "-Xmx128m", "-cp", f"{_jars()}/*", _MAIN, str(config)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _await(port, process)
-            yield f"127.0.0.1:{port}"
+            _await(address, process)
+            yield address
         finally:
             process.kill()
 
@@ -59,11 +64,20 @@ def _jars() -> str:
     return os.path.join(os.path.dirname(spec.origin), "jars")
 
 
-def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+def _await(address: str, process: subprocess.Popen[bytes]) -> None:
+    """Returns when a session was made: a server that only takes connections may take longer than a lock waits for."""
+    from kazoo.client import KazooClient  # noqa: PLC0415 - optional
+    from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415 - optional
+
     end_s = time.monotonic() + _START_S
     while time.monotonic() < end_s and process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
+        client = KazooClient(address, timeout=_START_S)
+        try:
+            client.start(_SESSION_S)
+            return
+        except KazooTimeoutError:
+            time.sleep(0.05)
+        finally:
+            client.stop()
+            client.close()
     raise RuntimeError("ZooKeeper did not start")
