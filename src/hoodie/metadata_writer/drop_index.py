@@ -53,8 +53,8 @@ def drop_index(handle: TableHandle, name: str) -> tuple[str, ...]:
     return tuple(sorted(gone))
 
 
-def give_up_builds(handle: TableHandle, names: Collection[str]) -> None:
-    """Removes builds of these indexes that nobody completed from the timeline."""
+def give_up_builds(handle: TableHandle, names: Collection[str] | None) -> None:
+    """Removes builds of these indexes (None: of all) that nobody completed from the timeline."""
     for instant in timeline_of(handle).pending():
         if instant.action != INDEXING:
             continue
@@ -63,6 +63,6 @@ def give_up_builds(handle: TableHandle, names: Collection[str]) -> None:
             plan = parse_index_plan(load_requested(handle.storage, handle.profile, instant), path)
         except Corrupt:
             plan = ()
-        if not plan or {indexed.name for indexed in plan} & set(names):
+        if names is None or not plan or {indexed.name for indexed in plan} & set(names):
             log.info("the indexing %s was never completed and is given up", instant.requested)
             delete_instant_files(handle.storage, handle.profile, instant)

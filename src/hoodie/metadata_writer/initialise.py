@@ -28,6 +28,7 @@ from hoodie.metadata_writer.partition_state import announce
 from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
     DELTA_COMMIT,
+    INDEXING,
     InstantTime,
     LogFileName,
     PartitionMetafile,
@@ -45,8 +46,8 @@ _FILES_AT_ONCE = LocalEngine(8)
 
 
 def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
-    """Whether the metadata table can be made now."""
-    return not handle.profile.metadata_instants.has_to_wait(timeline.pending())
+    """Whether the metadata table can be made now. A build of an index that is pending, or died, writes no data."""
+    return not handle.profile.metadata_instants.has_to_wait(one for one in timeline.pending() if one.action != INDEXING)
 
 
 def initialise(

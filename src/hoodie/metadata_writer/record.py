@@ -217,7 +217,11 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
 
 
 def drop_partitions(handle: TableHandle, names: tuple[str, ...]) -> TableHandle:
-    """The handle of a table whose metadata table has these partitions no more; with `files` among them none."""
+    """The handle of a table whose metadata table has these partitions no more; with `files` among them none, nor builds
+    of others that nobody completed.
+    """
+    if FILES in names:
+        give_up_builds(handle, None)
     return withdraw(handle, names)
 
 

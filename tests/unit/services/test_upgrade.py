@@ -16,7 +16,7 @@ from hoodie.present import as_json
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
 from hoodie.services.upgrading.upgrade import UpgradeResult, preview_upgrade, upgrade
-from hoodie.spec import CLEAN, COMMIT, Instant, State, keys, parse_log_file_name
+from hoodie.spec import CLEAN, COMMIT, INDEXING, Instant, State, keys, parse_log_file_name
 from hoodie.state.handle import load_handle
 from hoodie.storage import Storage
 from hoodie.table import Table
@@ -430,3 +430,27 @@ def test_an_upgrade_that_does_not_see_its_own_compaction_stops_and_undoes_nothin
     again = reopened(lake, 6)
     assert again.values() == ROWS
     again.ensure_sound()
+
+
+def test_a_build_of_an_index_that_died_does_not_keep_the_metadata_table_from_version_6() -> None:
+    """Nobody would ever end it there, and what is pending keeps a metadata table of version 6 from being made."""
+    lake = Lake(9, {"hoodie.metadata.enable": "true"})
+    lake.upsert(row("a"))
+    counted = CountingStorage(lake.storage)
+    _opened(counted).indexes.create("by_value", "v")
+    announced = max(call.n for call in counted.calls if call.path.endswith(".indexing.inflight"))
+    lake = Lake(9, {"hoodie.metadata.enable": "true"})
+    lake.upsert(row("a"))
+    with pytest.raises(Crash):
+        _opened(CountingStorage(lake.storage, crash_at=announced + 1)).indexes.create("by_value", "v")
+    assert [one.action for one in lake.table.timeline().pending()] == [INDEXING]
+    change(lake, 6)
+    again = reopened(lake, 6)
+    assert not again.table.timeline().pending()
+    assert again.table.config.is_metadata_table_ready
+    assert again.values() == {"a": "a"}
+    again.ensure_sound()
+
+
+def _opened(storage: Storage) -> Table:
+    return Table(load_handle(storage, SystemEnv()), {}, ENGINE)
