@@ -17,6 +17,7 @@ from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
+from hoodie.transaction.revived_keys import NoneRevived
 from hoodie.transaction.transaction import InstantTaken, Transaction
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "LockPolicy",
     "Locking",
     "NobodyElse",
+    "NoneRevived",
     "Outcome",
     "Participant",
     "PendingCommit",

@@ -69,6 +69,11 @@ class Move:
         """Whether it changes no rows of its groups, but where they lie."""
         return self.instant.action in _COMPACTIONS or (self.operation in ("COMPACT", "LOG_COMPACT"))
 
+    @property
+    def merges_base_files(self) -> bool:
+        """Whether it is a compaction that leaves base files, with what log files said."""
+        return self.instant.action == COMPACTION or self.operation == "COMPACT"
+
 
 @dataclass(frozen=True, slots=True)
 class Mine:
@@ -148,7 +153,9 @@ class GroupsApart:
                 twice = added.filter(pc.is_in(added, value_set=known)).unique()
                 if len(twice):
                     group = (own.partition_path, own.file_id)
-                    raise write_conflict(pending, other, [group], twice.slice(0, _KEYS_TOLD).to_pylist(), "added keys")
+                    raise write_conflict(
+                        pending, other, [group], twice.slice(0, _KEYS_TOLD).to_pylist(), "the same keys", "added"
+                    )
 
 
 def conflict_of(mine: Mine, other: Move, *, by_bucket: bool = False) -> frozenset[GroupId]:
@@ -173,13 +180,17 @@ def lost_ground(planned_on: Timeline, now: Timeline, own: Instant) -> Instant | 
     return None
 
 
-def moves_since(handle: TableHandle, planned_on: Timeline, now: Timeline, own: Instant) -> Iterator[Move]:
-    """What others have completed, or planned, since. Reads a commit or plan for each."""
+def moves_since(
+    handle: TableHandle, planned_on: Timeline, now: Timeline, own: Instant, actions: Collection[str] | None = None
+) -> Iterator[Move]:
+    """What others have completed, or planned, since, by some `actions` (None: by any). Reads a commit or plan each."""
     known = {(one.logical, one.is_completed) for one in planned_on.writes()}
     compactions = {one.logical for one in planned_on.pending() if one.action in _COMPACTIONS}
     plans = PendingPlans(handle.storage, now)
     for one in now.writes():
         if one.logical == own.logical or one.logical in compactions or (one.logical, one.is_completed) in known:
+            continue
+        if actions is not None and one.action not in actions:
             continue
         if one.is_completed:
             yield _done(one, load_commit_metadata(handle.storage, handle.profile, one))
@@ -222,17 +233,22 @@ def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]
             )
 
 
-def write_conflict(
-    pending: PendingCommit, other: Move, groups: Iterable[GroupId], own_keys: Sequence[str], what: str = "file groups"
+def write_conflict(  # noqa: PLR0917
+    pending: PendingCommit,
+    other: Move,
+    groups: Iterable[GroupId],
+    own_keys: Sequence[str],
+    what: str = "the same file groups",
+    did: str = "",
 ) -> WriteConflict:
-    """The error that tells who has to give way to whom, and why."""
+    """The error that tells who has to give way to whom, and why: what the other `did`, and to `what`."""
     said = sorted(groups)
     partitions = sorted({partition for partition, _ in said})
     named = ", ".join(file_id for _, file_id in said[:3]) + (" …" if len(said) > 3 else "")
     of_keys = f"; keys of it: {', '.join(own_keys)}" if own_keys else ""
     return WriteConflict(
         f"The {pending.outcome.operation} {pending.inflight.requested} cannot be committed: {_told(other)} "
-        f"{'plans to rewrite' if not other.instant.is_completed else 'changed'} the same {what} meanwhile "
+        f"{did or ('changed' if other.instant.is_completed else 'plans to rewrite')} {what} meanwhile "
         f"({len(said)}: {named}, in {', '.join(repr(one) for one in partitions[:3])}{of_keys})",
         remedy="Nothing became visible; repeat the write, or let it be repeated "
         "(hoodie.write.num.retries.on.conflict.failures)",

@@ -50,6 +50,7 @@ from hoodie.write.plan import (
 )
 from hoodie.write.replace import plan_replaced
 from hoodie.write.reserved import ensure_free
+from hoodie.write.revived_keys import without_revived_keys
 from hoodie.write.skeletons import load_skeleton_sources, with_source_bytes
 from hoodie.write.tasks import plan_tasks, run_task, write_target
 from hoodie.write.written_file import WrittenFile, facts_by_path
@@ -148,6 +149,7 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
             engine = local_job(incoming, 0, options.local_job_bytes, write.engines.spread, write.engines.local)
         index.before_write()
         written = engine.run(run_task, tasks, options.operation)
+    write = without_revived_keys(write, incoming, files, tasks, engine)
     done = [file for group in written for file in group]
     committed = _commit(write, done, replaced, {one.partition for one in slices}, ran_once=engine.runs_tasks_once)
     tell_index(write, index, written_groups(files, tasks) if options.index.traits.follows_keys else ())

@@ -89,7 +89,7 @@ def resolve_hits(
     asked = [n for n, mask in enumerate(suspects) if mask.any()]
     if not asked:
         return list(found), nowhere
-    merging = _merging(write, schema, found)
+    merging = merging_of(write, schema, found)
     tasks = [
         ResolveTask(
             write.handle.storage, slices[n], found[n].rows[suspects[n]], merging, stitched_rows(write, slices[n])
@@ -129,7 +129,7 @@ def find_merged(_: TaskId, task: ResolveTask) -> MergedState:
     return MergedState(at.is_valid().to_numpy(zero_copy_only=False), merged.take(at))
 
 
-def _merging(write: Write, schema: pa.Schema, found: Sequence[FileHits]) -> Merging:
+def merging_of(write: Write, schema: pa.Schema, found: Sequence[FileHits]) -> Merging:
     """How rows with the data columns `schema` are merged, as far as it takes to tell again what `found` has of them.
 
     The delete marker is the one of this write, which the table may not store.

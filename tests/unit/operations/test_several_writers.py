@@ -95,6 +95,34 @@ def test_a_compaction_beside_a_writer_loses_nothing(version: int, order: tuple[s
     ensure_whole(lake)
 
 
+@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE"])
+@pytest.mark.parametrize("order", WITH_SERVICE, ids="".join)
+def test_a_deleted_key_that_comes_back_beside_a_compaction_stands_once(order: tuple[str, ...], index: str) -> None:
+    """The compaction knows of its deletion alone. The next upsert, which looks into base files, must find it."""
+    options = {"hoodie.compact.inline": "false", "hoodie.metadata.enable": "false", "hoodie.index.type": index}
+    lake = Lake(options={**MOR, **options, "hoodie.table.ordering.fields": None})
+    lake.upsert(row("a"), row("b"), row("c"))
+    lake.write("delete", [row("a")])
+
+    def compact(gate: Gate) -> object:
+        planned = lake.table.services.schedule_compaction()
+        gate.step()
+        return None if planned is None else lake.table.services.compact(planned.requested)
+
+    again = [row("a", "A", 2), row("b", "A", 2)]
+    ends = run_in_order(order, {"A": writer(lake, again), "S": compact})
+    assert not isinstance(ends["S"], Exception), ends["S"]
+    if not committed({"A": ends["A"]}):
+        conflict = ends["A"]
+        assert isinstance(conflict, WriteConflict)
+        assert conflict.facts["keys"] == ("a",)
+        lake.upsert(*again)
+    assert sorted(lake.rows()) == [("a", "A"), ("b", "A"), ("c", "a")]
+    lake.upsert(row("a", "9", 3))
+    assert sorted(lake.rows()) == [("a", "9"), ("b", "A"), ("c", "a")]
+    ensure_whole(lake)
+
+
 @pytest.mark.parametrize("order", WITH_SERVICE, ids="".join)
 def test_a_clustering_beside_a_writer_loses_nothing(order: tuple[str, ...]) -> None:
     lake = Lake(options={"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"})
