@@ -33,6 +33,7 @@ _COMMANDS = {
     "write": "write rows of files to a table",
     "append": "write them to new files, without a look at the others",
     "timeline": "show what happened to a table",
+    "writers": "who is at work on a table, since when",
     "files": "show which files make up a table",
     "validate": "check a table's files and timeline",
     "doctor": "how a table is, with the remedy for each concern",

@@ -2,7 +2,7 @@
 
 from hoodie.locks.lock_provider import Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions, options_to_wait, parse_lock_options
-from hoodie.locks.providers import held_lock, lock_provider_of
+from hoodie.locks.providers import held_lock, lock_holders, lock_provider_of
 
 __all__ = [
     "NO_WAIT",
@@ -10,6 +10,7 @@ __all__ = [
     "LockOptions",
     "LockProvider",
     "held_lock",
+    "lock_holders",
     "lock_provider_of",
     "options_to_wait",
     "parse_lock_options",

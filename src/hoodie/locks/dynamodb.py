@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import platform
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from hoodie.errors import Conflict, Fenced, Unavailable, Unsupported
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage.fence import with_fence
-from hoodie.storage.lock_holder import encode_holder, in_words, parse_holder, this_holder
+from hoodie.storage.lock_holder import LockHolder, encode_holder, in_words, parse_holder, this_holder
 
 S = TypeVar("S")
 
@@ -66,6 +66,12 @@ class DynamoDBLocks:
             stop.set()
             keeper.join()
             item.give_back()
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`. A dead holder is told of until another has taken its lock."""
+        key = f"{self.key}.{scope}" if scope else self.key
+        found = _Item(self._client(), self, key, "").found()
+        return () if found is None or "isReleased" in found else (parse_holder(found.get("data", {}).get("B", b"")),)
 
     def _client(self) -> Any:
         try:
@@ -173,6 +179,11 @@ class _Item:
         return {":v": {"S": self.version}, ":o": {"S": self.owner}}
 
     def _read(self) -> Mapping[str, Any] | None:
+        """The item, in a table that is there now."""
+        return self.found(self._make_table)
+
+    def found(self, without_table: Callable[[], None] = lambda: None) -> Mapping[str, Any] | None:
+        """The item; None where there is none. `without_table` is called where its table is not there either."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - optional
 
         try:
@@ -180,7 +191,7 @@ class _Item:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ResourceNotFoundException":
                 raise self._unavailable(error) from error
-            self._make_table()
+            without_table()
             return None
         except BotoCoreError as error:
             raise self._unavailable(error) from error

@@ -30,7 +30,7 @@ from hoodie.storage.flock import (
     store_content,
     take_lock,
 )
-from hoodie.storage.lock_holder import encode_holder, in_words, parse_holder, this_holder
+from hoodie.storage.lock_holder import LockHolder, encode_holder, has_ended, in_words, parse_holder, this_holder
 
 _HELD = (errno.EWOULDBLOCK,)
 _WRITER = "writer"
@@ -62,6 +62,14 @@ class FileSystemLocks:
         finally:
             if give_back(lock, own, stays=stays):
                 self._tidy(folder, with_base=was_there)
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`. To look whether the file is locked would lock it: what tells is whether the process that
+        it names runs, which is known of this machine alone.
+        """
+        own = os.path.join(self.storage.base, ".hoodie", ".locks", f"{scope or _WRITER}{SUFFIX}")
+        holder = parse_holder(load_content(own))
+        return () if holder is None or has_ended(holder) else (holder,)
 
     def _taken(self, own: str, folder: str, what: str, patience: Patience) -> int:
         holder = encode_holder(this_holder(what))

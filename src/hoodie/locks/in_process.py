@@ -48,3 +48,8 @@ class InProcessLocks:
         finally:
             del _holders[name]
             lock.release()
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`."""
+        holder = _holders.get((self.uri, scope))
+        return () if holder is None else (holder,)

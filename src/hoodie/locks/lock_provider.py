@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from hoodie.locks.waiting import AT_ONCE, Patience
+from hoodie.storage.lock_holder import LockHolder
 
 S = TypeVar("S")
 
@@ -47,6 +48,20 @@ class LockProvider(Protocol):
 
         Raises:
             Conflict: another holds it, for longer than the caller is patient. Unavailable: the storage does not answer.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsHolders(Protocol):
+    """A provider that can say who holds a lock, without taking it."""
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """Who holds the lock, then who waits for it where that can be told, in their order; None stands for somebody
+        who does not say who it is. Nobody holds it: empty. What is told may be over.
+
+        Raises:
+            Unavailable: the provider does not answer.
         """
         ...
 

@@ -10,10 +10,11 @@ from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions
-from hoodie.locks.registry import Together, elsewhere
+from hoodie.locks.registry import Together, elsewhere, told_holders
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.storage.lease import VersionedStorage
+from hoodie.storage.lock_holder import LockHolder
 from hoodie.storage.nested import StandsAround
 
 _ENV = SystemEnv()
@@ -47,6 +48,15 @@ def held_lock(
     `Held.fenced(storage)`. Raises as `LockProvider.acquire`.
     """
     return _asked(storage, options).acquire(what, scope, options.patience(env))
+
+
+def lock_holders(storage: Storage, scope: str = "", options: LockOptions = NO_WAIT) -> tuple[LockHolder | None, ...]:
+    """Who holds the lock of the table in `storage` (or of a scope), then who waits; see `TellsHolders`. Takes nothing.
+
+    Raises:
+        Unavailable: the provider does not answer.
+    """
+    return told_holders(_asked(storage, options), scope)
 
 
 def _asked(storage: Storage, options: LockOptions) -> LockProvider:

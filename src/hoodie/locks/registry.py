@@ -15,9 +15,10 @@ from typing import Final, TypeVar
 from hoodie.errors import Invalid
 from hoodie.locks.dynamodb import DynamoDBLocks
 from hoodie.locks.implicit_key import implicit_key
-from hoodie.locks.lock_provider import Held, LockProvider
+from hoodie.locks.lock_provider import Held, LockProvider, TellsHolders
 from hoodie.locks.waiting import AT_ONCE, Patience
 from hoodie.locks.zookeeper import ZooKeeperLocks
+from hoodie.storage.lock_holder import LockHolder
 
 S = TypeVar("S")
 
@@ -46,6 +47,16 @@ class Together:
             return
         with self.elsewhere.acquire(what, scope, patience) as first, self.own.acquire(what, scope, patience) as own:
             yield _BothHeld(first, own)
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`: those of the lock elsewhere, and who holds that of the storage alone."""
+        there = () if scope else told_holders(self.elsewhere)
+        return (*there, *(one for one in told_holders(self.own, scope) if one not in there))
+
+
+def told_holders(provider: LockProvider, scope: str = "") -> tuple[LockHolder | None, ...]:
+    """Who holds a lock, as its provider tells it; nobody where it cannot."""
+    return provider.holders(scope) if isinstance(provider, TellsHolders) else ()
 
 
 @dataclass(frozen=True, slots=True)

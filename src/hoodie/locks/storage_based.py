@@ -12,7 +12,8 @@ from typing import TypeVar
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage.fence import with_fence
-from hoodie.storage.lease import HeldLease, VersionedStorage, held_lease
+from hoodie.storage.lease import HeldLease, VersionedStorage, held_lease, lease_holders
+from hoodie.storage.lock_holder import LockHolder
 
 S = TypeVar("S")
 
@@ -35,6 +36,10 @@ class StorageBasedLocks:
                 return block.enter_context(held_lease(self.storage, what, self.storage.env, scope=scope))
 
             yield _Leased(in_line(("lease", self.storage.absolute(scope)), patience, _LONGEST_PAUSE_S, attempt))
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`: one request."""
+        return lease_holders(self.storage, self.storage.env, scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from hoodie.errors import Conflict, Fenced, Unavailable, Unsupported
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, place_in_line
 from hoodie.storage.fence import with_fence
-from hoodie.storage.lock_holder import encode_holder, in_words, parse_holder, this_holder
+from hoodie.storage.lock_holder import LockHolder, encode_holder, in_words, parse_holder, this_holder
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -67,6 +67,15 @@ class ZooKeeperLocks:
                 yield node
             finally:
                 node.is_over = True
+
+    def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
+        """See `TellsHolders`. Who waits is told, too."""
+        path = f"{self.path}.{scope}" if scope else self.path
+        client = self._connected()
+        try:
+            return _asking(lambda: tuple(_told(client, path)), path)
+        finally:
+            _ended(client)
 
     def _connected(self) -> Any:
         try:
@@ -183,6 +192,19 @@ def _made(client: Any, path: str, what: str) -> str:
         f"{path}/_c_{_ENV.uuid()}{_NODE}", encode_holder(this_holder(what)), ephemeral=True, sequence=True
     )
     return str(made).rpartition("/")[2]
+
+
+def _told(client: Any, path: str) -> Iterator[LockHolder | None]:
+    """What contenders say of themselves, in their order."""
+    from kazoo.exceptions import NoNodeError  # noqa: PLC0415 - optional
+
+    try:
+        names = sorted(client.get_children(path), key=_place)
+    except NoNodeError:
+        return
+    for name in names:
+        with suppress(NoNodeError):
+            yield parse_holder(client.get(f"{path}/{name}")[0])
 
 
 def _place(name: str) -> str:

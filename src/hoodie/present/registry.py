@@ -26,6 +26,7 @@ MODULES: Final = {
     "FileSlice": "file_slices",
     "Finding": "findings",
     "TableHealth": "health",
+    "Writer": "writers",
     "Savepoint": "savepoints",
     "TableSavepoints": "savepoints",
     "TableIndexes": "indexes",

@@ -183,7 +183,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         engines=Engines(_LOCAL, request.engine),
         schema=change.write_schema,
         table_schema=change.table_schema,
-        transaction=Transaction(handle, instant, locking, config),
+        transaction=Transaction(handle, instant, locking, config, what=request.operation),
         metadata=MetadataOptions.of(config),
         known=known,
         server=server,

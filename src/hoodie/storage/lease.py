@@ -102,6 +102,16 @@ def parse_lease(data: bytes, path: str) -> Lease:
         ) from error
 
 
+def lease_holders(storage: VersionedStorage, env: Env, scope: str = "") -> tuple[LockHolder | None, ...]:
+    """Who holds the lease now, None where it does not say; nobody: empty. What is no lease is nobody's."""
+    path = _SCOPED_PATH.format(scope) if scope else LEASE_PATH
+    try:
+        lease = parse_lease(storage.read_version(path)[0], path)
+    except (Missing, Corrupt):
+        return ()
+    return (lease.holder,) if lease.is_held(int(env.now().timestamp() * 1000)) else ()
+
+
 @contextmanager
 def held_lease(
     storage: VersionedStorage,

@@ -54,6 +54,19 @@ def holder_of(fields: Any) -> LockHolder | None:
         return None
 
 
+def has_ended(holder: LockHolder) -> bool:
+    """Whether the process is known to run no more: it was one of this machine, and there is none of its number."""
+    if holder.host != platform.node():
+        return False
+    try:
+        os.kill(holder.process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 def in_words(holder: LockHolder | None) -> str:
     """The holder in the middle of a message, in brackets; empty when nobody knows."""
     return f" ({holder})" if holder is not None else ""

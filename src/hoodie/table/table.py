@@ -52,6 +52,7 @@ from hoodie.view import FileSlice, collecting_later
 
 if TYPE_CHECKING:
     from hoodie.services.health import TableHealth
+    from hoodie.services.overview.writers import Writer
     from hoodie.transaction import Committed
     from hoodie.write import Operation
 
@@ -195,6 +196,15 @@ class Table(Displayed):
     def timeline(self) -> Timeline:
         """Loads the active timeline."""
         return timeline_of(self._opened.fresh())
+
+    def writers(self) -> tuple[Writer, ...]:
+        """Loads who is at work: who holds the table lock or waits for it, who writes, who carries out a plan, with
+        process, machine, since when and the last heartbeat; nobody gives an empty tuple.
+        """
+        from hoodie.services.overview.writers import load_writers  # noqa: PLC0415 - loads what writes
+
+        config = self._opened.config({})
+        return load_writers(self._opened.fresh(), config, parse_lock_options(config))
 
     def files(self, as_of: Any = None) -> tuple[FileSlice, ...]:
         """Lists the latest file slices (as of an instant), ordered by partition and file id; from the metadata table

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hoodie.errors import Conflict
-from hoodie.locks import LockOptions, LockProvider, held_lock
+from hoodie.locks import LockOptions, LockProvider, held_lock, lock_provider_of
+from hoodie.locks.lock_provider import TellsHolders
 from hoodie.locks.waiting import waiting_threads
 from hoodie.storage import Storage
 from hoodie.storage.fence import ensure_held
@@ -67,6 +68,20 @@ class LockProviderContract:
         with held_lock(storage, "a write", "", LockOptions(60_000), FakeEnv()) as held:
             held.ensure_held()
             assert not held.fenced(storage).delete("x")
+
+    def test_who_asks_is_told_who_holds_it_and_takes_nothing(self, storage: Storage) -> None:
+        provider = lock_provider_of(storage)
+        if not isinstance(provider, TellsHolders):
+            pytest.skip("this provider cannot tell who holds a lock")
+        assert provider.holders() == ()
+        with held_lock(storage, "a write"):
+            (holder,) = provider.holders()
+            assert holder is not None
+            assert (holder.process, holder.operation) == (os.getpid(), "a write")
+            assert provider.holders("plan_1") == ()
+            with held_lock(storage, "a plan", "plan_1"):
+                assert [one.operation for one in provider.holders("plan_1") if one is not None] == ["a plan"]
+        assert provider.holders() == ()
 
     def test_scopes_do_not_exclude_each_other_and_leave_nothing_behind(self, storage: Storage) -> None:
         copy = pickle.loads(pickle.dumps(storage))

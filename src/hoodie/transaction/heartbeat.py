@@ -1,7 +1,8 @@
 """Signs of life of a running write, for tables whose failed writes are rolled back lazily.
 
-1. With failed-write policy LAZY nobody knows at once whether a pending write is alive. So its writer renews an empty
-   file `.hoodie/.heartbeat/<instant>`; what counts is when that file was last written.
+1. With failed-write policy LAZY nobody knows at once whether a pending write is alive. So its writer renews a file
+   `.hoodie/.heartbeat/<instant>`; what counts is when that file was last written. Ours say in it who writes
+   (`storage.lock_holder`), Hudi's say nothing; nobody decides anything by that.
 2. A write is taken for dead when its file is older than the interval times (tolerable misses + 1), or is not there.
 3. A writer that may have been taken for dead must not commit: it asks itself before it does (`Heartbeat.ensure_alive`).
 4. The thread that renews the file ends with the `with` block, whatever happens in it; the file goes last.
@@ -22,6 +23,7 @@ from hoodie.errors import Fenced, HudiError, Missing
 from hoodie.spec import InstantTime, keys
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
+from hoodie.storage.lock_holder import LockHolder, encode_holder, parse_holder, this_holder
 from hoodie.transaction.concurrency import LAZY, failed_writes_policy
 
 log = logging.getLogger(__name__)
@@ -48,11 +50,14 @@ class HeartbeatRule:
 class Heartbeat:
     """One write's own sign of life."""
 
-    def __init__(self, storage: Storage, env: Env, instant: InstantTime, rule: HeartbeatRule) -> None:
+    def __init__(
+        self, storage: Storage, env: Env, instant: InstantTime, rule: HeartbeatRule, what: str = "write"
+    ) -> None:
         self._storage = storage
         self._env = env
         self._instant = instant
         self._rule = rule
+        self._who = encode_holder(this_holder(what, env))
         self._last_s = env.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name=_THREAD, daemon=True)
@@ -86,7 +91,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         began_s = self._env.monotonic()
-        self._storage.put(heartbeat_path(self._instant), b"")
+        self._storage.put(heartbeat_path(self._instant), self._who)
         self._last_s = began_s
 
     def _renew(self) -> None:
@@ -98,12 +103,16 @@ class Heartbeat:
 
 
 @contextmanager
-def holding_heartbeat(handle: TableHandle, instant: InstantTime, config: Config) -> Iterator[Heartbeat | None]:
-    """The heartbeat of the write `instant`, renewed while the block runs; None under the policies that need none."""
+def holding_heartbeat(
+    handle: TableHandle, instant: InstantTime, config: Config, what: str = "write"
+) -> Iterator[Heartbeat | None]:
+    """The heartbeat of the write `instant`, renewed while the block runs; None under the policies that need none. It
+    says `what` is being done.
+    """
     if failed_writes_policy(config) != LAZY:
         yield None
         return
-    beat = Heartbeat(handle.storage, handle.env, instant, heartbeat_rule(config))
+    beat = Heartbeat(handle.storage, handle.env, instant, heartbeat_rule(config), what)
     beat.start()
     try:
         yield beat
@@ -119,6 +128,14 @@ def heartbeat_rule(config: Config) -> HeartbeatRule:
 def heartbeat_path(instant: InstantTime) -> str:
     """Where the heartbeat of a write stands."""
     return f"{keys.HEARTBEAT_DIR}/{instant}"
+
+
+def load_beater(storage: Storage, instant: InstantTime) -> LockHolder | None:
+    """Who writes, as its heartbeat says it; None where it is gone, or says nothing."""
+    try:
+        return parse_holder(storage.read(heartbeat_path(instant)))
+    except Missing:
+        return None
 
 
 def is_expired(storage: Storage, instant: InstantTime, rule: HeartbeatRule, env: Env) -> bool:

@@ -160,5 +160,10 @@ def executor_lock(handle: TableHandle, requested: InstantTime) -> Iterator[Table
     Raises:
         Conflict: another holds the plan's lock.
     """
-    with held_lock(handle.storage, f"compaction {requested}", f"compaction_{requested}") as held:
+    with held_lock(handle.storage, f"compaction {requested}", executor_scope(requested)) as held:
         yield replace(handle, storage=held.fenced(handle.storage))
+
+
+def executor_scope(requested: InstantTime) -> str:
+    """The scope of the lock of the plan of an instant."""
+    return f"compaction_{requested}"

@@ -55,9 +55,9 @@ class Transaction:
     """The write `instant` of a table, from before its first file to after its last.
 
     `with transaction:` says that its work may fail: then it is aborted. Under failed-write policy LAZY (`config`) its
-    heartbeat beats inside the block. A plan that is carried out (`inflight` is given) leaves its end to its executor,
-    and is used without the block. One thread works with a transaction; its tasks may run anywhere. `after` is the table
-    as the last look at it showed it, once `commit` has completed the write.
+    heartbeat beats inside the block, and says `what` is being done. A plan that is carried out (`inflight` is given)
+    leaves its end to its executor, and is used without the block. One thread works with a transaction; its tasks may
+    run anywhere. `after` is the table as the last look at it showed it, once `commit` has completed the write.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class Transaction:
         locking: Locking,
         config: Config = _DEFAULTS,
         inflight: Instant | None = None,
+        *,
+        what: str = "write",
     ) -> None:
         self.handle = handle
         self.instant = instant
@@ -74,6 +76,7 @@ class Transaction:
         self._is_first = True
         self._locking = locking
         self._config = config
+        self._what = what
         self._inflight = inflight
         self._requested: Instant | None = None
         self._participants: Sequence[Participant] = ()
@@ -175,7 +178,7 @@ class Transaction:
 
     @contextmanager
     def _aborted_when_failed(self) -> Iterator[None]:
-        with holding_heartbeat(self.handle, self.instant, self._config) as self._heartbeat:
+        with holding_heartbeat(self.handle, self.instant, self._config, self._what) as self._heartbeat:
             try:
                 with self._fenced_when_gone():
                     yield

@@ -124,6 +124,7 @@ def _copy_on_write(run: Session) -> None:
         _write(run, "cow")
     run("query", "cow", "--columns", "id,city,fare,ts")
     run("timeline", "cow")
+    run("writers", "cow")
     run("files", "cow")
     run("savepoint", "cow")
     run("index", "cow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from datetime import timedelta
@@ -24,6 +25,7 @@ from hoodie.transaction.heartbeat import (
     heartbeat_path,
     holding_heartbeat,
     is_expired,
+    load_beater,
 )
 
 POLICY = "hoodie.clean.failed.writes.policy"
@@ -45,7 +47,9 @@ def test_write_beats_while_it_runs_and_leaves_nothing():
         while table.storage.head(heartbeat_path(at(3))).modified_ms == first and time.monotonic() < deadline:
             time.sleep(0.005)
         assert table.storage.head(heartbeat_path(at(3))).modified_ms > first
-        assert table.storage.read(heartbeat_path(at(3))) == b""
+        who = load_beater(table.storage, at(3))
+        assert who is not None
+        assert (who.process, who.operation) == (os.getpid(), "write")
         assert not is_expired(table.storage, at(3), RULE, table.handle.env)
         beat.ensure_alive()
     assert beating() == []
