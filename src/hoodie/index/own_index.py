@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 from hoodie.config import Config
-from hoodie.errors import HudiError, Invalid
+from hoodie.config.own_class import made_by_own_class
+from hoodie.errors import Invalid
 from hoodie.index.checked_index import CheckedIndex
 from hoodie.index.write_index import IndexTraits, WriteIndex
 from hoodie.spec import TableConfig
@@ -27,27 +27,8 @@ def own_index(path: str, config: Config, table: TableConfig) -> CheckedIndex:
     Raises:
         Invalid: there is no such class, it cannot be made, or what it makes is no index.
     """
-    module_name, _, name = path.rpartition(":" if ":" in path else ".")
-    try:
-        if not module_name or not name.isidentifier():
-            raise ImportError("the name has no module and class")
-        found = getattr(importlib.import_module(module_name), name)
-    except Exception as error:  # whatever a module raises while it is imported
-        raise Invalid(
-            f"{INDEX_CLASS}={path} cannot be imported: {type(error).__name__}: {error}",
-            remedy="Name a Python class as package.module:Class, and see that Python finds the module (PYTHONPATH)",
-            key=INDEX_CLASS,
-        ) from error
-    try:
-        index = found(config, table)
-    except HudiError:
-        raise
-    except Exception as error:  # whatever the class raises
-        raise Invalid(
-            f"{INDEX_CLASS}={path} cannot be made: {type(error).__name__}: {error}",
-            remedy="It is called with the options of the write (Config) and the table's config (TableConfig)",
-            key=INDEX_CLASS,
-        ) from error
+    given = "the options of the write (Config) and the table's config (TableConfig)"
+    index = made_by_own_class(INDEX_CLASS, path, config, table, given=given)
     if not (isinstance(index, WriteIndex) and isinstance(index.traits, IndexTraits)):
         raise Invalid(
             f"{INDEX_CLASS}={path} makes no write index but a {type(index).__name__}",

@@ -91,6 +91,16 @@ def record_update(  # noqa: PLR0917
         _drop_damaged(handle, damage)
 
 
+def is_recorded(handle: TableHandle, target: Instant) -> bool:
+    """Whether the metadata table says something about the write `target`, completed or not."""
+    if not handle.config.is_metadata_table_ready:
+        return False
+    try:
+        return timeline_of(open_metadata_handle(handle)).find(target.requested, DELTA_COMMIT) is not None
+    except Corrupt:
+        return True
+
+
 def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | None, engine: Engine) -> TableHandle:
     """The handle of a table whose metadata table says nothing about the write `target` any more.
 

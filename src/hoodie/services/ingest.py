@@ -23,6 +23,7 @@ from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata, look_at_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.remote import AskedServer, asked_server, open_asked_view, open_writer_view
+from hoodie.services.clustering.admin import give_up_plans
 from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
@@ -59,6 +60,7 @@ from hoodie.write import (
     partitions_of,
     run_write,
 )
+from hoodie.write.update_strategy import parse_update_strategy
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
 _INDEX_TYPE = "hoodie.index.type"
@@ -146,6 +148,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)
+    updates = parse_update_strategy(config, handle.config)
     # What lay below `.hoodie` when the lock was taken lies there still: nobody else writes, and nothing was done yet.
     below = locking.below if handle is found and locking.below is not None else Snapshot(handle.storage, "")
     server = asked_server(config)
@@ -188,6 +191,8 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         known=known,
         server=server,
         rule=_rule(options, request, locking),
+        updates=updates,
+        give_up=partial(give_up_plans, handle, locking, request.engine),
     )
 
 

@@ -147,7 +147,7 @@ from hoodie.spec.rollback_plan import (
     parse_rollback_metadata,
     parse_rollback_plan,
 )
-from hoodie.spec.sort_order import Curve, SortOrder, parse_sort_order
+from hoodie.spec.sort_order import Curve, CurveMethod, SortOrder, parse_sort_order
 from hoodie.spec.table_config import (
     KEYGEN_CLASSES,
     TableConfig,
@@ -221,6 +221,7 @@ __all__ = [
     "CompactionOperation",
     "CompactionPlan",
     "Curve",
+    "CurveMethod",
     "FormatProfile",
     "HeaderKey",
     "HistoryFile",

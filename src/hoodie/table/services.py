@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hoodie.config import Config
     from hoodie.services.archiving.archive import ArchiveResult
     from hoodie.services.cleaning.clean import CleanResult
+    from hoodie.services.clustering.expiry import ExpiredClusterings, PendingClusterings
     from hoodie.services.clustering.result import ClusteringResult, PlannedClustering
     from hoodie.services.compaction.admin import OperationCheck, RepairResult, UnscheduleResult
     from hoodie.services.compaction.result import CompactionResult
@@ -118,13 +119,14 @@ class TableServices:
 
     def cluster(
         self, instant: str | None = None, op: str | None = None, **options: object
-    ) -> ClusteringResult | PlannedClustering | None:
+    ) -> ClusteringResult | PlannedClustering | PendingClusterings | ExpiredClusterings | None:
         """Clustering: small files become large ones, with rows sorted by `hoodie.clustering.plan.strategy.sort.columns`
         if it names any. Carries out the pending plan (of `instant`, or the oldest), or plans and carries out. `op`:
-        "schedule" only plans, "execute" only carries out, "unschedule" takes the plan `instant` off. None when no
-        files are worth it. Writers may go on meanwhile, but to the files of the plan.
+        "schedule" only plans, "execute" only carries out, "unschedule" takes the plan `instant` off, "list" tells what
+        is pending, "expire" takes off what has expired. None when no files are worth it. Writers may go on meanwhile,
+        but to the files of the plan.
         """
-        result: ClusteringResult | PlannedClustering | None = self.run(
+        result: ClusteringResult | PlannedClustering | PendingClusterings | ExpiredClusterings | None = self.run(
             "cluster", {"instant": instant, "op": op}, **options
         )
         return result

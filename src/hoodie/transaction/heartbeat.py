@@ -112,6 +112,13 @@ def holding_heartbeat(
     if failed_writes_policy(config) != LAZY:
         yield None
         return
+    with beating(handle, instant, config, what) as beat:
+        yield beat
+
+
+@contextmanager
+def beating(handle: TableHandle, instant: InstantTime, config: Config, what: str) -> Iterator[Heartbeat]:
+    """The heartbeat of an instant, renewed while the block runs; `what` is being done."""
     beat = Heartbeat(handle.storage, handle.env, instant, heartbeat_rule(config), what)
     beat.start()
     try:
@@ -123,6 +130,16 @@ def holding_heartbeat(
 def heartbeat_rule(config: Config) -> HeartbeatRule:
     """The rule the options ask for."""
     return HeartbeatRule(config.integer(INTERVAL), config.integer(MISSES))
+
+
+def beat_once(handle: TableHandle, instant: InstantTime, what: str) -> None:
+    """Gives one sign of life for an instant that somebody else goes on with; `what` is being done."""
+    handle.storage.put(heartbeat_path(instant), encode_holder(this_holder(what, handle.env)))
+
+
+def end_heartbeat(storage: Storage, instant: InstantTime) -> None:
+    """Removes the heartbeat of an instant that is gone, if there is one."""
+    storage.delete(heartbeat_path(instant))
 
 
 def heartbeat_path(instant: InstantTime) -> str:

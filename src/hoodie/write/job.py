@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,6 +19,11 @@ from hoodie.timeline import Timeline
 from hoodie.transaction import ConflictRule, NobodyElse, Transaction
 from hoodie.view import GroupId
 from hoodie.write.options import WriteOptions
+from hoodie.write.update_strategy import Reject, UpdateStrategy
+
+
+def _nothing_in_the_way(plans: Collection[InstantTime]) -> None:
+    del plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,8 @@ class Write:
     halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
     kept; `known`: what is known of it. `kept`: base files that the look-up leaves open for the tasks that write them
     anew, where both run in this process. `server`: the timeline server that is asked for the table's files. `rule`:
-    what others may do meanwhile.
+    what others may do meanwhile. `updates`: what becomes of pending clusterings that are in its way; `give_up` takes
+    such off the timeline.
     """
 
     handle: TableHandle
@@ -55,6 +61,8 @@ class Write:
     kept: OpenInputs | None = None
     server: AskedServer | None = None
     rule: ConflictRule = field(default_factory=NobodyElse)
+    updates: UpdateStrategy = field(default_factory=Reject)
+    give_up: Callable[[Collection[InstantTime]], None] = _nothing_in_the_way
 
     @property
     def instant(self) -> InstantTime:

@@ -49,10 +49,10 @@ from hoodie.write.plan import (
     plan_work,
 )
 from hoodie.write.replace import plan_replaced
-from hoodie.write.reserved import ensure_free
 from hoodie.write.revived_keys import without_revived_keys
 from hoodie.write.skeletons import load_skeleton_sources, with_source_bytes
 from hoodie.write.tasks import plan_tasks, run_task, write_target
+from hoodie.write.update_strategy import taken_groups
 from hoodie.write.written_file import WrittenFile, facts_by_path
 
 log = logging.getLogger(__name__)
@@ -228,13 +228,14 @@ def _begin(
     """Begins the instant of the write.
 
     Raises:
-        Conflict: the write wants file groups of a pending clustering, or its instant exists.
+        Conflict: the write wants file groups of a pending clustering and gives way to it, or its instant exists.
     """
     home = write.transaction.handle
     changed = [file.slice.group_id for file in files if file.slice is not None]
     changed.extend((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
-    if changed:
-        ensure_free(changed, write.plans.clustered())
+    taken = taken_groups(changed, write.plans.clustered()) if changed else {}
+    if taken:
+        write.give_up(write.updates.plans_to_give_up(taken))
     action, plan = _request(write)
     payload = b"" if workload is None else home.profile.commit_codec.encode(workload, action)
     write.transaction.begin(action, plan, payload)

@@ -93,6 +93,7 @@ def test_the_deliberate_differences_are_the_known_ones() -> None:
         "hoodie.fail.on.timeline.archiving": "false",
         "hoodie.fail.writes.on.inline.table.service.exception": "false",
         "hoodie.metadata.write.fail.on.table.service.failures": "false",
+        "hoodie.layout.optimize.curve.build.method": "RANK",
         "hoodie.embed.timeline.server.reuse.enabled": "true",
         "hoodie.filesystem.view.remote.timeout.secs": "60",
     }

@@ -31,8 +31,10 @@ def test_the_grammar_has_the_members_of_each_record() -> None:
     options = parse_cluster_options(resolve({}), TableConfig({"hoodie.table.name": "t"}))
     names = [BaseFileName(f"{n}-0", "0-0-0", f"2026010100000000{n}") for n in range(2)]
     slices = [FileSlice("p", name.file_id, name.instant, BaseFile(f"p/{name.text}", name, 9)) for name in names]
-    groups, missing = plan_groups(slices, options)
-    plan = clustering_values(clustering_plan(groups, missing, options, lambda path: f"/t/{path}", {}), "1.x")
+    found = plan_groups(slices, options)
+    plan = clustering_values(
+        clustering_plan(found.groups, found.missing, options, lambda path: f"/t/{path}", {}), "1.x"
+    )
     group = plan["inputGroups"][0]
     assert set(members("clusteringPlan")) == set(plan)
     assert set(members("group")) == set(group)

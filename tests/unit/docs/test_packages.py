@@ -57,7 +57,7 @@ FILES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 IMPORTED_BY_STRING = {
     "hoodie": "public names are loaded on their first use",
     "hoodie.cli.app": "a command loads its own module, and how pyarrow starts before anything loads it",
-    "hoodie.index.own_index": "a class of the caller's own, named by the options of a call",
+    "hoodie.config.own_class": "a class of the caller's own, named by the options of a call",
     "hoodie.layout.strategy": "a class of the caller's own, named by the options of a call",
     "hoodie.notebook": "the arrow that goes up: a notebook shows a value",
     "hoodie.present.forms": "the form of a class is loaded when a value of it is shown",

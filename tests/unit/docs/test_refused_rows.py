@@ -173,7 +173,6 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "clustering tables whose rows lie in hash buckets": (clustering_of_buckets,),
     "asynchronous clustering, catalog sync": later_write(
         *values("hoodie.clustering.async.enabled", "true"),
-        *values("hoodie.clustering.enable.expirations", "true"),
         *({key: "true"} for key in (*OFF, "hoodie.errortable.enable")),
         *({key: "com.example.Mine"} for key in CHECKS),
     ),

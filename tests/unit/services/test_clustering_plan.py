@@ -36,42 +36,41 @@ def shown(groups):
 
 
 def test_small_slices_are_packed_from_the_largest_on():
-    found, missing = plan_groups(
+    found = plan_groups(
         slices(10, 40, 30, 100, 20),
         options(small__file__limit=100, max__bytes__per__group=70, target__file__max__bytes=50),
     )
-    assert shown(found) == [([40, 30], 2), ([20, 10], 1)]
-    assert missing == ()
+    assert shown(found.groups) == [([40, 30], 2), ([20, 10], 1)]
+    assert found.missing == ()
 
 
 def test_by_instant_they_are_packed_in_the_order_of_their_commits():
-    found, _ = plan_groups(
-        slices(10, 40, 30), options(file__slices__sort__by="INSTANT_TIME", max__bytes__per__group=60)
-    )
-    assert shown(found) == [([10, 40], 1)]
+    found = plan_groups(slices(10, 40, 30), options(file__slices__sort__by="INSTANT_TIME", max__bytes__per__group=60))
+    assert shown(found.groups) == [([10, 40], 1)]
 
 
 def test_a_single_slice_is_rewritten_when_that_helps():
     one = slices(10)
-    assert plan_groups(one, options())[0] == ()
-    assert shown(plan_groups(one, options(sort__columns="v"))[0]) == [([10], 1)]
-    assert plan_groups(one, options(sort__columns="v"), {one[0].group_id})[0] == ()
-    split = plan_groups(one, options(sort__columns="v", target__file__max__bytes=4), {one[0].group_id})[0]
-    assert shown(split) == [([10], 3)]
+    assert plan_groups(one, options()).groups == ()
+    assert shown(plan_groups(one, options(sort__columns="v")).groups) == [([10], 1)]
+    assert plan_groups(one, options(sort__columns="v"), {one[0].group_id}).groups == ()
+    split = plan_groups(one, options(sort__columns="v", target__file__max__bytes=4), {one[0].group_id})
+    assert shown(split.groups) == [([10], 3)]
 
 
 def test_partitions_take_turns_when_there_are_too_many_groups():
     parts = [*slices(9, 8, 7, 6), *slices(5, 4, partition="q")]
-    found, missing = plan_groups(parts, options(max__num__groups=2, max__bytes__per__group=17))
-    assert [(group.partition, len(group.slices)) for group in found] == [("p", 2), ("q", 2)]
-    assert missing == ("p",)
+    found = plan_groups(parts, options(max__num__groups=2, max__bytes__per__group=17))
+    assert [(group.partition, len(group.slices)) for group in found.groups] == [("p", 2), ("q", 2)]
+    assert found.missing == ("p",)
+    assert [part.base.size_bytes for part in found.cut] == [7, 6]
 
 
 def test_a_plan_has_hudis_members():
     parts = slices(3 << 20, 2 << 20)
     chosen = options(sort__columns="a, b")
-    groups, missing = plan_groups(parts, chosen)
-    plan = clustering_plan(groups, missing, chosen, lambda path: f"/table/{path}", {})
+    found = plan_groups(parts, chosen)
+    plan = clustering_plan(found.groups, found.missing, chosen, lambda path: f"/table/{path}", {})
     assert plan.strategy.params == {f"{PLAN}.sort.columns": "a,b"}
     assert plan.groups[0].metrics == {
         "TOTAL_IO_READ_MB": 5.0,
@@ -113,6 +112,10 @@ def test_historic_classes_stand_for_their_partition_filter():
     ("said", "error"),
     [
         ({"class": "my.Own"}, Unsupported),
+        ({"class": "SparkConsistentBucketClusteringPlanStrategy"}, Unsupported),
+        ({"class": "no_such_module:Own"}, Invalid),
+        ({"class": "hoodie.spec:SortOrder"}, Invalid),
+        ({"class": "ColumnOverlap"}, Invalid),
         ({"file__slices__sort__by": "NAME"}, Invalid),
         ({"partition__regex__pattern": "("}, Invalid),
     ],

@@ -9,7 +9,7 @@ from hoodie.records.deletion import DeleteMarker, deletion_columns, ensure_boole
 from hoodie.view import FileSlice
 from hoodie.write.overwrite import Switch, encode_switch, parse_switch
 from hoodie.write.replace import match_partitions, plan_replaced
-from hoodie.write.reserved import ensure_free
+from hoodie.write.update_strategy import Reject, taken_groups
 
 
 def test_replaced_groups_are_those_of_the_partitions() -> None:
@@ -40,9 +40,11 @@ def test_pattern_without_match_is_told(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_reserved_groups_are_refused_by_name() -> None:
-    ensure_free([("p", "a")], {("q", "a"): "1"})
+    assert taken_groups([("p", "a")], {("q", "a"): "1"}) == {}
+    taken = taken_groups([("p", "b"), ("p", "a")], {("p", "a"): "1"})
+    assert taken == {("p", "a"): "1"}
     with pytest.raises(Conflict, match="a in partition 'p'.*Carry it out"):
-        ensure_free([("p", "b"), ("p", "a")], {("p", "a"): "1"})
+        Reject().plans_to_give_up(taken)
 
 
 def test_deletes_are_marked_by_column_or_text() -> None:

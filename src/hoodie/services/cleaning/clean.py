@@ -38,6 +38,7 @@ from hoodie.services.cleaning.facts import (
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
 from hoodie.services.cleaning.plan import DELETE, PlannedClean
 from hoodie.services.cleaning.retention import earliest_retained
+from hoodie.services.clustering.expiry import drop_expired_plans
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.failed_writes import roll_back_expired_writes
 from hoodie.services.service import AfterCommit, Service
@@ -112,6 +113,7 @@ def clean(
         Unavailable: a file could not be deleted; the clean is pending.
     """
     options = parse_clean_options(config)
+    drop_expired_plans(handle, config, engine)
     timeline = _reopen_empty(handle, roll_back_expired_writes(handle, engine, config))
     pending = [one for one in timeline.pending() if one.action == CLEAN]
     results = [done for one in pending if (done := _finish(handle, engine, timeline, one)) is not None]

@@ -11,6 +11,14 @@ from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.locks import parse_lock_options
 from hoodie.services.clustering.admin import unschedule_clustering
+from hoodie.services.clustering.expiry import (
+    ExpiredClusterings,
+    PendingClusterings,
+    drop_expired_plans,
+    giving_signs,
+    list_pending,
+    note_scheduled,
+)
 from hoodie.services.clustering.grouping import Grouping, ensure_clusterable, load_fates, load_grouping
 from hoodie.services.clustering.options import ClusterOptions
 from hoodie.services.clustering.result import ClusteringResult, PlannedClustering, planned_of, result_of
@@ -31,13 +39,14 @@ from hoodie.timeline import Timeline, load_commit_metadata, new_instant_time
 log = logging.getLogger(__name__)
 
 RUN, SCHEDULE, EXECUTE, UNSCHEDULE = "scheduleAndExecute", "schedule", "execute", "unschedule"
+LIST, EXPIRE = "list", "expire"
 ARGUMENTS: Final = (
     Argument("instant", "the pending plan (default: the oldest, or a new one)"),
     Argument(
         "op",
-        "only plan, only carry out, or take a plan off",
+        "only plan, only carry out, take a plan off, list what is pending, or take off what has expired",
         default=RUN,
-        choices=(RUN, SCHEDULE, EXECUTE, UNSCHEDULE),
+        choices=(RUN, SCHEDULE, EXECUTE, UNSCHEDULE, LIST, EXPIRE),
     ),
 )
 _LOCAL: Final = LocalEngine()
@@ -66,6 +75,7 @@ class GroupService:
             Unsupported: a table whose rows lie in buckets, or base files of another format than Parquet.
         """
         options = self.checked_options(handle, config)
+        drop_expired_plans(handle, config, _LOCAL)
         timeline = roll_back_failed_writes(handle, _LOCAL, timeline_of(handle), config)
         plans = PendingPlans(handle.storage, timeline)
         if when_due and not self._is_due(handle, timeline, plans, options):
@@ -81,6 +91,7 @@ class GroupService:
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         request = RequestedReplace(CLUSTER, plan, {}, 1)
         encoded = encode_requested_replace(request, handle.profile.avro_generation)
+        note_scheduled(handle, requested, config)
         return store_plan(handle, self.kind, requested, encoded)
 
     def execute(
@@ -94,16 +105,26 @@ class GroupService:
             Corrupt: a file is damaged or gone. Fenced: it was taken away meanwhile. Unavailable: a restore is pending.
         """
         asked = self.kind.find(PendingPlans(handle.storage, timeline_of(handle)), instant)
-        done = None if asked is None else run_plan(handle, config, engine, self.kind, asked, held=False)
+        if asked is None:
+            return None
+        with giving_signs(handle, asked.requested, config):
+            done = run_plan(handle, config, engine, self.kind, asked, held=False)
         return None if done is None else result_of(done)
 
     def run(
         self, handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None, op: str = RUN
-    ) -> ClusteringResult | PlannedClustering | None:
+    ) -> ClusteringResult | PlannedClustering | PendingClusterings | ExpiredClusterings | None:
         """What was done. `op`: plan, carry out the pending plan `instant` (None: the oldest), both (a plan that is
-        pending is carried out instead of a new one), or take the plan `instant` off the timeline. None when there was
-        nothing to do. The caller does not hold the table lock.
+        pending is carried out instead of a new one), take the plan `instant` off the timeline, list what is pending, or
+        take off what has expired. None when there was nothing to do. The caller does not hold the table lock.
         """
+        if op == LIST:
+            return list_pending(handle, config)
+        if op == EXPIRE:
+            waiting = parse_lock_options(config)
+            with held_table(handle.storage, "take off expired clusterings", handle.env, waiting) as held:
+                gone = drop_expired_plans(held, config, engine)
+            return ExpiredClusterings(gone) if gone else None
         if op == UNSCHEDULE:
             return unschedule_clustering(handle, config, engine, self.kind, instant)
         pending = self.kind.find(PendingPlans(handle.storage, timeline_of(handle)), instant)

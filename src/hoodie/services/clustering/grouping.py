@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import Unsupported
+from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import open_file_view
 from hoodie.records import without_meta
-from hoodie.services.clustering.options import ClusterOptions
+from hoodie.services.clustering.options import OVERLAP_COLUMNS, ClusterOptions, PartitionChoice
 from hoodie.services.clustering.partitions import chosen_partitions
-from hoodie.services.clustering.plan import GroupOfSlices, clustering_plan, plan_groups
+from hoodie.services.clustering.plan import clustering_plan, joined_ranges, plan_groups
+from hoodie.services.clustering.plan_strategy import GroupOfSlices, PlanFacts
 from hoodie.services.clustering.positions import ensure_sortable
-from hoodie.services.clustering.result import sorted_by
-from hoodie.services.clustering.rewrite import ORDER, order_text
+from hoodie.services.clustering.row_order import ORDER, ByColumns, OwnOrder, order_text, sorted_by
+from hoodie.services.clustering.slice_facts import RangeSource, load_commits, newest_note
 from hoodie.services.clustering.stitch import why_decoded
+from hoodie.services.clustering.strategies import CHECKPOINT, ByCommits, ByRanges
 from hoodie.slices.bootstrap import load_slice_sources
-from hoodie.spec import REPLACE_COMMIT, ClusteringPlan, InstantTime, SortOrder
+from hoodie.spec import REPLACE_COMMIT, ClusteringPlan, InstantTime
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_schema import load_newest_schema
@@ -28,45 +31,128 @@ from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import FileSlice, GroupId
 from hoodie.write import parse_write_options
 
+_TOLD_SLICES: Final = 1_000
+"""Of more slices the ranges of sort columns are not read only for the plan to tell them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A plan and its groups; None and nothing where no files are worth it."""
+    """A plan and its groups; None and nothing where no files are worth it. `slices` are those of the partitions that
+    were looked at, whatever becomes of them; `notes` what the plan says of itself.
+    """
 
     plan: ClusteringPlan | None
     groups: tuple[GroupOfSlices, ...]
+    slices: tuple[FileSlice, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_grouping(handle: TableHandle, plans: PendingPlans, options: ClusterOptions, engine: Engine) -> Grouping:
-    """The groups to rewrite. Lists the table's files.
+    """The groups to rewrite. Lists the table's files, and reads what the plan strategy needs to know of them.
 
     Raises:
-        Invalid, Unsupported: rows cannot be sorted by the columns that are asked for.
+        Invalid, Unsupported: rows cannot be sorted by the columns that are asked for, or a strategy of the caller's own
+            breaks its promise.
     """
-    view = open_file_view(handle.storage, handle.config, plans.timeline, engine=engine, plans=plans).load()
+    timeline = plans.timeline
+    view = open_file_view(handle.storage, handle.config, timeline, engine=engine, plans=plans).load()
     now = handle.env.now()
     hour = (now if handle.config.timezone == "UTC" else now.astimezone()).hour
     partitions = set(chosen_partitions(options.choice, view.partitions, hour))
     taken = plans.rewritten() | plans.compactions().keys()
-    slices = [part for part in view.slices_at() if part.partition in partitions and part.group_id not in taken]
+    looked_at = tuple(part for part in view.slices_at() if part.partition in partitions)
+    slices = [part for part in looked_at if part.group_id not in taken]
     if not options.takes_logs:
         slices = [part for part in slices if part.base is not None and not part.logs]
-    done = _sorted_already(handle, plans.timeline, slices, options.order)
-    groups, missing = plan_groups(slices, options, done)
-    if not groups:
-        return Grouping(None, ())
-    if options.order is not None:
-        schema = load_newest_schema(handle.storage, handle.config, plans.timeline)
-        ensure_sortable(pa.schema([]) if schema is None else schema, options.order)
+    options = _resumed(handle, timeline, options)
+    schema = load_newest_schema(handle.storage, handle.config, timeline) or pa.schema([])
+    source = RangeSource(handle, timeline, schema, engine)
+    facts = _load_facts(source, slices, options)
+    done = _sorted_already(handle, timeline, slices, options.row_order)
+    found = plan_groups(slices, options, done, facts)
+    if not found.groups:
+        return Grouping(None, (), looked_at)
+    ensure_possible(schema, options)
+    groups = _with_ranges(source, found.groups, options)
     sources = load_slice_sources(handle.storage, handle.config, slices)
     paths = {group: source.storage.absolute(source.path) for group, source in sources.items()}
-    return Grouping(clustering_plan(groups, missing, options, handle.storage.absolute, paths), groups)
+    plan = clustering_plan(groups, found.missing, options, handle.storage.absolute, paths)
+    notes = options.strategy.notes(taken | {part.group_id for part in found.cut}, facts)
+    if options.choice != PartitionChoice():  # other partitions were not looked at
+        notes = {key: value for key, value in notes.items() if key != CHECKPOINT}
+    return Grouping(plan.noting(notes), groups, looked_at, notes)
+
+
+def ensure_possible(schema: pa.Schema, options: ClusterOptions) -> None:
+    """Checks that rows of `schema` can be put in the order that is asked for, and that its columns are there.
+
+    Raises:
+        Invalid: there is no such column. Unsupported: its values have no order, or a curve of too many columns.
+    """
+    if options.order is not None:
+        ensure_sortable(schema, options.order)
+    if options.own_order is not None:
+        missing = [name for name in options.own_order.columns if name not in schema.names]
+        if missing:
+            raise Invalid(
+                f"{options.own_order.path} looks at column {missing[0]}, which the table does not have",
+                remedy="Let `columns` of the class name columns of the table",
+                column=missing[0],
+            )
+
+
+def _resumed(handle: TableHandle, timeline: Timeline, options: ClusterOptions) -> ClusterOptions:
+    """The options, with a plan by commits going on where the last one ended."""
+    strategy = options.strategy
+    if not isinstance(strategy, ByCommits):
+        return options
+    seen = newest_note(handle, timeline, CHECKPOINT, (REPLACE_COMMIT,)) or ""
+    return replace(options, strategy=replace(strategy, after=InstantTime(max(strategy.after, seen))))
+
+
+def _load_facts(source: RangeSource, slices: Sequence[FileSlice], options: ClusterOptions) -> PlanFacts:
+    needs = options.strategy.needs
+    if isinstance(options.strategy, ByRanges):
+        _ensure_there(needs.columns, source.schema)
+    columns = dict.fromkeys(needs.columns)
+    if options.groups_by == "OVERLAP":
+        columns |= dict.fromkeys(() if options.row_order is None else options.row_order.columns)
+    return PlanFacts(
+        source.load(slices, tuple(columns)),
+        () if needs.commits_after is None else load_commits(source.handle, source.timeline, needs.commits_after),
+        source.handle.env.random(),
+    )
+
+
+def _ensure_there(columns: Iterable[str], schema: pa.Schema) -> None:
+    for name in columns:
+        if name not in schema.names and not name.startswith("_hoodie_"):
+            raise Invalid(
+                f"There is no column {name} whose ranges could be compared",
+                remedy=f"Mend {OVERLAP_COLUMNS}; the table has {', '.join(without_meta(schema).names)}",
+                column=name,
+            )
+
+
+def _with_ranges(
+    source: RangeSource, groups: tuple[GroupOfSlices, ...], options: ClusterOptions
+) -> tuple[GroupOfSlices, ...]:
+    """The groups with the ranges of the sort columns, for people who look at the plan."""
+    columns = () if options.row_order is None else options.row_order.columns
+    slices = [part for group in groups for part in group.slices]
+    if not columns or len(slices) > _TOLD_SLICES or all(set(columns) <= set(group.ranges) for group in groups):
+        return groups
+    found = source.load(slices, columns)
+    return tuple(
+        replace(group, ranges={**joined_ranges([found[part.group_id] for part in group.slices]), **group.ranges})
+        for group in groups
+    )
 
 
 def load_fates(handle: TableHandle, plans: PendingPlans, options: ClusterOptions, grouping: Grouping) -> list[str]:
     """What becomes of each group, for people. Reads the footers of all files where row groups may be copied."""
-    if options.order is not None:
-        by = f"sorted by {', '.join(sorted_by(options.order))}"
+    if options.row_order is not None:
+        by = f"sorted by {', '.join(sorted_by(order_text(options.row_order)))}"
         return [f"{len(group.slices)} file groups into {group.outputs}, {by}" for group in grouping.groups]
     schema = load_newest_schema(handle.storage, handle.config, plans.timeline)
     own = pa.schema([]) if schema is None else without_meta(schema)
@@ -101,7 +187,7 @@ def ensure_clusterable(handle: TableHandle, config: Config) -> None:
 
 
 def _sorted_already(
-    handle: TableHandle, timeline: Timeline, slices: Iterable[FileSlice], order: SortOrder | None
+    handle: TableHandle, timeline: Timeline, slices: Iterable[FileSlice], order: ByColumns | OwnOrder | None
 ) -> frozenset[GroupId]:
     """The file groups whose base file was made by a clustering that sorted in this order. Reads the replacecommits on
     the timeline that made base files of `slices`.

@@ -4,38 +4,55 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from hoodie.config import Config
 from hoodie.errors import Invalid, Unsupported
+from hoodie.records import KEY_FIELD
+from hoodie.services.clustering.own_strategies import PLAN_STRATEGY, own_plan
+from hoodie.services.clustering.plan_strategy import PlanStrategy
+from hoodie.services.clustering.row_order import EXECUTION_STRATEGY, ByColumns, OwnOrder, own_order
+from hoodie.services.clustering.strategies import AtRandom, ByCommits, ByRanges, BySize, FileByFile, SliceOrder
 from hoodie.services.rewrite.options import RewriteOptions, parse_rewrite_options
-from hoodie.spec import SortOrder, TableConfig, parse_sort_order
-from hoodie.spec.sort_order import CURVE, SORT_COLUMNS
+from hoodie.spec import InstantTime, SortOrder, TableConfig, parse_sort_order
+from hoodie.spec.sort_order import CURVE, METHOD, SAMPLE_SIZE, SORT_COLUMNS
 
 PartitionFilter = Literal["NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"]
-SliceOrder = Literal["SIZE", "INSTANT_TIME"]
+GroupOrder = Literal["PARTITION", "BYTES", "FILES", "OVERLAP"]
 
-PLAN_STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
-EXECUTION_STRATEGY: Final = "hoodie.clustering.execution.strategy.class"
+EXECUTOR: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+OVERLAP_COLUMNS: Final = "hoodie.clustering.plan.strategy.overlap.columns"
+_GROUP_ORDER: Final = "hoodie.clustering.plan.groups.sort.by"
+_MIN_FILES: Final = "hoodie.clustering.plan.group.min.files"
 _FILTER: Final = "hoodie.clustering.plan.partition.filter.mode"
 _BY: Final = "hoodie.clustering.plan.strategy.file.slices.sort.by"
 _REGEX: Final = "hoodie.clustering.plan.strategy.partition.regex.pattern"
 _BEGIN: Final = "hoodie.clustering.plan.strategy.cluster.begin.partition"
 _END: Final = "hoodie.clustering.plan.strategy.cluster.end.partition"
+_EARLIEST: Final = "hoodie.clustering.plan.strategy.earliest.commit.to.cluster"
 
 _SUFFIX: Final = "PlanStrategy"
 _SINGLE_FILE: Final = "SingleFileSort"
+_BUCKETS: Final = "ConsistentBucket"
 _PLAN_CLASSES: Final[dict[str, PartitionFilter | None]] = {
     "SizeBased": None,
     _SINGLE_FILE: None,
+    "StreamCopy": None,
     "RecentDays": "RECENT_DAYS",
     "SelectedPartitions": "SELECTED_PARTITIONS",
+    "CommitBased": None,
+    "KeyRange": None,
+    "ColumnOverlap": None,
+    "Random": None,
 }
-"""Strategies by their short names, and the partition filter that the historic ones stand for."""
+"""Strategies by their short names, and the partition filter that the historic ones stand for. Files of one schema are
+not kept together as by Hudi's StreamCopy: those of several are decoded.
+"""
 
-_EXECUTION_CLASSES: Final = ("SortAndSize", _SINGLE_FILE)
+_EXECUTION_CLASSES: Final = ("SortAndSize", _SINGLE_FILE, "StreamCopy", "BinaryCopy")
+"""Row groups are copied where that is possible, whichever of these is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +75,20 @@ class PartitionChoice:
 class ClusterOptions:
     """Options of clustering.
 
-    Behaviour: which slices a plan takes (base files below `small_file_bytes`, of the partitions of `choice`, in the
-    order `by`), how they are grouped (`max_group_bytes`, `max_groups`; `is_single_file`: each by itself;
-    `takes_single_slices`; `takes_logs`: slices with log files, too), how many files a group becomes
-    (`target_bytes`) and how its rows are sorted (`order`; None: as they come). `max_commits`: how many writes make
-    one due. `max_file_bytes` stands for the base file that a slice without one would get. `rewrite`: how a plan is
-    carried out.
+    Behaviour: which slices a plan takes (base files below `small_file_bytes`, of the partitions of `choice`), how
+    `strategy` groups them and how many groups there may be (`max_groups`, in the order `groups_by`, of at least
+    `min_files` slices; `takes_single_slices`; `takes_logs`: slices with log files, too), how many files a group becomes
+    (`target_bytes`; `is_single_file`: one) and how its rows are sorted (`order`, or `own_order` of the caller's; None:
+    as they come). `said`: what the plan says of the strategy, `executor`: the class that is to carry it out.
+    `max_commits`: how many writes make one due. `max_file_bytes` stands for the base file that a slice without one
+    would get. `rewrite`: how a plan is carried out.
     """
 
+    strategy: PlanStrategy
     order: SortOrder | None
     choice: PartitionChoice
-    by: tuple[SliceOrder, ...]
     small_file_bytes: int
     target_bytes: int
-    max_group_bytes: int
     max_groups: int
     takes_single_slices: bool
     takes_logs: bool
@@ -79,36 +96,57 @@ class ClusterOptions:
     max_commits: int
     max_file_bytes: int
     rewrite: RewriteOptions
+    own_order: OwnOrder | None = None
+    groups_by: GroupOrder = "PARTITION"
+    min_files: int = 1
+    said: Mapping[str, str] = field(default_factory=dict)
+    executor: str = EXECUTOR
+
+    @property
+    def row_order(self) -> ByColumns | OwnOrder | None:
+        """How rows are sorted; None: as they come."""
+        if self.own_order is not None:
+            return self.own_order
+        return None if self.order is None else ByColumns(self.order)
 
 
 def parse_cluster_options(config: Config, table: TableConfig) -> ClusterOptions:
     """Options of clustering the table.
 
     Raises:
-        Invalid: a value that cannot be, or one that its strategy needs is missing.
+        Invalid: a value that cannot be, or one that its strategy needs is missing; a class of the caller's own that
+            cannot be made.
         Unsupported: a strategy class that is not known here.
     """
-    name = _short(config.text(PLAN_STRATEGY), _SUFFIX)
-    if name not in _PLAN_CLASSES:
-        raise _unknown(PLAN_STRATEGY, config.text(PLAN_STRATEGY), _PLAN_CLASSES)
-    executor = _short(config.text(EXECUTION_STRATEGY), "ExecutionStrategy")
-    if executor not in _EXECUTION_CLASSES:
-        raise _unknown(EXECUTION_STRATEGY, config.text(EXECUTION_STRATEGY), _EXECUTION_CLASSES)
-    said = {key: config.text(key) for key in (SORT_COLUMNS, CURVE) if config.is_set(key)}
+    said = {key: config.text(key) for key in (SORT_COLUMNS, CURVE, METHOD, SAMPLE_SIZE) if config.is_set(key)}
+    order = parse_sort_order(said)
+    name, executor = config.text(PLAN_STRATEGY), config.text(EXECUTION_STRATEGY)
+    own = own_order(executor, config, table) if ":" in executor else None
+    plan, runs = _short(name, _SUFFIX), _short(executor, "ExecutionStrategy")
+    if own is None and runs not in _EXECUTION_CLASSES:
+        raise _unknown(EXECUTION_STRATEGY, executor, _EXECUTION_CLASSES)
+    strategy = own_plan(name, config, table) if ":" in name else _strategy(plan, config, table, order)
     return ClusterOptions(
-        order=parse_sort_order(said),
-        choice=_partition_choice(config, _PLAN_CLASSES[name]),
-        by=_slice_order(config.text(_BY)),
+        strategy=strategy,
+        order=None if own is not None else order,
+        own_order=own,
+        choice=_partition_choice(config, _PLAN_CLASSES.get(plan)),
         small_file_bytes=config.integer("hoodie.clustering.plan.strategy.small.file.limit"),
         target_bytes=config.integer("hoodie.clustering.plan.strategy.target.file.max.bytes"),
-        max_group_bytes=config.integer("hoodie.clustering.plan.strategy.max.bytes.per.group"),
         max_groups=config.integer("hoodie.clustering.plan.strategy.max.num.groups"),
         takes_single_slices=config.flag("hoodie.clustering.plan.strategy.single.group.clustering.enabled"),
         takes_logs=True,
-        is_single_file=_SINGLE_FILE in {name, executor},
+        is_single_file=_SINGLE_FILE in {plan, runs},
         max_commits=config.integer("hoodie.clustering.inline.max.commits"),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         rewrite=parse_rewrite_options(config, table),
+        groups_by=config.text(_GROUP_ORDER),  # type: ignore[arg-type]
+        min_files=config.integer(_MIN_FILES),
+        executor=EXECUTOR if ":" in executor or "." not in executor else executor.strip(),
+        said={
+            **{key: config.text(key) for key in (PLAN_STRATEGY, OVERLAP_COLUMNS) if config.is_set(key)},
+            **({} if own is None else {EXECUTION_STRATEGY: executor}),
+        },
     )
 
 
@@ -118,12 +156,11 @@ def parse_base_file_options(config: Config, table: TableConfig) -> ClusterOption
     """
     target = config.integer("hoodie.base.file.compaction.target.file.max.bytes")
     return ClusterOptions(
+        strategy=BySize(("INSTANT_TIME",), target),
         order=None,
         choice=PartitionChoice(),
-        by=("INSTANT_TIME",),
         small_file_bytes=config.integer("hoodie.base.file.compaction.small.file.limit"),
         target_bytes=target,
-        max_group_bytes=target,
         max_groups=sys.maxsize,
         takes_single_slices=False,
         takes_logs=False,
@@ -132,6 +169,40 @@ def parse_base_file_options(config: Config, table: TableConfig) -> ClusterOption
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         rewrite=parse_rewrite_options(config, table),
     )
+
+
+def _strategy(name: str, config: Config, table: TableConfig, order: SortOrder | None) -> PlanStrategy:
+    target = config.integer("hoodie.clustering.plan.strategy.target.file.max.bytes")
+    limit = config.integer("hoodie.clustering.plan.strategy.max.bytes.per.group")
+    if name == _BUCKETS:
+        raise Unsupported(
+            f"{PLAN_STRATEGY} is {config.text(PLAN_STRATEGY)}",
+            remedy="Buckets of a consistent hash index are resized by a service of its own: hoodie resize",
+            key=PLAN_STRATEGY,
+        )
+    if name not in _PLAN_CLASSES:
+        raise _unknown(PLAN_STRATEGY, config.text(PLAN_STRATEGY), _PLAN_CLASSES)
+    match name:
+        case "SingleFileSort":
+            return FileByFile()
+        case "CommitBased":
+            return ByCommits(InstantTime(config.text(_EARLIEST)), limit)
+        case "KeyRange":
+            keys = (KEY_FIELD,) if table.populate_meta_fields else table.record_key_fields
+            return ByRanges(keys, target, limit)
+        case "ColumnOverlap":
+            columns = config.list(OVERLAP_COLUMNS) or (() if order is None else order.columns)
+            if not columns:
+                raise Invalid(
+                    f"{PLAN_STRATEGY}=ColumnOverlap needs the columns whose ranges are compared",
+                    remedy=f"Set {OVERLAP_COLUMNS}, or {SORT_COLUMNS}",
+                    key=OVERLAP_COLUMNS,
+                )
+            return ByRanges(columns, target, limit)
+        case "Random":
+            return AtRandom(limit)
+        case _:
+            return BySize(_slice_order(config.text(_BY)), limit)
 
 
 def _partition_choice(config: Config, historic: PartitionFilter | None) -> PartitionChoice:
@@ -183,6 +254,6 @@ def _short(name: str, suffix: str) -> str:
 def _unknown(key: str, name: str, known: Iterable[str]) -> Unsupported:
     return Unsupported(
         f"{key} is {name}, which is not known here",
-        remedy=f"Leave it out, or use one of {', '.join(known)}",
+        remedy=f"Leave it out, use one of {', '.join(known)}, or name a class of your own as package.module:Class",
         key=key,
     )

@@ -4,10 +4,8 @@
    Linear order goes by these.
 2. For a curve a rank counts the rows below a value, and is scaled to the same number of bits for each column. Values
    that occur often take as much of the curve as they have rows, so skewed columns and columns of different types weigh
-   the same. Hudi by default takes bits of the values themselves: readers depend on neither.
+   the same. Hudi by default takes bits of the values themselves (`hudi_curves`): readers depend on neither.
 3. The sort is stable: the same rows in the same order give the same outcome.
-
-Z-order interleaves the bits of ranks. Hilbert goes by J. Skilling, "Programming the Hilbert curve" (2004).
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.services.clustering.curves import Ranks, hilbert_axes, interleaved
 from hoodie.spec import Curve, SortOrder
-
-Ranks = npt.NDArray[np.uint64]
 
 _KEY_BITS: Final = 63
 _RANK_BITS: Final = 20
@@ -60,8 +57,8 @@ def sorted_positions(columns: Sequence[pa.ChunkedArray], names: Sequence[str], c
     if bits < 2:
         raise Unsupported(f"A curve through {len(columns)} columns", remedy="Name fewer sort columns")
     scaled = [_scaled(_ranks(one, name, "min"), bits) for one, name in zip(columns, names, strict=True)]
-    axes = _hilbert_axes(scaled, bits) if curve is Curve.HILBERT else scaled
-    return np.argsort(_interleaved(axes, bits), kind="stable")
+    axes = hilbert_axes(scaled, bits) if curve is Curve.HILBERT else scaled
+    return np.argsort(interleaved(axes, bits), kind="stable")
 
 
 def _ranks(column: pa.ChunkedArray, name: str, tiebreaker: str) -> Ranks:
@@ -101,34 +98,3 @@ def _scaled(ranks: Ranks, bits: int) -> Ranks:
     most = int(ranks.max(initial=1))
     steps = (1 << bits) - 1
     return (ranks.astype(np.float64) * (steps / most)).astype(np.uint64)
-
-
-def _interleaved(axes: Sequence[Ranks], bits: int) -> Ranks:
-    keys = np.zeros(len(axes[0]), dtype=np.uint64)
-    one = np.uint64(1)
-    for bit in range(bits - 1, -1, -1):
-        for axis in axes:
-            keys = (keys << one) | ((axis >> np.uint64(bit)) & one)
-    return keys
-
-
-def _hilbert_axes(axes: Sequence[Ranks], bits: int) -> list[Ranks]:
-    """The "transposed" Hilbert index: its bits interleaved are the place on the curve."""
-    x = [axis.copy() for axis in axes]
-    q = 1 << (bits - 1)
-    while q > 1:
-        low, at = np.uint64(q - 1), np.uint64(q)
-        for i in range(len(x)):
-            is_set = (x[i] & at) != 0
-            swap = np.where(is_set, 0, (x[0] ^ x[i]) & low)
-            x[0] ^= np.where(is_set, low, swap)
-            x[i] ^= swap
-        q >>= 1
-    for i in range(1, len(x)):
-        x[i] ^= x[i - 1]
-    turned = np.zeros(len(x[0]), dtype=np.uint64)
-    q = 1 << (bits - 1)
-    while q > 1:
-        turned ^= np.where((x[-1] & np.uint64(q)) != 0, np.uint64(q - 1), np.uint64(0))
-        q >>= 1
-    return [axis ^ turned for axis in x]

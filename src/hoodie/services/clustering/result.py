@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.notebook import Displayed
+from hoodie.services.clustering.row_order import ORDER, sorted_by
 from hoodie.services.clustering.task import ClusteredGroup
 from hoodie.services.rewrite.executor import CarriedOut
-from hoodie.spec import ClusteringPlan, Curve, Instant, InstantTime, SortOrder
+from hoodie.spec import ClusteringPlan, Instant, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 
@@ -69,7 +70,7 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
     """The result of a plan that was carried out."""
     run, done, outcome = carried_out.run, carried_out.instant, carried_out.outcome
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
-    order = plan.sort_order
+    order = outcome.extra_metadata.get(ORDER)
     return ClusteringResult(
         instant=done.requested,
         completed=done.completed,
@@ -84,8 +85,3 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
         decoded=tuple(text for text in outcome.extra_metadata.get(DECODED, "").split("; ") if text),
         duration_ms=carried_out.duration_ms,
     )
-
-
-def sorted_by(order: SortOrder) -> tuple[str, ...]:
-    """The columns of an order, and its curve if it has one, as people read them."""
-    return order.columns if order.curve is Curve.LINEAR else (*order.columns, f"({order.curve})")

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Final
-
 import pyarrow as pa
 
-from hoodie.errors import Invalid, Unsupported
-from hoodie.services.clustering.positions import ensure_sortable
+from hoodie.errors import Invalid
 from hoodie.services.clustering.result import copy_metadata
+from hoodie.services.clustering.row_order import (
+    EXECUTION_STRATEGY,
+    ORDER,
+    ByColumns,
+    OwnOrder,
+    order_text,
+    own_order,
+    possible_order,
+)
+from hoodie.services.clustering.strategies import CHECKPOINT
 from hoodie.services.clustering.task import ClusterTask, cluster_slices
 from hoodie.services.rewrite.plan_kind import PlanRun, Rewritten
 from hoodie.services.rewrite.plan_slices import load_group_slices
 from hoodie.services.rewrite.target import prepare_tasks, schema_metadata
-from hoodie.spec import ClusteringPlan, SortOrder, new_file_id
+from hoodie.spec import ClusteringPlan, new_file_id
 from hoodie.spec.base_file_plan import BASE_FILE_PLAN
 from hoodie.write.written_file import facts_by_path
-
-log = logging.getLogger(__name__)
-
-ORDER: Final = "hoodie.clustering.order"
-"""Extra metadata of our commits: the order that was asked for, so that what is in order is not sorted again."""
 
 
 def rewrite_groups(run: PlanRun) -> Rewritten:
     """What carrying out the plan of `run` has written: the files of each group by a task of its own, largest first."""
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
-    asked = plan.sort_order
+    asked = _asked_order(run, plan)
     found = load_group_slices(run)
     engine, target = prepare_tasks(run, found)
-    order = None if asked is None else _possible(asked, target.schema)
+    order = _possible(asked, target.schema)
     slices = {(part.partition, part.file_id): part for part in found.slices}
     tasks: list[ClusterTask] = []
     replaced: dict[str, list[str]] = {}
@@ -54,33 +55,32 @@ def rewrite_groups(run: PlanRun) -> Rewritten:
     )
 
 
-def order_text(order: SortOrder) -> str:
-    """The order as commits name it."""
-    return " ".join((order.curve.value, ",".join(order.columns)))
-
-
 def _carried(plan: ClusteringPlan) -> dict[str, str]:
     """What of a plan's own words its commit repeats: it stays when the plan is archived."""
     said = plan.extra_metadata or {}
-    return {BASE_FILE_PLAN: said[BASE_FILE_PLAN]} if BASE_FILE_PLAN in said else {}
+    return {key: said[key] for key in (BASE_FILE_PLAN, CHECKPOINT) if key in said}
 
 
-def _possible(order: SortOrder, stored: pa.Schema) -> SortOrder | None:
-    """What of an order rows of the `stored` columns can be sorted by. A plan may be older than the schema, or somebody
-    else's; a partition column that is not stored has one value in a group.
+def _asked_order(run: PlanRun, plan: ClusteringPlan) -> ByColumns | OwnOrder | None:
+    """The order that the plan asks for, or the class of their own that the caller names.
+
+    Raises:
+        Invalid: the plan is about a class that the caller does not name: a plan is no reason to import anything.
     """
-    columns = []
-    for name in order.columns:
-        try:
-            ensure_sortable(stored, SortOrder((name,)))
-        except (Invalid, Unsupported) as error:
-            log.info("rows are not sorted by column %s: %s", name, error.cause)
-        else:
-            columns.append(name)
-    found = SortOrder(tuple(columns), order.curve)
-    try:
-        ensure_sortable(stored, found)
-    except Unsupported as error:
-        log.warning("rows are sorted by their columns in turn: %s", error.cause)
-        found = SortOrder(tuple(columns))
-    return found if columns else None
+    named = run.config.text(EXECUTION_STRATEGY)
+    if ":" in named:
+        return own_order(named, run.config, run.handle.config)
+    said = ((plan.strategy.params if plan.strategy is not None else None) or {}).get(EXECUTION_STRATEGY)
+    if said is not None:
+        raise Invalid(
+            f"The clustering {run.instant.requested} was planned for the class {said}",
+            remedy=f"Carry it out with {EXECUTION_STRATEGY}={said} if you trust it, or take it off (hoodie cluster "
+            f"--op unschedule --instant {run.instant.requested})",
+            instant=run.instant.requested,
+        )
+    return None if plan.sort_order is None else ByColumns(plan.sort_order)
+
+
+def _possible(order: ByColumns | OwnOrder | None, stored: pa.Schema) -> ByColumns | OwnOrder | None:
+    """The order, as far as rows of the `stored` columns can be put in it."""
+    return possible_order(order.order, stored) if isinstance(order, ByColumns) else order

@@ -1,7 +1,7 @@
 """Rows of one group on their way through a sort, in bounded memory.
 
 1. Rows come in batches and are held up to a limit. Beyond it they go to a file, and only the sort columns stay.
-2. Sorting is finding the places of the rows (`positions`). Rows that are held are taken in that order. Those in a file
+2. Sorting is finding the places of the rows (`row_order`). Rows that are held are taken in that order. Those in a file
    are dealt out to files of consecutive ranks, until these fit in memory; each of them is put in order then.
 3. The folder goes when the rows are closed (`spill_folder`).
 """
@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.merge.spill_folder import SpillFolder
-from hoodie.services.clustering.positions import sorted_positions
-from hoodie.spec import SortOrder
+from hoodie.services.clustering.row_order import ExecutionStrategy
 
 _ROWS: Final = 1 << 16
 """Rows that are taken at once."""
@@ -38,7 +37,9 @@ class SortedRows:
     one. A context manager.
     """
 
-    def __init__(self, schema: pa.Schema, order: SortOrder | None, limit_bytes: int, parent: str | None) -> None:
+    def __init__(
+        self, schema: pa.Schema, order: ExecutionStrategy | None, limit_bytes: int, parent: str | None
+    ) -> None:
         self.count = 0
         self._schema = schema
         self._order = order
@@ -90,7 +91,7 @@ class SortedRows:
         columns = [
             pa.chunked_array(chunks, type=field.type) for chunks, field in zip(self._sorted_by, fields, strict=True)
         ]
-        order = sorted_positions(columns, self._names, self._order.curve)
+        order = self._order.positions(columns)
         self._sorted_by = [[] for _ in self._names]
         if self._spilled is None:
             table = pa.Table.from_batches(self._held, self._schema).combine_chunks()

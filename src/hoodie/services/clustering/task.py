@@ -24,12 +24,12 @@ from hoodie.metadata_writer.file_facts import base_file_facts
 from hoodie.records import BaseFileWriter, BaseFooter, read_footer, with_meta
 from hoodie.records.parquet_layout import ParquetLayout
 from hoodie.records.row_group_copy import RowGroupCopy
+from hoodie.services.clustering.row_order import ExecutionStrategy
 from hoodie.services.clustering.sorted_rows import SortedRows
 from hoodie.services.clustering.stitch import load_stitchable, split_evenly, stitched
 from hoodie.services.rewrite.file_rows import with_file_name
 from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
-from hoodie.spec import SortOrder
 from hoodie.write.new_base_file import NewBaseFile
 from hoodie.write.written_file import WrittenFile
 
@@ -43,7 +43,7 @@ class ClusterTask:
     target: RewriteTarget
     partition: str
     parts: tuple[SliceRead, ...]
-    order: SortOrder | None
+    order: ExecutionStrategy | None
     file_ids: tuple[str, ...]
     copy_from_bytes: int
 
