@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, View
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, View
 
 
 class FileSystemView(Protocol):
@@ -45,6 +45,12 @@ class FileSystemView(Protocol):
 
     def load(self, partitions: Collection[str] | None = None) -> View:
         """File groups and slices of the given partitions (None: of all there are), at any instant of the timeline."""
+        ...
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        """The same of the partitions that are chosen, and no others. What lies in others is listed or read only where
+        nobody can tell them apart without.
+        """
         ...
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:

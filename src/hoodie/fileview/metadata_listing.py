@@ -18,7 +18,7 @@ from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, View, load_view
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, View, load_view
 
 if TYPE_CHECKING:
     from hoodie.metadata import MetadataTable
@@ -45,7 +45,7 @@ class MetadataView:
         self._loaded: dict[frozenset[str] | None, View] = {}
 
     def partitions(self) -> tuple[str, ...]:
-        return tuple(found.partition for found in self.files())
+        return self._metadata.table_partitions()
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
         return self._metadata.files(partitions)
@@ -58,6 +58,10 @@ class MetadataView:
             view = load_view(self._storage, self.timeline, files, compactions, are_settled=True, engine=self._engine)
             self._loaded[asked] = view
         return self._loaded[asked]
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        """Reads the list of partitions, then the files of those that are chosen."""
+        return self.load(choice.of(self.partitions()))
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         """No call from version 8 on; else one for each file and one for each delta commit that may have written one."""

@@ -23,7 +23,7 @@ from hoodie.fileview.opening import open_file_view
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, View, load_view
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, View, load_view
 
 if TYPE_CHECKING:
     from hoodie.metadata import MetadataState
@@ -68,6 +68,9 @@ class WriterView:
         if known is None:
             return self._folders.load(partitions)
         return load_view(self._handle.storage, self.timeline, known, self._plans.compactions(), are_settled=True)
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        return self.load(choice.of(self.partitions()))
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._folders.committed_logs(logs)

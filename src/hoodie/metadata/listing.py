@@ -36,14 +36,28 @@ def list_metadata_files(store: MetadataStore, partitions: Collection[str] | None
         return _listed(load_entries(store, partitions).live(), partitions)
 
 
+def list_metadata_partitions(store: MetadataStore) -> tuple[str, ...]:
+    """Paths of all partitions, sorted: one record is read.
+
+    Raises:
+        Corrupt: the metadata table is damaged.
+    """
+    read = store.read(FILES, by_group(store, FILES, [ALL_PARTITIONS]), (FILES_MAP,))
+    listed = merge_entries([part for group in read for part in group]).live().get(ALL_PARTITIONS)
+    return tuple(sorted(_partitions(listed)))
+
+
 def _listed(known: dict[str, dict[str, int]], partitions: Collection[str] | None) -> tuple[PartitionFiles, ...]:
     if partitions is None:
-        listed = known.pop(ALL_PARTITIONS, None)
-        if listed is None:  # it is there from the first commit on: the files were changed while they were read
-            raise _damaged(f"the record {ALL_PARTITIONS} is missing")
-        partitions = [partition_of(name) for name in listed or ()]
+        partitions = _partitions(known.pop(ALL_PARTITIONS, None))
     found = (_partition_files(partition, known.get(files_key(partition), {})) for partition in sorted(set(partitions)))
     return tuple(found)
+
+
+def _partitions(listed: Mapping[str, int] | None) -> list[str]:
+    if listed is None:  # it is there from the first commit on: the files were changed while they were read
+        raise _damaged(f"the record {ALL_PARTITIONS} is missing")
+    return [partition_of(name) for name in listed]
 
 
 def load_entries(store: MetadataStore, partitions: Collection[str] | None = None) -> Entries:

@@ -18,7 +18,7 @@ from hoodie.metadata.all_records import all_records
 from hoodie.metadata.bloom_filters import load_bloom_filters
 from hoodie.metadata.column_stats import FileOf, column_stats, file_ranges, partition_ranges
 from hoodie.metadata.index_definitions import IndexDefinition
-from hoodie.metadata.listing import list_metadata_files
+from hoodie.metadata.listing import list_metadata_files, list_metadata_partitions
 from hoodie.metadata.partitions import COLUMN_STATS
 from hoodie.metadata.prune import Question, SliceT, slices_that_may_match
 from hoodie.metadata.ranges import Ranges
@@ -68,6 +68,14 @@ class MetadataTable:
             Corrupt: the partition `files` is damaged.
         """
         return list_metadata_files(self.store, partitions)
+
+    def table_partitions(self) -> tuple[str, ...]:
+        """Paths of the table's partitions, sorted. Reads one record of `files`.
+
+        Raises:
+            Corrupt: the partition `files` is damaged.
+        """
+        return list_metadata_partitions(self.store)
 
     def column_stats(self, column: str, index: str = COLUMN_STATS) -> pa.Table:
         """Statistics of a column (a path with dots) in all files as they are stored. `index`: those of an expression

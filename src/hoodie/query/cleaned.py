@@ -27,7 +27,7 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage
 from hoodie.timeline import has_history, instant_path, load_archived_cleans, load_instant, load_requested
-from hoodie.view import GroupId, View
+from hoodie.view import GroupId, PartitionChoice, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,11 @@ class Removal:
     is_done: bool = True
 
 
-def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> InstantTime | None:
-    """The first time, not before `as_of`, at which cleans have left the whole state; None when that is `as_of` itself.
+def load_retained_from(
+    storage: Storage, view: View, as_of: InstantTime, choice: PartitionChoice | None = None
+) -> InstantTime | None:
+    """The first time, not before `as_of`, at which cleans have left the whole state, or that of the partitions of a
+    `choice`, which `view` has; None when that is `as_of` itself.
 
     Reads the metadata of completed cleans after `as_of`, plans of pending ones, and maybe the archived history.
 
@@ -53,7 +56,7 @@ def load_retained_from(storage: Storage, view: View, as_of: InstantTime) -> Inst
     """
     removals = tuple(_load_removals(storage, view, as_of))
     promised = [removal.earliest for removal in removals if removal.earliest is not None]
-    lost = tuple(_lost_spans(view, [removal for removal in removals if removal.earliest is None]))
+    lost = tuple(_lost_spans(view, [removal for removal in removals if removal.earliest is None], choice))
     found = max([as_of, *promised])
     while ends := [end for start, end in lost if start <= found < end]:
         found = max(ends)
@@ -94,7 +97,9 @@ def _load_removal(storage: Storage, view: View, clean: Instant) -> Removal | Non
     return Removal(clean.requested, earliest, names, is_done=False)
 
 
-def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[InstantTime, InstantTime]]:
+def _lost_spans(
+    view: View, removals: Iterable[Removal], choice: PartitionChoice | None
+) -> Iterator[tuple[InstantTime, InstantTime]]:
     """From when until before when the table is not whole, for each slice that lost a file."""
     later: defaultdict[GroupId, list[InstantTime]] = defaultdict(list)
     for group in view.groups:
@@ -103,7 +108,9 @@ def _lost_spans(view: View, removals: Iterable[Removal]) -> Iterator[tuple[Insta
         later[group_id].append(replaced)
     there = {file.path.rpartition("/")[2] for found in view.files for file in found.everything}
     for removal in removals:
-        for partition, names in removal.files.items():
+        asked = removal.files if choice is None else choice.of(removal.files)
+        for partition in sorted(asked):
+            names = removal.files[partition]
             for name in set(names) - there if removal.is_done else names:
                 known = parse_base_file_name(name) or parse_log_file_name(name)
                 if known is not None:

@@ -139,6 +139,11 @@ def touched_slices(
     return slices, tuple(sorted(path for path in paths if path not in listed))
 
 
+def needs_whole_state(window: Window, commits: Mapping[InstantTime, CommitMetadata], view: View) -> bool:
+    """Whether the files of the selected commits do not tell the range: some are gone, or no longer known."""
+    return window.needs_snapshot or bool(touched_slices(window, commits, view)[1])
+
+
 def commit_times(window: Window, timeline: Timeline) -> CommitTimes:
     """The commit times that count for a window."""
     times = window.requested | window.archived

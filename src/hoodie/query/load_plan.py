@@ -1,8 +1,10 @@
 """Plans a query on a table as it is stored: what has to be known is loaded here, `read_plan` decides.
 
-1. A metadata table lists the files and rules slices out. All of that may be left out: the rows are the same without it.
+1. Only partitions that can matter are listed or looked up: those that can hold a row of the filter, in a range of
+   commits those that were written to.
+2. A metadata table lists the files and rules slices out. All of that may be left out: the rows are the same without it.
    A metadata table that should be there and is damaged is an error all the same, since what it lists may be wrong.
-2. How large log files are is asked only of the slices that are left to read.
+3. How large log files are is asked only of the slices that are left to read.
 
 It opens no data file.
 """
@@ -14,7 +16,9 @@ from dataclasses import replace
 from hoodie.engine import Engine
 from hoodie.fileview import FileSystemView, file_view_of
 from hoodie.fileview.opening import ensure_listable
+from hoodie.query.asked_state import AskedState, load_asked_state
 from hoodie.query.changes import ensure_changes_are_kept
+from hoodie.query.incremental import needs_whole_state
 from hoodie.query.read_facts import load_read_facts
 from hoodie.query.read_options import ReadOptions, ensure_consistent
 from hoodie.query.read_plan import ReadPlan, plan_read
@@ -22,6 +26,7 @@ from hoodie.slices.slice_read import logs_of, with_log_files
 from hoodie.spec import TableConfig
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
+from hoodie.view import View
 
 
 def load_read_plan(
@@ -52,8 +57,11 @@ def load_read_plan(
     elif file_view is None:
         ensure_listable(storage, config, timeline, use_metadata=options.use_metadata)
     file_view = file_view or file_view_of(storage, timeline, metadata, engine)
-    view = file_view.load()
-    plan = plan_read(view, config, load_read_facts(storage, config, view, options), options)
+    asked = load_asked_state(storage, config, timeline, options)
+    view = _load_view(file_view, asked, options)
+    if asked.row_filter is not None:
+        options = replace(options, filter=asked.row_filter, conditions=())
+    plan = plan_read(view, config, load_read_facts(storage, config, view, options, asked), options)
     if metadata is not None:
         # For the same reason as above.
         from hoodie.query.data_skipping import without_ruled_out  # noqa: PLC0415
@@ -62,3 +70,14 @@ def load_read_plan(
     logs = logs_of(plan.files)
     known = file_view.committed_logs(logs.values()) if logs else {}
     return replace(plan, files=tuple(with_log_files(file, known) for file in plan.files)) if known else plan
+
+
+def _load_view(file_view: FileSystemView, asked: AskedState, options: ReadOptions) -> View:
+    """The files that the query may need."""
+    if asked.said is None:  # files may have to say the schema
+        return file_view.load()
+    if asked.window is not None and not asked.window.needs_snapshot:
+        view = file_view.load(asked.touched)
+        if options.query == "cdc" or not needs_whole_state(asked.window, asked.commits, view):
+            return view
+    return file_view.load() if asked.choice is None else file_view.load_chosen(asked.choice)

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from hoodie.filters import RowFilter
 from hoodie.filters.row_filter import joined
-from hoodie.query.read_plan import ReadPlan, matching_partitions
+from hoodie.query.partition_choice import matching_partitions
+from hoodie.query.read_plan import ReadPlan
 from hoodie.query.result_schema import projected
 from hoodie.records import COMMIT_TIME_FIELD
 from hoodie.slices import FileRead

@@ -18,17 +18,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
-from hoodie.filters import RowFilter, filter_of
-from hoodie.filters.row_filter import joined, matching
+from hoodie.filters import RowFilter
 from hoodie.query.changes import change_reads
 from hoodie.query.incremental import Window, commit_times, ensure_fallback_allowed, touched_slices
+from hoodie.query.partition_choice import matching_partitions
 from hoodie.query.path_glob import PathGlob
 from hoodie.query.read_facts import ReadFacts
 from hoodie.query.read_options import Query, ReadOptions, ensure_consistent
 from hoodie.query.result_schema import projected, result_schema
+from hoodie.query.row_filters import row_filter_of
 from hoodie.query.time_travel import ensure_known
 from hoodie.records import COMMIT_TIME_FIELD, KEY_FIELD, partition_values, with_meta
 from hoodie.slices import CommitTimes, FileRead, RowPlan, SliceRead, plan_merge
@@ -44,7 +44,7 @@ class ReadPlan:
 
     `table_schema` has all columns a read could give, `path_columns` those of them whose values a slice's
     `partition_values` give where its path can. `as_of` and `window` say which state it is; `skipped_files` slices were
-    left out by their partition.
+    looked at and left out. Those of partitions that a filter rules out by name are not even counted.
     """
 
     query: Query
@@ -82,7 +82,7 @@ def plan_read(view: View, config: TableConfig, facts: ReadFacts, options: ReadOp
     schema = facts.schema if facts.schema is not None else pa.schema([])
     columns = result_schema(schema, config)
     chosen = _chosen(view, facts, options)
-    row_filter = _row_filter(options, columns.schema)
+    row_filter = row_filter_of(options, columns.schema)
     types = pa.schema([field for field in columns.schema if field.name in columns.path_columns])
     values = {path: partition_values(path, types, config) for path in {part.partition for part in chosen.slices}}
     partitions = values.keys() if row_filter is None else matching_partitions(values, types, row_filter)
@@ -111,7 +111,7 @@ def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: Re
     full = pa.schema([field.with_nullable(True) for field in with_meta(schema)])
     merge = plan_merge(schema, full.names, config, view.timeline, options.merge)
     images = RowPlan(full, full, None, None, options.batch_rows, ids=facts.ids, merge=merge)
-    rows = _row_plan(CHANGE_SCHEMA, _row_filter(options, CHANGE_SCHEMA), None, options)
+    rows = _row_plan(CHANGE_SCHEMA, row_filter_of(options, CHANGE_SCHEMA), None, options)
     return ReadPlan(
         query=options.query,
         files=change_reads(facts.window, facts.commits, view, config.cdc_logging_mode, facts.sources),
@@ -169,27 +169,6 @@ def _is_wanted(part: FileSlice, glob: PathGlob, base_path: str) -> bool:
     return glob.matches(f"{base_path}/{path}")
 
 
-def _row_filter(options: ReadOptions, schema: pa.Schema) -> RowFilter | None:
-    """The filter, and in queries of a range the conditions, as one."""
-    filters = [] if options.filter is None else [options.filter]
-    if options.query == "incremental":
-        filters += options.conditions
-    return joined([_understood(condition, schema, options.timezone) for condition in filters])
-
-
-def _understood(given: Any, schema: pa.Schema, timezone: str) -> RowFilter:
-    if isinstance(given, RowFilter):
-        return given
-    if isinstance(given, str):
-        # Loads sqlglot, a quarter of the imports of a worker or a command, which mostly have no SQL to parse.
-        from hoodie.filters.sql import parse_row_filter  # noqa: PLC0415
-
-        return parse_row_filter(given, schema, timezone=timezone)
-    if isinstance(given, pc.Expression):
-        return filter_of(given, schema)
-    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(given).__name__}")
-
-
 def _row_plan(
     schema: pa.Schema, row_filter: RowFilter | None, times: CommitTimes | None, options: ReadOptions
 ) -> RowPlan:
@@ -211,28 +190,3 @@ def _slice_read(
         return read
     source = source_of(facts.sources, whole.partition, whole.base)
     return replace(read, whole=SliceRead(whole.partition, whole.base, whole.logs, known, source))
-
-
-def matching_partitions(
-    values: Mapping[str, Mapping[str, Any]], types: pa.Schema, row_filter: RowFilter
-) -> frozenset[str]:
-    """The partitions whose values do not rule the filter out. Decided at once for partitions that know the same
-    columns.
-    """
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for partition, known in values.items():
-        alike.setdefault(tuple(known), []).append(partition)
-    matches: set[str] = set()
-    for columns, partitions in alike.items():
-        condition = row_filter.decidable_with(columns)
-        if condition is None:
-            matches.update(partitions)
-            continue
-        schema = pa.schema([types.field(name) for name in columns])
-        rows = pa.Table.from_pylist([dict(values[partition]) for partition in partitions], schema=schema)
-        rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
-        matches.update(partitions[at] for at in matching(rows, condition).column(_ROW).to_pylist())
-    return frozenset(matches)
-
-
-_ROW = "__hoodie_row"

@@ -24,7 +24,7 @@ from hoodie.spec import (
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, instant_path, load_requested
-from hoodie.view import View
+from hoodie.view import PartitionChoice, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,15 @@ def ensure_known(as_of: InstantTime, past: KnownPast) -> None:
         )
 
 
-def load_known_past(storage: Storage, view: View, as_of: InstantTime) -> KnownPast:
-    """What the timeline and cleans say about the state at `as_of`.
+def load_known_past(
+    storage: Storage, view: View, as_of: InstantTime, choice: PartitionChoice | None = None
+) -> KnownPast:
+    """What the timeline and cleans say about the state at `as_of`, or about that of the partitions of a `choice`.
 
     Raises:
         Corrupt: a clean's metadata cannot be read.
     """
-    retained = load_retained_from(storage, view, as_of)
+    retained = load_retained_from(storage, view, as_of, choice)
     return KnownPast(retained, first_incomplete_write(storage, view.timeline))
 
 

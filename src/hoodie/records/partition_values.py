@@ -156,16 +156,26 @@ def _reads(text: str | None, kind: pa.DataType, layout: PartitionLayout, values:
     if text is None:
         values[name] = None
         return True
-    parse = _parser(kind)
-    if parse is None:
-        return False
-    if pa.types.is_date(kind) and layout.slash_dates:
-        text = text.replace("/", "-")
     try:
-        values[name] = parse(text)
-    except (ValueError, InvalidOperation):
+        values[name] = parse_partition_text(text, kind, slash_dates=layout.slash_dates)
+    except ValueError:
         return False
     return True
+
+
+def parse_partition_text(text: str, kind: pa.DataType, *, slash_dates: bool = False) -> Any:
+    """The value of a type that `text`, from a path, stands for. `slash_dates`: dates have `/` in them.
+
+    Raises:
+        ValueError: it is none, or values of this type are not read from paths.
+    """
+    parse = _parser(kind)
+    if parse is None:
+        raise ValueError(text)
+    try:
+        return parse(text.replace("/", "-") if slash_dates and pa.types.is_date(kind) else text)
+    except InvalidOperation as error:
+        raise ValueError(text) from error
 
 
 def _parser(kind: pa.DataType) -> Callable[[str], Any] | None:

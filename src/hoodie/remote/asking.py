@@ -23,7 +23,7 @@ from hoodie.remote.remote_view import FallingBackView, RemoteView
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, View, load_view
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, View, load_view
 
 if TYPE_CHECKING:
     from hoodie.metadata import MetadataState
@@ -161,6 +161,9 @@ class _SizedView:
         files, is_settled = self.files(partitions), not self.lists_uncommitted
         compactions = self._plans.compactions()
         return load_view(self._handle.storage, self.timeline, files, compactions, are_settled=is_settled)
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        return self.load(choice.of(self.partitions()))
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._served.committed_logs(logs)

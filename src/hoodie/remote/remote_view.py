@@ -30,7 +30,7 @@ from hoodie.remote.names import ensure_partition_name
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import BaseFile, LogFile, PartitionFiles, View, load_view
+from hoodie.view import BaseFile, LogFile, PartitionChoice, PartitionFiles, View, load_view
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +90,9 @@ class RemoteView:
     def load(self, partitions: Collection[str] | None = None) -> View:
         return load_view(self._storage, self.timeline, self.files(partitions), self._plans.compactions())
 
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        return self.load(choice.of(self.partitions()))
+
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         """In version 6 one call for each file. One read for each delta commit that may have written one."""
         if self.timeline.profile.log_naming.has_one_write_per_file:
@@ -142,15 +145,8 @@ class FallingBackView:
         self._has_warned = False
 
     def partitions(self) -> tuple[str, ...]:
-        if self._may_ask():
-            try:
-                found = self._remote.partitions()
-            except (Unavailable, Conflict) as error:
-                self._gave_up(error, "its partitions")
-            else:
-                self._answered()
-                return found
-        return self._instead().partitions()
+        names = self._told_partitions()
+        return self._instead().partitions() if names is None else names
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
         names = self.partitions() if partitions is None else sorted(set(partitions))
@@ -171,8 +167,24 @@ class FallingBackView:
     def load(self, partitions: Collection[str] | None = None) -> View:
         return load_view(self._storage, self.timeline, self.files(partitions), self._plans.compactions())
 
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        names = self._told_partitions()
+        return self._instead().load_chosen(choice) if names is None else self.load(choice.of(names))
+
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._remote.committed_logs(logs)
+
+    def _told_partitions(self) -> tuple[str, ...] | None:
+        """The partitions as the server knows them; None where it does not tell."""
+        if not self._may_ask():
+            return None
+        try:
+            found = self._remote.partitions()
+        except (Unavailable, Conflict) as error:
+            self._gave_up(error, "its partitions")
+            return None
+        self._answered()
+        return found
 
     def _instead(self) -> FileSystemView:
         if self._local is None:

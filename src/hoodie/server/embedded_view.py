@@ -19,7 +19,7 @@ from hoodie.server.service import Service
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, Replaced, View, load_view, view_of
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, Replaced, View, load_view, view_of
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +109,9 @@ class EmbeddedView:
         if not timeline.profile.log_naming.has_one_write_per_file:
             return load_view(self._handle.storage, timeline, files, compactions, are_settled=True)
         return view_of(timeline, files, replaced, compactions)
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        return self.load(choice.of(self.partitions()))
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         if self._own is not None:

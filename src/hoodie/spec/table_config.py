@@ -136,6 +136,12 @@ class TableConfig:
         return infer_keygen_type(self) if not kind or kind in _SQL_KEYGENS else kind
 
     @property
+    def has_known_keygen(self) -> bool:
+        """Whether the table says who makes its keys and partition paths, and it is one of Hudi's own."""
+        is_said = bool(self._text(keys.KEYGEN_TYPE) or self._text(keys.KEYGEN_CLASS))
+        return is_said and self.keygen_type in KEYGEN_CLASSES
+
+    @property
     def keygen_class(self) -> str | None:
         """The stored generator class, else the one that belongs to the stored type."""
         return self.raw.get(keys.KEYGEN_CLASS) or KEYGEN_CLASSES.get(self._text(keys.KEYGEN_TYPE).upper())

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import EllipsisType
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ class TableSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class SaidSchema:
     """A commit that has the table's schema, and its file."""
 
     metadata: CommitMetadata
@@ -62,15 +63,22 @@ class _Said:
         return self.metadata.extra_metadata.get(INTERNAL_SCHEMA)
 
 
-def load_schema(storage: Storage, config: TableConfig, view: View, as_of: InstantTime | None = None) -> TableSchema:
-    """The table's schema, at `as_of` or now.
+def load_schema(
+    storage: Storage,
+    config: TableConfig,
+    view: View,
+    as_of: InstantTime | None = None,
+    said: SaidSchema | EllipsisType | None = ...,
+) -> TableSchema:
+    """The table's schema, at `as_of` or now. `said`: what `load_said` says, where somebody knows that already.
 
     Reads commits from the newest (requested at or before `as_of`) backwards until one has a schema.
 
     Raises:
         Corrupt: the history of the columns is damaged, or gone though columns were changed.
     """
-    said = _latest_said(storage, view.timeline, as_of)
+    if isinstance(said, EllipsisType):
+        said = load_said(storage, view.timeline, as_of)
     if said is not None:
         return TableSchema(said.columns, _column_ids(storage, view.timeline, said, as_of))
     slices = view.base_slices_at(as_of)
@@ -102,7 +110,7 @@ def load_table_schema(
 
 def load_said_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
     """The table's own schema now, as far as it stands in commits and properties: no file is listed."""
-    said = _latest_said(storage, timeline, None)
+    said = load_said(storage, timeline, None)
     if said is not None:
         return said.columns
     return _created_with(config.create_schema) if config.create_schema else None
@@ -114,7 +122,7 @@ def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline
     Raises:
         Unsupported: the table keeps a schema-on-read history, which a write would have to continue.
     """
-    said = _latest_said(storage, timeline, None)
+    said = load_said(storage, timeline, None)
     if said is not None and said.internal_schema:
         raise Unsupported(
             f"Table {config.name} keeps a history of its schema (schema-on-read), which hoodie cannot continue yet",
@@ -152,7 +160,7 @@ def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory |
     return parse_schema_history(storage.read(file.path), file.path)
 
 
-def _column_ids(storage: Storage, timeline: Timeline, said: _Said, as_of: InstantTime | None) -> ColumnIds | None:
+def _column_ids(storage: Storage, timeline: Timeline, said: SaidSchema, as_of: InstantTime | None) -> ColumnIds | None:
     latest = said.internal_schema
     if not latest and as_of is None:
         return None
@@ -169,15 +177,16 @@ def _column_ids(storage: Storage, timeline: Timeline, said: _Said, as_of: Instan
     return None
 
 
-def _latest_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> _Said | None:
-    second_choice: _Said | None = None
+def load_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -> SaidSchema | None:
+    """The newest commit, requested at or before `as_of`, that says the table's schema; None where none does."""
+    second_choice: SaidSchema | None = None
     for instant in reversed(timeline.completed_writes()):
         if as_of is not None and instant.requested > as_of:
             continue
         metadata = load_commit_metadata(storage, timeline.profile, instant)
         if metadata.schema is None:
             continue
-        said = _Said(metadata, instant_path(timeline.profile, instant))
+        said = SaidSchema(metadata, instant_path(timeline.profile, instant))
         if metadata.operation_type not in _NEVER_CHANGES_SCHEMA:
             return said
         second_choice = second_choice or said

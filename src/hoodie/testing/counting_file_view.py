@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from hoodie.fileview import FileSystemView
 from hoodie.timeline import Timeline
-from hoodie.view import LogFile, PartitionFiles, View
+from hoodie.view import LogFile, PartitionChoice, PartitionFiles, View
 
 
 class CountingFileView:
@@ -35,6 +35,10 @@ class CountingFileView:
     def load(self, partitions: Collection[str] | None = None) -> View:
         self.asked.append(("load", partitions))
         return self.inner.load(partitions)
+
+    def load_chosen(self, choice: PartitionChoice) -> View:
+        self.asked.append(("load_chosen", choice))
+        return self.inner.load_chosen(choice)
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         self.asked.append(("committed_logs", len(logs)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 import pytest
 
 from hoodie.errors import Corrupt
@@ -12,6 +15,19 @@ from hoodie.timeline import Timeline
 
 DEAD = "29990101000000000"
 """The instant of a write that never completed."""
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A `PartitionChoice` by names."""
+
+    names: frozenset[str]
+
+    def of(self, partitions: Collection[str]) -> frozenset[str]:
+        return self.names & frozenset(partitions)
+
+    def worth_listing(self, folders: Collection[str]) -> frozenset[str]:
+        return self.names & frozenset(folders)
 
 
 class FileViewContract:
@@ -52,6 +68,13 @@ class FileViewContract:
             assert part.partitions == (partition,)
             assert part.all_slices() == tuple(one for one in whole.all_slices() if one.partition == partition)
             assert [one.partition for one in view.files([partition])] == [partition]
+
+    def test_chosen_partitions_are_a_part_of_all(self, view: FileSystemView) -> None:
+        whole = view.load()
+        for chosen in ({"p"}, {"q"}, {"p", "q"}, {"nowhere"}):
+            part = view.load_chosen(_Named(frozenset(chosen)))
+            assert set(part.partitions) == chosen & {"p", "q"}
+            assert part.all_slices() == tuple(one for one in whole.all_slices() if one.partition in chosen)
 
     def test_a_partition_that_does_not_exist_has_no_files(self, view: FileSystemView) -> None:
         (found,) = view.files(["nowhere"])

@@ -4,6 +4,7 @@ from hoodie.view.archived_completions import with_archived_completions, with_arc
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
 from hoodie.view.listing import PartitionFiles, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
+from hoodie.view.partition_choice import PartitionChoice
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES, placed_at
 from hoodie.view.view import View, load_replaced, load_view, view_of
@@ -15,6 +16,7 @@ __all__ = [
     "FileSlice",
     "GroupId",
     "LogFile",
+    "PartitionChoice",
     "PartitionFiles",
     "Replaced",
     "View",

@@ -3,7 +3,8 @@
 1. A folder is a partition when it holds a partition metafile (`.hoodie_partition_metadata`, or the same with the
    extension of a base file format). Partitions do not nest: below one, nothing is looked at.
 2. The root can be a partition, `""`: the table is not partitioned then. `.hoodie` is never looked into.
-3. One call lists each folder once: finding partitions and finding their files is the same walk.
+3. One call lists each folder once: finding partitions and finding their files is the same walk. Where only some
+   partitions are wanted (`PartitionChoice`), folders in which none of them can lie are not listed.
 
 Files with other names (checksums, temporary files, strangers) are left out. Nothing here knows the timeline.
 """
@@ -18,6 +19,7 @@ from hoodie.layout import FederatedStorage
 from hoodie.spec import is_partition_metafile, keys, parse_base_file_name, parse_data_file_name, parse_log_file_name
 from hoodie.storage import FileInfo, Listable, Listing, Storage
 from hoodie.view.file_slice import BaseFile, LogFile
+from hoodie.view.partition_choice import PartitionChoice
 
 LISTING_THREADS = 16
 FOLDERS_OF_PREFIXES = 4
@@ -47,16 +49,20 @@ def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str
 
 
 def list_files(
-    storage: Listable, partitions: Collection[str] | None = None, *, engine: Engine | None = None
+    storage: Listable,
+    partitions: Collection[str] | None = None,
+    *,
+    engine: Engine | None = None,
+    choice: PartitionChoice | None = None,
 ) -> tuple[PartitionFiles, ...]:
-    """Data files of the given partitions (None: of all there are), ordered by partition.
+    """Data files of the given partitions (None: of all there are, or of those of a `choice`), ordered by partition.
 
     A given partition that does not exist comes back without files. Folders of one depth are listed at the same time.
     Where files lie under prefixes, each prefix is listed once; for a few partitions, each folder of them there.
     """
     engine = engine or LocalEngine(LISTING_THREADS)
     if isinstance(storage, FederatedStorage) and (partitions is None or len(partitions) > FOLDERS_OF_PREFIXES):
-        return _by_prefixes(storage, partitions)
+        return _chosen(_by_prefixes(storage, partitions), choice)
     if partitions is not None:
         listed = _list_folders(storage, sorted(set(partitions)), engine)
         return tuple(partition_files(folder, listing) for folder, listing in listed)
@@ -69,8 +75,9 @@ def list_files(
                 found.append(partition_files(folder, listing))
             else:
                 deeper.extend(path for path in listing.dirs if path != keys.HOODIE_DIR)
-        folders = deeper
-    return tuple(sorted(found, key=lambda files: files.partition))
+        worth = None if choice is None else choice.worth_listing(deeper)
+        folders = deeper if worth is None else [path for path in deeper if path in worth]
+    return _chosen(tuple(sorted(found, key=lambda files: files.partition)), choice)
 
 
 def partition_files(partition: str, listing: Listing) -> PartitionFiles:
@@ -91,6 +98,13 @@ def partition_files(partition: str, listing: Listing) -> PartitionFiles:
         if base is not None:
             bases.append(BaseFile(file.path, base, file.size_bytes))
     return PartitionFiles(partition, tuple(bases), tuple(logs), tuple(changes))
+
+
+def _chosen(found: tuple[PartitionFiles, ...], choice: PartitionChoice | None) -> tuple[PartitionFiles, ...]:
+    if choice is None:
+        return found
+    wanted = choice.of([files.partition for files in found])
+    return tuple(files for files in found if files.partition in wanted)
 
 
 def _by_prefixes(storage: FederatedStorage, partitions: Collection[str] | None) -> tuple[PartitionFiles, ...]:

@@ -74,8 +74,11 @@ def test_log_files_of_slices_that_a_filter_leaves_out_are_not_asked_about(lake: 
     handle = lake.handle()
     timeline = timeline_of(handle)
     view = CountingFileView(FolderView(handle.storage, timeline))
+    load_read_plan(handle.storage, handle.config, timeline, ReadOptions(filter="v = 'b'"), file_view=view)
+    assert view.asked == [("load", None), ("committed_logs", 1)]
+    view.asked.clear()
     load_read_plan(handle.storage, handle.config, timeline, ReadOptions(filter="part = 'q'"), file_view=view)
-    assert view.asked == [("load", None)]
+    assert [name for name, _ in view.asked] == ["load_chosen"]
 
 
 def test_what_was_loaded_is_not_listed_again(lake: Lake) -> None:
