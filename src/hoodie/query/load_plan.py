@@ -57,11 +57,11 @@ def load_read_plan(
     elif file_view is None:
         ensure_listable(storage, config, timeline, use_metadata=options.use_metadata)
     file_view = file_view or file_view_of(storage, timeline, metadata, engine)
-    asked = load_asked_state(storage, config, timeline, options)
-    view = _load_view(file_view, asked, options)
-    if asked.row_filter is not None:
-        options = replace(options, filter=asked.row_filter, conditions=())
-    plan = plan_read(view, config, load_read_facts(storage, config, view, options, asked), options)
+    state = load_asked_state(storage, config, timeline, options)
+    view = _load_view(file_view, state, options)
+    if state.row_filter is not None:
+        options = replace(options, filter=state.row_filter, conditions=())
+    plan = plan_read(view, config, load_read_facts(storage, config, view, options, state), options)
     if metadata is not None:
         # For the same reason as above.
         from hoodie.query.data_skipping import without_ruled_out  # noqa: PLC0415
@@ -72,12 +72,12 @@ def load_read_plan(
     return replace(plan, files=tuple(with_log_files(file, known) for file in plan.files)) if known else plan
 
 
-def _load_view(file_view: FileSystemView, asked: AskedState, options: ReadOptions) -> View:
+def _load_view(file_view: FileSystemView, state: AskedState, options: ReadOptions) -> View:
     """The files that the query may need."""
-    if asked.said is None:  # files may have to say the schema
+    if state.said is None:  # files may have to say the schema
         return file_view.load()
-    if asked.window is not None and not asked.window.needs_snapshot:
-        view = file_view.load(asked.touched)
-        if options.query == "cdc" or not needs_whole_state(asked.window, asked.commits, view):
+    if state.window is not None and not state.window.needs_snapshot:
+        view = file_view.load(state.touched)
+        if options.query == "cdc" or not needs_whole_state(state.window, state.commits, view):
             return view
-    return file_view.load() if asked.choice is None else file_view.load_chosen(asked.choice)
+    return file_view.load() if state.choice is None else file_view.load_chosen(state.choice)

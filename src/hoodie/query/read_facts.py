@@ -49,57 +49,57 @@ class ReadFacts:
 
 
 def load_read_facts(
-    storage: Storage, config: TableConfig, view: View, options: ReadOptions, asked: AskedState | None = None
+    storage: Storage, config: TableConfig, view: View, options: ReadOptions, state: AskedState | None = None
 ) -> ReadFacts:
-    """What `plan_read` needs. `asked`: what the timeline tells, where somebody knows it already.
+    """What `plan_read` needs. `state`: what the timeline tells, where somebody knows it already.
 
     Raises:
         Invalid: a time is not understood, or a commit in the range follows a running write (version 6).
         Corrupt: metadata is damaged.
     """
-    known = asked or load_asked_state(storage, config, view.timeline, options)
+    known = state or load_asked_state(storage, config, view.timeline, options)
     load = _ranged_facts if known.window is not None else _state_facts
     facts = load(storage, config, view, options, known)
     return replace(facts, sources=load_slice_sources(storage, config, view.all_slices()))
 
 
 def _state_facts(
-    storage: Storage, config: TableConfig, view: View, options: ReadOptions, asked: AskedState
+    storage: Storage, config: TableConfig, view: View, options: ReadOptions, state: AskedState
 ) -> ReadFacts:
     del options
-    if asked.as_of is None:
-        schema = load_schema(storage, config, view, said=asked.said)
+    if state.as_of is None:
+        schema = load_schema(storage, config, view, said=state.said)
         return ReadFacts(schema.arrow, ids=schema.ids)
-    past = load_known_past(storage, view, asked.as_of, asked.choice)
-    ensure_known(asked.as_of, past)
-    schema = load_schema(storage, config, view, asked.as_of, asked.said)
-    return ReadFacts(schema.arrow, asked.as_of, past, ids=schema.ids)
+    past = load_known_past(storage, view, state.as_of, state.choice)
+    ensure_known(state.as_of, past)
+    schema = load_schema(storage, config, view, state.as_of, state.said)
+    return ReadFacts(schema.arrow, state.as_of, past, ids=schema.ids)
 
 
 def _ranged_facts(
-    storage: Storage, config: TableConfig, view: View, options: ReadOptions, asked: AskedState
+    storage: Storage, config: TableConfig, view: View, options: ReadOptions, state: AskedState
 ) -> ReadFacts:
-    window = asked.window
+    window = state.window
     assert window is not None
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
-    schema = load_schema(storage, config, view, until, asked.said)
-    range_end = None if options.query == "cdc" else _range_end(storage, view, window, asked)
+    schema = load_schema(storage, config, view, until, state.said)
+    range_end = None if options.query == "cdc" else _range_end(storage, view, window, state)
     root = storage.absolute("")
     return ReadFacts(
-        schema.arrow, window=window, commits=asked.commits, ids=schema.ids, base_path=root, range_end=range_end
+        schema.arrow, window=window, commits=state.commits, ids=schema.ids, base_path=root, range_end=range_end
     )
 
 
-def _range_end(storage: Storage, view: View, window: Window, asked: AskedState) -> InstantTime | None:
+def _range_end(storage: Storage, view: View, window: Window, state: AskedState) -> InstantTime | None:
     """The time of the state that answers for a range whose files are not all there or known; None where that is the
     newest one, because nothing was written since or because that state was cleaned up.
     """
     until, last = window.last_requested, view.timeline.last_completed_write()
     if until is None or last is None or until >= last.requested:
         return None
-    if not needs_whole_state(window, asked.commits, view):
+    if not needs_whole_state(window, state.commits, view):
         return None
-    retained = load_retained_from(storage, view, until, asked.choice)
+    retained = load_retained_from(storage, view, until, state.choice)
     if retained is None:
         return until
     log.warning(
