@@ -41,8 +41,7 @@ class AskedState:
     @property
     def touched(self) -> frozenset[str]:
         """The partitions that the commits of the window wrote to or replaced files of."""
-        metadata = self.commits.values()
-        return frozenset(path for one in metadata for path in _partitions(one))
+        return frozenset(path for metadata in self.commits.values() for path in _partitions(metadata))
 
 
 def load_asked_state(storage: Storage, config: TableConfig, timeline: Timeline, options: ReadOptions) -> AskedState:

@@ -108,8 +108,8 @@ def _lost_spans(
         later[group_id].append(replaced)
     there = {file.path.rpartition("/")[2] for found in view.files for file in found.everything}
     for removal in removals:
-        asked = removal.files if choice is None else choice.of(removal.files)
-        for partition in sorted(asked):
+        partitions = removal.files if choice is None else choice.of(removal.files)
+        for partition in sorted(partitions):
             names = removal.files[partition]
             for name in set(names) - there if removal.is_done else names:
                 known = parse_base_file_name(name) or parse_log_file_name(name)

@@ -49,7 +49,7 @@ class FilteredPartitions:
 
     def _may_match_below(self, folder: str) -> bool:
         conditions = [part.condition for part in self._filter.conjuncts]
-        return any(all(may_hold(one, known) for one in conditions) for known in self._reading.below(folder))
+        return any(all(may_hold(condition, known) for condition in conditions) for known in self._reading.below(folder))
 
     def _values(self, path: str) -> Mapping[str, Any]:
         try:
