@@ -39,10 +39,10 @@ from hoodie.transaction import (
     AlsoNew,
     Committed,
     ConflictRule,
-    GroupsApart,
     Locking,
     NobodyElse,
     Transaction,
+    writers_rule,
 )
 from hoodie.write import (
     Engines,
@@ -52,6 +52,7 @@ from hoodie.write import (
     announce,
     delete_partitions,
     ensure_compatible,
+    ensure_may_not_wait,
     ensure_writable,
     evolve_schema,
     match_partitions,
@@ -63,8 +64,6 @@ from hoodie.write import (
 from hoodie.write.update_strategy import parse_update_strategy
 
 _PARTIAL_SCHEMA = "hoodie.write.partial.update.schema"
-_INDEX_TYPE = "hoodie.index.type"
-_STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _LOCAL = LocalEngine(max(8, usable_cores()))
 """What a small commit runs on. Its tasks wait for the storage more than they compute."""
@@ -166,6 +165,7 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         rows_have_keys=have_keys(schema),
         partial=_partial_columns(request),
     )
+    ensure_may_not_wait(handle, options, config)
     options = _signed(with_note(options, request), request, handle, locking)
     current, look = side_by_side(
         partial(load_newest_schema, handle.storage, handle.config, state.timeline),
@@ -201,11 +201,7 @@ def _rule(options: WriteOptions, request: Request, locking: Locking) -> Conflict
     if not locking.lets_others_in:
         return NobodyElse()
     traits = options.index.traits
-    rule = GroupsApart(
-        by_bucket=request.config.text(_INDEX_TYPE) == "BUCKET" or "Bucket" in request.config.text(_STRATEGY),
-        keys_once=options.looks_up,
-        is_global=traits.is_global,
-    )
+    rule = writers_rule(request.config, options.operation, keys_once=options.looks_up, is_global=traits.is_global)
     return rule if request.note is None else AlsoNew(rule, request.note.ensure_new)
 
 

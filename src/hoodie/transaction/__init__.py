@@ -18,6 +18,7 @@ from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.revived_keys import NoneRevived
+from hoodie.transaction.strategies import plans_rule, writers_rule
 from hoodie.transaction.transaction import InstantTaken, Transaction
 
 __all__ = [
@@ -46,5 +47,7 @@ __all__ = [
     "has_several_writers",
     "locking",
     "markers_for",
+    "plans_rule",
     "write_policy",
+    "writers_rule",
 ]

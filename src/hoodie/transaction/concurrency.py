@@ -3,7 +3,8 @@
 SINGLE_WRITER (the default): a write holds the table lock from its first look to its last deletion. With
 OPTIMISTIC_CONCURRENCY_CONTROL it holds the lock to begin and to commit, other writers go on in between, and the commit
 looks at what they did (`overlaps`). Then nobody can tell a pending write that runs from one whose writer died, but by
-its heartbeat: the policy for failed writes is LAZY, whatever else its default is.
+its heartbeat: the policy for failed writes is LAZY, whatever else its default is. NON_BLOCKING_CONCURRENCY_CONTROL is
+the same, and log files of others beside one's own are no conflict.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ POLICY: Final = "hoodie.clean.failed.writes.policy"
 LAZY: Final = "LAZY"
 
 _SINGLE: Final = "SINGLE_WRITER"
+_NON_BLOCKING: Final = "NON_BLOCKING_CONCURRENCY_CONTROL"
 
 
 def has_several_writers(config: Config) -> bool:
     """Whether the options let others write at the same time."""
     return config.text(MODE) != _SINGLE
+
+
+def is_non_blocking(config: Config) -> bool:
+    """Whether log files of several writers in one file group are no conflict."""
+    return config.text(MODE) == _NON_BLOCKING
 
 
 def failed_writes_policy(config: Config) -> str:

@@ -16,6 +16,7 @@ from typing import Protocol
 from hoodie.errors import Conflict
 from hoodie.spec import COMPACTION, LOG_COMPACTION, NULL_COMMIT
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.pending_commit import PendingCommit
 
@@ -93,8 +94,10 @@ class PlanSetAside:
 class GroupsUnchanged(PlanSetAside):
     """Nobody has completed a write to a file group that is replaced since its slices were read. Writers leave groups
     of a plan alone; this catches those that do not ask. The rule of clusterings. Reads the commits that completed
-    meanwhile.
+    meanwhile. With `yields` nobody is changing such a group either, as far as inflight files say: they are read, too.
     """
+
+    yields: bool = False
 
     def check(self, pending: PendingCommit) -> None:
         """See `ConflictRule`."""
@@ -102,7 +105,8 @@ class GroupsUnchanged(PlanSetAside):
         replaced = {(name, one) for name, ids in (pending.outcome.replaced or {}).items() for one in ids}
         handle = pending.handle
         now = timeline_of(handle) if pending.seen is None else pending.seen
-        for one in now.completed_writes():
+        running = PendingPlans(handle.storage, now).incomplete_writes() if self.yields else ()
+        for one in (*now.completed_writes(), *running):
             if one.logical in known:
                 continue
             said = load_commit_metadata(handle.storage, handle.profile, one)
@@ -110,9 +114,10 @@ class GroupsUnchanged(PlanSetAside):
             if both := touched & replaced:
                 partition, file_id = min(both)
                 raise Conflict(
-                    f"The {one.action} {one.requested} changed file group {file_id} of partition {partition!r}, which "
-                    f"the clustering {pending.inflight.requested} replaces",
-                    remedy="Nothing became visible; take the plan off (hoodie cluster --op unschedule) and plan anew",
+                    f"The {one.action} {one.requested} {'changed' if one.is_completed else 'is changing'} file group "
+                    f"{file_id} of partition {partition!r}, which the clustering {pending.inflight.requested} replaces",
+                    remedy="Nothing became visible; take the plan off (hoodie cluster --op unschedule) and plan anew"
+                    + ("" if one.is_completed else ", or carry it out when that write has ended"),
                     instant=pending.inflight.requested,
                     other=one.requested,
                 )

@@ -70,6 +70,16 @@ class Move:
         return self.instant.action in _COMPACTIONS or (self.operation in ("COMPACT", "LOG_COMPACT"))
 
     @property
+    def only_log_files(self) -> bool:
+        """Whether it has completed, and made log files alone."""
+        return bool(self.stats) and all(stat.is_log for stat in self.stats) and not self.is_compaction
+
+    @property
+    def is_open_plan(self) -> bool:
+        """Whether it is a plan that nobody has carried out yet, and no compaction."""
+        return not self.instant.is_completed and not self.is_compaction
+
+    @property
     def merges_base_files(self) -> bool:
         """Whether it is a compaction that leaves base files, with what log files said."""
         return self.instant.action == COMPACTION or self.operation == "COMPACT"
@@ -78,17 +88,26 @@ class Move:
 @dataclass(frozen=True, slots=True)
 class Mine:
     """The write itself, as far as others can be in its way. `only_logs`: it has appended, and begun file groups, and
-    changed no base file.
+    changed no base file. `only_log_files`: it has made no base file either.
     """
 
     groups: frozenset[GroupId]
     only_logs: bool
     finds_slice_by_completion: bool
     schema: pa.Schema | None = None
+    only_log_files: bool = False
+    operation: str = ""
 
     def bears(self, other: Move) -> bool:
         """Whether a compaction that was planned meanwhile goes with this write."""
         return other.is_compaction and self.only_logs and self.finds_slice_by_completion
+
+    def mixes_with(self, other: Move) -> bool:
+        """Whether both have only added log files, whose rows say by their ordering values which of them win. Keys that
+        a delete names go by time, so a delete does not mix.
+        """
+        both = self.only_log_files and other.only_log_files
+        return both and "DELETE" not in (self.operation, other.operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +117,16 @@ class GroupsApart:
 
     `by_bucket`: file groups of one bucket are one. `keys_once`: a key is there once in its partition, or in the whole
     table where `is_global`; without it rows are added as they come. `bears_logs`: log files of others beside one's own
-    are no conflict (non-blocking writers).
+    are no conflict (non-blocking writers), but where two have given one bucket two file groups. `before_plans`: a
+    clustering that was planned meanwhile gives way. `one_schema`: two that change the schema differently do not go on.
     """
 
     by_bucket: bool = False
     keys_once: bool = False
     is_global: bool = False
     bears_logs: bool = False
+    before_plans: bool = False
+    one_schema: bool = True
 
     def check(self, pending: PendingCommit) -> None:
         """See `ConflictRule`.
@@ -121,13 +143,17 @@ class GroupsApart:
             return
         mine = mine_of(pending)
         for other in moves:
-            if self.bears_logs and mine.only_logs and all(stat.is_log for stat in other.stats) and other.stats:
+            if self.before_plans and other.is_open_plan:
                 continue
-            if both := conflict_of(mine, other, by_bucket=self.by_bucket):
+            both = conflict_of(mine, other, by_bucket=self.by_bucket)
+            if self.bears_logs and mine.mixes_with(other):
+                both -= other.groups
+            if both:
                 raise self._conflict(pending, other, both)
             if self.keys_once and other.operation in _LOOKS_UP:
                 self._ensure_no_key_twice(pending, other)
-        ensure_same_schema(pending, mine, moves)
+        if self.one_schema:
+            ensure_same_schema(pending, mine, moves)
 
     def _conflict(self, pending: PendingCommit, other: Move, both: Collection[GroupId]) -> WriteConflict:
         ours = {(one.partition_path, one.file_id): one for one in pending.outcome.stats}
@@ -208,6 +234,8 @@ def mine_of(pending: PendingCommit) -> Mine:
         only_logs=not replaced and all(stat.is_log or stat.prev_commit in (None, "null") for stat in outcome.stats),
         finds_slice_by_completion=pending.handle.profile.log_naming.finds_slice_by_completion,
         schema=_schema(outcome.extra_metadata),
+        only_log_files=not replaced and all(stat.is_log for stat in outcome.stats),
+        operation=outcome.operation,
     )
 
 

@@ -3,6 +3,7 @@
 from hoodie.write.evolution import SchemaChange, evolve_schema
 from hoodie.write.job import Engines, Write
 from hoodie.write.key_options import needs_stored_key
+from hoodie.write.non_blocking import ensure_may_not_wait
 from hoodie.write.operations import announce, delete_partitions, partitions_of, run_write
 from hoodie.write.options import Operation, WriteOptions, base_file_options, parse_operation, parse_write_options
 from hoodie.write.overwrite import load_switch, run_switch
@@ -26,6 +27,7 @@ __all__ = [
     "create_table",
     "delete_partitions",
     "ensure_compatible",
+    "ensure_may_not_wait",
     "ensure_writable",
     "evolve_schema",
     "is_writable",

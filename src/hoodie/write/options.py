@@ -26,6 +26,7 @@ from hoodie.records import (
 )
 from hoodie.records.deletion import DeleteMarker, delete_marker
 from hoodie.spec import BlockKind, FormatProfile, TableConfig
+from hoodie.transaction.concurrency import is_non_blocking
 from hoodie.write.file_sizing import SizingOptions
 from hoodie.write.key_options import key_generator
 from hoodie.write.log_task import LogOptions
@@ -62,9 +63,10 @@ class WriteOptions:
     """Options of one write operation on one table.
 
     Behaviour: what is stored. `replaces` says what the new rows take the place of, `log` how log files are written
-    (None: a copy-on-write table), `partial` names the columns an update changes (None: rows are whole). Performance:
-    `local_job_bytes` (largest input plus touched base files a commit handles in the driver), `inline_bytes` (rows a
-    task keeps in memory before it spools), `copy_from_bytes` (untouched row groups of so many bytes are copied).
+    (None: a copy-on-write table), `begins_in_logs` whether file groups begin with a log file, `partial` names the
+    columns an update changes (None: rows are whole). Performance: `local_job_bytes` (largest input plus touched base
+    files a commit handles in the driver), `inline_bytes` (rows a task keeps in memory before it spools),
+    `copy_from_bytes` (untouched row groups of so many bytes are copied).
     """
 
     operation: Operation
@@ -88,6 +90,7 @@ class WriteOptions:
     local_job_bytes: int
     inline_bytes: int
     copy_from_bytes: int
+    begins_in_logs: bool = False
 
     @property
     def recorded_operation(self) -> str:
@@ -101,7 +104,7 @@ class WriteOptions:
 
     @property
     def inserts_to_logs(self) -> bool:
-        """Whether new rows go to log files, too."""
+        """Whether new rows go to log files, too: of file groups that are there, and of new ones if `begins_in_logs`."""
         return self.changes_logs and self.index.traits.inserts_to_logs and self.operation != "bulk_insert"
 
     @property
@@ -197,6 +200,7 @@ def parse_write_options(
         extra_metadata=config.commit_metadata(),
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
         copy_from_bytes=config.integer("hoodie.row.group.copy.min.bytes"),
+        begins_in_logs=is_non_blocking(config),
         inline_bytes=min(64 * 1024 * 1024, max(1, config.integer("hoodie.engine.local.max.bytes"))),
     )
 

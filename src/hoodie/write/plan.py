@@ -176,14 +176,17 @@ def place_inserts(positions: Positions, partitions: PartitionMap, hits: Sequence
     return Placement(files, partitions.split(homeless))
 
 
-def goes_to_log(file: PlannedFile, *, inserts_too: bool) -> bool:
+def goes_to_log(file: PlannedFile, *, inserts_too: bool, begins: bool = False) -> bool:
     """Whether a merge-on-read table takes these changes in a log file and not in a new base file.
 
     Changes of stored rows do. New rows of a group only where `inserts_too`: with an index that finds keys in log files.
     A small file that is filled up is written anew, with all that changes in it. A new group begins with a base file:
-    that is smaller, and some readers see no group without one.
+    that is smaller, and some readers see no group without one. Unless groups `begin` with log files, which several
+    writers can begin at once.
     """
-    return file.slice is not None and (inserts_too or not len(file.insert_positions))
+    if file.slice is None:
+        return begins and inserts_too
+    return inserts_too or not len(file.insert_positions)
 
 
 def plan_files(

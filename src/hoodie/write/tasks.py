@@ -30,7 +30,8 @@ def plan_tasks(
     options = write.options
     tasks: list[FileTask | LogTask] = []
     for file in files:
-        if options.log is not None and options.changes_logs and goes_to_log(file, inserts_too=options.inserts_to_logs):
+        to_log = goes_to_log(file, inserts_too=options.inserts_to_logs, begins=options.begins_in_logs)
+        if options.log is not None and options.changes_logs and to_log:
             tasks.append(_log_task(write, target, options.log, incoming, file, compactions))
         else:
             tasks.append(_file_task(write, target, incoming, file))

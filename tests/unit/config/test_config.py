@@ -141,7 +141,7 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
         ("hoodie.clustering.async.enabled", "true"),
         ("hoodie.clustering.preserve.commit.metadata", "false"),
-        ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
+        ("hoodie.write.lock.conflict.resolution.strategy", "com.example.MyStrategy"),
         ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
         ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),

@@ -205,7 +205,8 @@ def test_other_operations_give_way_too(operation: str) -> None:
     ensure_whole(lake)
 
 
-def test_another_schema_that_came_meanwhile_is_a_conflict() -> None:
+@pytest.mark.parametrize("looks", [True, False])
+def test_another_schema_that_came_meanwhile_is_a_conflict_unless_options_say_otherwise(looks: bool) -> None:
     lake = Lake(options={"hoodie.metadata.enable": "false"})
     lake.upsert(row("a"), row("b", part="q"))
     wide = table_of([row("b", part="q")]).append_column("more", table_of([row("b")])["v"])
@@ -214,6 +215,10 @@ def test_another_schema_that_came_meanwhile_is_a_conflict() -> None:
         del gate
         return lake.write("upsert", wide)
 
-    ends = run_in_order(tuple("AASA"), {"A": writer(lake, [row("a", "A", 2)]), "S": evolve})
-    assert isinstance(ends["A"], WriteConflict)
-    assert "schema" in str(ends["A"])
+    option = {"hoodie.write.concurrency.schema.conflict.resolution.enable": str(looks).lower()}
+    ends = run_in_order(tuple("AASA"), {"A": writer(lake, [row("a", "A", 2)], **option), "S": evolve})
+    if looks:
+        assert isinstance(ends["A"], WriteConflict)
+        assert "schema" in str(ends["A"])
+    else:
+        assert isinstance(ends["A"], Committed)

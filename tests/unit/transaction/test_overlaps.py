@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie.spec import Instant, State, profile_for
+from hoodie.spec import Instant, State, WriteStat, profile_for
 from hoodie.testing.hand_table import at
 from hoodie.timeline import Timeline
 from hoodie.transaction.overlaps import Mine, Move, conflict_of, lost_ground
@@ -64,3 +64,27 @@ def test_what_a_write_stood_on_must_still_be_there(
 ) -> None:
     profile = profile_for(9)
     assert lost_ground(Timeline(profile, tuple(sorted(before))), Timeline(profile, tuple(sorted(now))), OWN) == gone
+
+
+MIXES = Mine(frozenset({F}), only_logs=True, finds_slice_by_completion=True, only_log_files=True, operation="UPSERT")
+LOG = WriteStat("00000001-f", "p/.00000001-f_1.log.1_0-0-0", partition_path="p", log_version=1)
+BASE = WriteStat("00000001-f", "p/00000001-f_0-0-0_1.parquet", partition_path="p")
+
+
+@pytest.mark.parametrize(
+    ("mine", "operation", "stats", "mixes"),
+    [
+        (MIXES, "UPSERT", (LOG,), True),
+        (MIXES, "INSERT", (LOG, LOG), True),
+        (MIXES, "UPSERT", (LOG, BASE), False),
+        (MIXES, "UPSERT", (), False),
+        (MIXES, "DELETE", (LOG,), False),
+        (replace(MIXES, operation="DELETE"), "UPSERT", (LOG,), False),
+        (MIXES, "LOG_COMPACT", (LOG,), False),
+        (LOGS, "UPSERT", (LOG,), False),  # it has begun a file group with a base file
+    ],
+)
+def test_log_files_mix_where_ordering_values_decide(
+    mine: Mine, operation: str, stats: tuple[WriteStat, ...], mixes: bool
+) -> None:
+    assert mine.mixes_with(Move(DONE, frozenset({F}), operation, stats=stats)) == mixes

@@ -79,6 +79,7 @@ def test_changes_go_to_logs_and_new_rows_only_where_keys_are_found_there() -> No
     fresh = PlannedFile("p", None, insert_positions=ROWS)
     assert [goes_to_log(file, inserts_too=False) for file in (change, filled, fresh)] == [True, False, False]
     assert [goes_to_log(file, inserts_too=True) for file in (change, filled, fresh)] == [True, True, False]
+    assert [goes_to_log(file, inserts_too=True, begins=True) for file in (change, filled, fresh)] == [True, True, True]
 
 
 def test_smallest_slices_without_logs_are_filled() -> None:

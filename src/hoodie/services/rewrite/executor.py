@@ -40,7 +40,15 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline, create_requested, instant_path, load_commit_metadata, markers_of, to_inflight
-from hoodie.transaction import HeldThroughout, Locking, Outcome, TakenAtBothEnds, Transaction, executor_lock
+from hoodie.transaction import (
+    HeldThroughout,
+    Locking,
+    Outcome,
+    TakenAtBothEnds,
+    Transaction,
+    executor_lock,
+    plans_rule,
+)
 from hoodie.transaction.deletion import delete_files
 
 log = logging.getLogger(__name__)
@@ -104,7 +112,7 @@ def run_plan(
             outcome = Outcome(kind.operation, written.stats, written.extra_metadata, written.replaced, is_same)
             transaction = Transaction(handle, inflight.requested, locking, config, inflight)
             metadata = MetadataParticipant(engine, MetadataOptions.of(config), facts=written.facts)
-            done = transaction.commit(outcome, plans.timeline, partitions, (metadata,), kind.rule)
+            done = transaction.commit(outcome, plans.timeline, partitions, (metadata,), plans_rule(kind.rule, config))
         except (CommitUnknown, Fenced):
             raise
         except (Exception, KeyboardInterrupt):
