@@ -127,6 +127,9 @@ test-browser: setup $(BROWSER)/.ready  ## the pages of `hoodie serve` in this ma
 golden: setup  ## every golden query on the local engine and in every way of Spark (make test takes a sample of the slow ones)
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py
 
+test-prefixes: setup  ## the tests of operations and services on tables with files under 16 prefixes of another store
+	HOODIE_TEST_STRATEGY=bits:4 $(PYTEST) -n 2 --dist loadfile tests/unit/operations tests/unit/services
+
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
@@ -158,6 +161,9 @@ demo-federated: setup  ## data files under prefixes of two folders that stand fo
 
 bench: bench-setup  ## the benchmark against Hudi, Delta, deltalake and plain Spark: SCALE=0.501 ROUNDS=3
 	$(BIN)/python bench/run.py --scale $(SCALE) --rounds $(ROUNDS)
+
+bench-prefixes: setup  ## what storage paths are worth and cost: simulated stores, places of paths, repairs, operations on a local disk
+	$(BIN)/python bench/prefixes.py
 
 bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 	$(BIN)/python bench/report.py docs/benchmarks.md $(wildcard build/bench/results*.json)

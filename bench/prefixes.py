@@ -1,26 +1,26 @@
-"""What prefixes are worth: makespans on a store that limits requests by prefix (simulated), cost of a path, a repair.
+"""What prefixes are worth, and what they cost: makespans on a store that limits requests by prefix (simulated); places
+of paths, a repair, a plan, and operations on a local disk beside a table without them, in seconds of processor.
 
-python bench/prefixes.py
+make bench-prefixes
 """
 
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
-from hoodie.layout import FederatedStorage, Layout, LayoutVersion
-from hoodie.layout.access import Access
-from hoodie.layout.owner import OWNERS_DIR
+import pyarrow as pa
+
+import hoodie
+from hoodie.layout import Layout, LayoutVersion
+from hoodie.layout.places import places_of
 from hoodie.layout.strategy import parse_strategy
-from hoodie.storage import FileInfo, MemoryStorage
+from hoodie.testing.many_files import ManyFiles, twins
 from hoodie.testing.throttled_store import ThrottledStore
-
-PAGE = 1000
-PAGE_S = 0.02
 
 
 def layout(text: str) -> Layout:
@@ -53,49 +53,94 @@ def makespans() -> None:
         print(f"| {name} | {done.makespan_s:.1f} s | {done.refused:,} | {done.given_up:,} |")
 
 
-@dataclass
-class PagedRoot:
-    """A root that lists by pages, each of which takes as long as a request to an object store."""
-
-    scheme: str = "memory"
-    uri: str = "memory://data"
-    below: dict[str, list[FileInfo]] = field(default_factory=lambda: defaultdict(list))
-    owner: bytes = b""
-
-    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[FileInfo]:
-        del start_after
-        found = self.below.get(prefix, [])
-        for at in range(0, max(len(found), 1), PAGE):
-            time.sleep(PAGE_S)
-            yield from found[at : at + PAGE]
-
-    def read(self, path: str) -> bytes:
-        assert path.startswith(OWNERS_DIR)
-        return self.owner
-
-
-def repair(files: int) -> None:
-    made, root = layout("bits:8"), PagedRoot()
-    root.owner = f'{{"uuid": "{made.uuid}", "table": "t"}}'.encode()
-    for path in paths(files, 1_000):
-        key = made.place(path).key  # type: ignore[union-attr]
-        root.below["/".join(key.split("/")[:2])].append(FileInfo(key, 1, 0))
-    storage = FederatedStorage(MemoryStorage("prefixes"), Access(), made, (root,))  # type: ignore[arg-type]
+def repair(files: int) -> float:
+    """Seconds of a whole repair: listings with 20 ms a page, a check of all commits, and the metadata table anew."""
+    many = ManyFiles(files, 1_000, page_s=0.02)
     start = time.perf_counter()
-    found = storage.data_files()
-    print(f"\n{len(found):,} files listed under 256 prefixes, 20 ms a page: {time.perf_counter() - start:.1f} s")
+    many.table().indexes.rebuild("files")
+    return time.perf_counter() - start
 
 
-def conversion(files: int) -> None:
+def conversions(files: int) -> dict[str, float]:
+    """Microseconds of processor for the place of a path."""
     made, named = layout("bits:8"), paths(files, 1_000)
-    for what in ("first", "again"):
-        start = time.perf_counter()
-        for path in named:
-            made.place(path)
-        print(f"place of a path, {what}: {(time.perf_counter() - start) / files * 1e6:.1f} µs")
+    few = named[: files // 10]
+    return {
+        "many at once, groups not seen before": _cpu_s(lambda: places_of(layout("bits:8"), named)) / len(named) * 1e6,
+        "one by one, groups not seen before": _cpu_s(lambda: [*map(layout("bits:8").place, few)]) / len(few) * 1e6,
+        "one by one, groups known": _cpu_s(lambda: [*map(made.place, few)]) / len(few) * 1e6,
+    }
+
+
+def operations(rows: int, rounds: int) -> dict[str, tuple[float, float]]:
+    """Seconds of processor of operations on a local disk: in the table's own folder, and under 256 prefixes."""
+    taken: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for _ in range(rounds):
+        for number, strategy in enumerate(("", "bits:8")):
+            with tempfile.TemporaryDirectory() as folder:
+                for what, seconds in _lifetime(folder, strategy, rows):
+                    taken[what][number].append(seconds)
+    return {what: (min(plain), min(laid)) for what, (plain, laid) in taken.items()}
+
+
+def _lifetime(folder: str, strategy: str, count: int) -> Iterator[tuple[str, float]]:
+    options = {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.clean.automatic": "false",
+        "hoodie.compact.inline": "false",
+    }
+    if strategy:
+        options |= {"hoodie.storage.path": f"{folder}/root", "hoodie.storage.strategy": strategy}
+    rows = _rows(0, count)
+    table = hoodie.Table.create(f"{folder}/table", schema=rows.schema, options=options)
+    yield "bulk insert", _cpu_s(lambda: table.bulk_insert(rows), 1)
+    yield "upsert of 10 %", _cpu_s(lambda: table.upsert(_rows(1, count).slice(0, count // 10)), 1)
+    yield "upsert of 100 rows", _cpu_s(lambda: table.upsert(_rows(2, 100)), 1)
+    yield "snapshot with logs", _cpu_s(lambda: table.scan().read_all())
+    yield "compaction", _cpu_s(table.services.compact, 1)
+    yield "full scan", _cpu_s(lambda: table.scan().read_all())
+    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    yield "clean", _cpu_s(lambda: table.services.clean(**newest), 1)
+
+
+def _rows(v: int, count: int) -> pa.Table:
+    ids = range(count)
+    columns = {"id": list(ids), "p": [f"p{one % 16}" for one in ids], "v": [v] * count}
+    return pa.table(columns | {f"c{number}": [one * number % 977 for one in ids] for number in range(6)})
+
+
+def plans(files: int) -> tuple[float, float]:
+    """Seconds of processor to plan a query over so many files: in the table's own folder, and under 256 prefixes."""
+    laid, plain = twins(files, 1_000)
+    taken = [(_cpu_s(plain.table().read_plan, 1), _cpu_s(laid.table().read_plan, 1)) for _ in range(3)]
+    return min(one for one, _ in taken), min(two for _, two in taken)
+
+
+def _cpu_s(work: Callable[[], object], times: int = 3) -> float:
+    """The least seconds of processor, of all threads, that it took."""
+    least = float("inf")
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        least = min(least, time.process_time() - start)
+    return least
+
+
+def main() -> None:
+    """What was measured, as tables."""
+    makespans()
+    print("\n| place of a path | µs |\n|---|---|")
+    for what, taken in conversions(100_000).items():
+        print(f"| {what} | {taken:.1f} |")
+    print(f"\nrepair of 100 000 files under 256 prefixes, 20 ms a page: {repair(91_000):.1f} s")
+    plain, laid = plans(91_000)
+    print(f"plan of a query over 100 000 files in 1 000 partitions: {laid / plain:.2f} of the time without prefixes")
+    print("\n| operation on a local disk | its own folder, s | 256 prefixes, s | ratio |\n|---|---|---|---|")
+    for what, (one, two) in operations(400_000, 3).items():
+        print(f"| {what} | {one:.2f} | {two:.2f} | {two / one:.2f} |")
 
 
 if __name__ == "__main__":
-    makespans()
-    conversion(50_000)
-    repair(100_000)
+    main()

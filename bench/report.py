@@ -196,7 +196,12 @@ def console_report(results: dict[str, Any]) -> None:
 def markdown_page(runs: list[dict[str, Any]]) -> str:
     """The page docs/benchmarks.md: one part for each run."""
     head = "Made by `make bench` and then `make bench-docs`; do not edit by hand. What is done and how: `bench/run.py`."
-    return "\n".join(["# Benchmarks", "", head, "", *(markdown_report(run) for run in runs)])
+    foot = (
+        "## Storage paths\n\nWhat files under prefixes of other folders cost beside this (processor time of the same "
+        "operations with and without): `make bench-prefixes`, and [0025](design/0025-storage-layouts.md#measured) for "
+        "what it measured.\n"
+    )
+    return "\n".join(["# Benchmarks", "", head, "", *(markdown_report(run) for run in runs), foot])
 
 
 def markdown_report(results: dict[str, Any]) -> str:

@@ -2,20 +2,44 @@
 
 `HOODIE_MORE_EVERY=n` lets that run one in about n of these cases, another n-th for each `HOODIE_MORE_TURN` (a number):
 `.ci/run` takes its turn from the commit. Without it all run.
+
+With `HOODIE_TEST_STRATEGY` (a storage strategy, see `hoodie.testing.lake`) only tests of modules that make lakes run,
+one in about `HOODIE_STRATEGY_EVERY` of them, by the same turns. Those that turn the metadata table off, which such a
+table cannot do without, are skipped, and those that count or stop the calls of one storage: tests/state does so with
+those of both.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
 
+from hoodie.layout import FederatedStorage
+from hoodie.storage import Storage
+from hoodie.testing.counting_storage import CountingStorage
+
+STRATEGY = os.environ.get("HOODIE_TEST_STRATEGY", "")
+STRATEGY_EVERY = int(os.environ.get("HOODIE_STRATEGY_EVERY", "1"))
 MORE_EVERY = int(os.environ.get("HOODIE_MORE_EVERY", "1"))
 MORE_TURN = int(os.environ.get("HOODIE_MORE_TURN", "0"))
+
+
+def pytest_configure() -> None:
+    if STRATEGY:
+        counting = CountingStorage.__init__
+
+        def of_one(self: CountingStorage, inner: Storage, *given: Any, **more: Any) -> None:
+            if isinstance(inner, FederatedStorage):
+                pytest.skip("it counts calls of one storage")
+            counting(self, inner, *given, **more)
+
+        CountingStorage.__init__ = of_one  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -24,15 +48,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         case.add_marker(pytest.mark.long)
         if crc32(case.nodeid.encode()[::-1]) % MORE_EVERY != MORE_TURN % MORE_EVERY:
             not_now.add(case.nodeid)
+    if STRATEGY:
+        not_now |= {item.nodeid for item in items if not _is_for_strategies(item)}
     if not_now:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in not_now])
         items[:] = [item for item in items if item.nodeid not in not_now]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    try:
+        return (yield)
+    except Exception as error:
+        if STRATEGY and "needs its metadata table" in str(error):
+            pytest.skip("it turns the metadata table off")
+        raise
 
 
 def pytest_collection_finish() -> None:
     """Twenty thousand tests need not be looked at by each garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+def _is_for_strategies(item: pytest.Item) -> bool:
+    """Whether a test is run with a storage strategy now: it makes lakes, and its turn has come."""
+    makes_lakes = {"Lake", "logged_lake"} & vars(getattr(item, "module", object)).keys()
+    its_turn = crc32(item.nodeid.encode()) % STRATEGY_EVERY == MORE_TURN % STRATEGY_EVERY
+    return bool(makes_lakes) and its_turn and item.get_closest_marker("own_folder") is None
 
 
 def _left_to_more(items: list[pytest.Item]) -> Iterator[pytest.Item]:

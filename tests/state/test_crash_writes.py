@@ -1,6 +1,7 @@
 """A writer that dies anywhere leaves the table as it was or as it should become; the next write works.
 
-The writer is a process that is killed before a change of the disk, or in the middle of a write (`testing.killed`).
+The writer is a process that is killed before a change of the disk, or in the middle of a write (`testing.killed`), of a
+table with all files in its own folder, or with data files under sixteen prefixes of another.
 `HOODIE_CRASH_EVERY` thins the points out (`make test` takes a sample, `make crash` every change).
 """
 
@@ -34,7 +35,9 @@ def rows(ids: list[int], label: str) -> pa.Table:
 
 
 def opened(path: str) -> Table:
-    return Table.open(path, options=BLOOM, engine=LocalEngine(2))
+    """The table in a folder, which may keep its files in the folder beside it."""
+    options = {**BLOOM, "hoodie.storage.allowed.roots": f"{path}/root"}
+    return Table.open(f"{path}/table", options=options, engine=LocalEngine(2))
 
 
 def upsert(path: str) -> object:
@@ -58,7 +61,7 @@ def delete_partition(path: str) -> object:
 
 
 def content(path: Path) -> dict[int, str]:
-    table = Table.open(str(path)).scan(columns=["id", "label"]).read_all()
+    table = opened(str(path)).scan(columns=["id", "label"]).read_all()
     ids = table.column("id").to_pylist()
     assert len(ids) == len(set(ids)), "a key occurs twice"
     return dict(zip(ids, table.column("label").to_pylist(), strict=True))
@@ -71,8 +74,9 @@ def killer() -> Iterator[Killer]:
 
 
 @pytest.fixture
-def table(tmp_path: Path, version: int) -> Path:
-    path = tmp_path / "table"
+def folder(tmp_path: Path, version: int, strategy: str) -> Path:
+    """A folder with a table, and what it keeps elsewhere."""
+    path = tmp_path / "lake"
     options = {
         "hoodie.table.name": "crash",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -81,29 +85,39 @@ def table(tmp_path: Path, version: int) -> Path:
         "hoodie.write.table.version": str(version),
         **BLOOM,
     }
-    write(as_source(rows([1, 2, 3, 4], "")), str(path), options, "append")
+    if strategy:
+        options |= {"hoodie.storage.path": f"{path}/root", "hoodie.storage.strategy": strategy}
+    write(as_source(rows([1, 2, 3, 4], "")), f"{path}/table", options, "append")
     return path
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+def mend(path: Path) -> None:
+    """What a user does whose table with storage paths lost its metadata table to a write that was killed."""
+    table = opened(str(path))
+    if table.config.is_federated and not table.config.is_metadata_table_ready:
+        table.indexes.rebuild()
+
+
+@pytest.mark.parametrize(("version", "strategy"), [(6, ""), (8, ""), (9, ""), (6, "bits:4"), (9, "bits:4")], ids=str)
 @pytest.mark.parametrize("action", [upsert, delete, bulk_insert, insert_overwrite, delete_partition])
 def test_killed_writer_leaves_before_or_after_and_next_write_succeeds(
-    action: Callable[[str], object], table: Path, killer: Killer, tmp_path: Path
+    action: Callable[[str], object], folder: Path, strategy: str, killer: Killer, tmp_path: Path
 ) -> None:
-    before = content(table)
-    path = tmp_path / "killed"
-    shutil.copytree(table, path)
-    count = len(killer.changes(action, str(path)))
-    after = content(path)
+    before = content(folder)
+    kept = tmp_path / "kept"  # a copy would still name the storage path of the first
+    shutil.copytree(folder, kept)
+    count = len(killer.changes(action, str(folder)))
+    after = content(folder)
     seen = set()
-    for at in [*range(1, count + 1, EVERY), count + 1]:
-        shutil.rmtree(path)
-        shutil.copytree(table, path)
-        killed_at = killer.kill(action, str(path), at)
-        found = content(path)
+    for at in [*range(1, count + 1, EVERY * (3 if strategy else 1)), count + 1]:
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder)
+        killed_at = killer.kill(action, str(folder), at)
+        mend(folder)
+        found = content(folder)
         assert found in (before, after), f"between states, killed at: {killed_at}"
         seen.add("after" if found == after else "before")
-        opened(str(path)).upsert(rows([1, 90], "next"))
-        assert content(path) == {**found, 1: "next1", 90: "next90"}, f"killed at: {killed_at}"
-        assert Table.open(str(path)).validate() == [], f"killed at: {killed_at}"
+        opened(str(folder)).upsert(rows([1, 90], "next"))
+        assert content(folder) == {**found, 1: "next1", 90: "next90"}, f"killed at: {killed_at}"
+        assert opened(str(folder)).validate() == [], f"killed at: {killed_at}"
     assert seen == {"before", "after"}

@@ -17,14 +17,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hoodie.errors import HudiError
 from hoodie.layout.access import Access
 from hoodie.layout.layout import Layout, Location, Source
 from hoodie.layout.owner import claim, disclaim, ensure_owner
 from hoodie.spec.keys import HOODIE_DIR
+from hoodie.spec.typed_values import is_plain_path
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage, checked_path
 from hoodie.storage.fence import Fence, HasFences, with_fence
+
+if TYPE_CHECKING:
+    from hoodie.layout.places import Places
 
 LISTED_AT_ONCE: Final = 64
 COPY: Final = "has the name of a data file, but that file's place is another: a copy, or misplaced"
@@ -68,17 +73,24 @@ class FederatedStorage:
         at = self._place(path)
         return self.outer.absolute(path) if at is None else self.roots[at.root].absolute(at.key)
 
+    def physicals(self, paths: Sequence[str]) -> Sequence[str]:
+        """`physical` of each of many paths, in their order."""
+        if self.layout is None:
+            return [self.outer.absolute(path) for path in paths]
+        found = _places_of(self.layout, [checked_path(path) for path in paths])
+        stores = (*self.roots, self.outer)  # the table path is number -1
+        return [stores[root].absolute(key) for root, key in zip(found.roots, found.keys, strict=True)]
+
     # Listing
 
     def list_dir(self, path: str) -> Listing:
         found = self.outer.list_dir(path)
         if self._is_own(path):
             return found
-        files = [file for file in found.files if self._place(file.path) is None]
-        dirs = set(found.dirs)
-        for source, listing in self._of_sources(lambda source: self._list_dir_of(source, path)):
-            files.extend(self._shown(source, listing.files))
-            dirs.update(filter(None, (self._inside(source, one) for one in listing.dirs)))
+        listed = self._of_sources(lambda source: self._list_dir_of(source, path))
+        files = [*self._at_home(found.files), *self._shown((source, listing.files) for source, listing in listed)]
+        inside = (_inside(source, one) for source, listing in listed for one in listing.dirs)
+        dirs = {*found.dirs, *filter(None, inside)}
         return Listing(tuple(sorted(files, key=_by_path)), tuple(sorted(dirs)))
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[FileInfo]:
@@ -96,7 +108,7 @@ class FederatedStorage:
         top = self.outer.list_dir("")
         folders = [folder for folder in top.dirs if folder != HOODIE_DIR]
         below = _at_once(lambda folder: tuple(self.outer.list(folder)), folders)
-        home = [file for files in (top.files, *below) for file in files if self._place(file.path) is None]
+        home = self._at_home([file for files in (top.files, *below) for file in files])
         return tuple(sorted((*home, *self._in_roots("")), key=_by_path))
 
     def strays(self) -> Sequence[tuple[str, str]]:
@@ -115,8 +127,8 @@ class FederatedStorage:
         ]
         for source, files in self._of_sources(lambda one: tuple(self.roots[one.root].list(_start(one)))):
             for file in files:
-                path = self._inside(source, file.path)
-                place = None if path is None else self._place(path)
+                path = _inside(source, file.path)
+                place = None if path is None or not is_plain_path(path) else self._place(path)
                 if place != (source.root, file.path):
                     what = STRANGER if place is None else COPY
                     found.append((self.roots[source.root].absolute(file.path), what))
@@ -127,6 +139,23 @@ class FederatedStorage:
         if self.layout is not None:
             uuid = self.layout.uuid
             _at_once(lambda one: ensure_owner(self.roots[one[0]], one[1], uuid), self.layout.claims)
+
+    def unreached(self) -> Sequence[tuple[str, HudiError]]:
+        """Roots that do not answer, or do not say that they are this table's, each with the error."""
+        layout = self.layout
+        if layout is None:
+            return []
+
+        def tried(claim: tuple[int, str]) -> HudiError | None:
+            try:
+                ensure_owner(self.roots[claim[0]], claim[1], layout.uuid)
+            except HudiError as error:
+                return error
+            return None
+
+        answers = _at_once(tried, layout.claims)
+        found = {root: error for (root, _), error in zip(layout.claims, answers, strict=True) if error is not None}
+        return [(layout.roots[root], error) for root, error in found.items()]
 
     def claim(self, *, is_new: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""
@@ -143,7 +172,7 @@ class FederatedStorage:
     def _in_roots(self, prefix: str) -> Sequence[FileInfo]:
         checked_path(prefix, root_allowed=True)
         found = self._of_sources(lambda source: tuple(self.roots[source.root].list(_below(_start(source), prefix))))
-        return sorted((file for source, files in found for file in self._shown(source, files)), key=_by_path)
+        return sorted(self._shown(found), key=_by_path)
 
     def _of_sources(self, work: Callable[[Source], R]) -> Sequence[tuple[Source, R]]:
         """Answers for each folder in which files may lie. Where its prefixes are not known the root is listed."""
@@ -162,16 +191,27 @@ class FederatedStorage:
     def _list_dir_of(self, source: Source, path: str) -> Listing:
         return self.roots[source.root].list_dir(_below(_start(source), path))
 
-    def _shown(self, source: Source, files: Iterable[FileInfo]) -> Iterator[FileInfo]:
-        """Those of the files at a source that are the table's and in their place, by logical paths."""
-        for file in files:
-            path = self._inside(source, file.path)
-            if path is not None and self._place(path) == (source.root, file.path):
-                yield replace(file, path=path)
+    def _shown(self, found: Iterable[tuple[Source, Iterable[FileInfo]]]) -> Sequence[FileInfo]:
+        """Those of the files at sources that are the table's and in their place, by logical paths."""
+        if self.layout is None:
+            return []
+        listed = [(source.root, file, _inside(source, file.path)) for source, files in found for file in files]
+        paths = [path or "" for _, _, path in listed]  # an empty one is not plain
+        places = _places_of(self.layout, paths)
+        return [
+            FileInfo(path, file.size_bytes, file.modified_ms)
+            for (root, file, _), path, at, key, is_plain in zip(
+                listed, paths, places.roots, places.keys, _plain_paths(paths), strict=True
+            )
+            if at == root and key == file.path and is_plain
+        ]
 
-    def _inside(self, source: Source, key: str) -> str | None:
-        start = f"{_start(source)}/"
-        return key[len(start) :] if key.startswith(start) else None
+    def _at_home(self, files: Sequence[FileInfo]) -> Sequence[FileInfo]:
+        """Those of the files at the table path that lie there by the layout."""
+        if self.layout is None:
+            return files
+        places = _places_of(self.layout, [file.path for file in files])
+        return [file for file, root in zip(files, places.roots, strict=True) if root < 0]
 
     # Files
 
@@ -252,6 +292,30 @@ def physical(storage: Storage, path: str) -> str:
 def stores_of(storage: Storage) -> tuple[Storage, ...]:
     """The storages in which files of a table lie: its own, or that of its table path and those of its roots."""
     return (storage.outer, *storage.roots) if isinstance(storage, FederatedStorage) else (storage,)
+
+
+def physicals(storage: Storage, paths: Sequence[str]) -> Sequence[str]:
+    """`physical` of each of many paths, in their order."""
+    if isinstance(storage, FederatedStorage):
+        return storage.physicals(paths)
+    return [storage.absolute(path) for path in paths]
+
+
+def _places_of(layout: Layout, paths: Sequence[str]) -> Places:
+    from hoodie.layout.places import places_of  # noqa: PLC0415 - loads Arrow, which who reads properties can spare
+
+    return places_of(layout, paths)
+
+
+def _plain_paths(paths: Sequence[str]) -> list[bool]:
+    from hoodie.layout.places import plain_paths  # noqa: PLC0415 - as above
+
+    return plain_paths(paths)
+
+
+def _inside(source: Source, key: str) -> str | None:
+    start = f"{_start(source)}/"
+    return key[len(start) :] if key.startswith(start) else None
 
 
 def _start(source: Source) -> str:

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from hoodie.layout.strategy import NoPrefix, StorageStrategy
-from hoodie.spec import parse_data_file_name
+from hoodie.spec.file_names import file_id_and_instant
 from hoodie.spec.hash_id import one_xxhash32
 from hoodie.spec.keys import HOODIE_DIR
 
 Guard = Literal["strict", "open"]
 
-_ROOT_SEED: Final = 0
+ROOT_SEED: Final = 0
+"""Seed of the hash by which groups are spread over roots."""
+
 _REMEMBERED: Final = 100_000
 
 
@@ -88,7 +90,7 @@ class LayoutVersion:
     def _located(self, partition: str, file_id: str) -> tuple[int, str]:
         number = 0
         if len(self.roots) > 1:
-            number = one_xxhash32((partition + file_id).encode(), _ROOT_SEED) % len(self.roots)
+            number = one_xxhash32((partition + file_id).encode(), ROOT_SEED) % len(self.roots)
         prefix = self.strategy.location(partition, file_id)
         return self.roots[number], f"{prefix}/{self.folder}" if prefix else self.folder
 
@@ -105,21 +107,24 @@ class Layout:
     guard: Guard = "strict"
 
     def place(self, path: str) -> Location | None:
-        """Where the data file of a logical path lies; None at the table path. About 2 µs once its group is known."""
+        """Where the data file of a logical path lies; None at the table path. Who has many paths asks
+        `places.places_of`.
+        """
         partition, _, name = path.rpartition("/")
         if partition.startswith(HOODIE_DIR) and partition.partition("/")[0] == HOODIE_DIR:
             return None
-        parsed = parse_data_file_name(name)
-        if parsed is None:
+        parts = file_id_and_instant(name)
+        if parts is None:
             return None
-        version = self.version_at(partition, parsed.instant)
-        found = None if version is None else version.location(partition, parsed.file_id)
+        file_id, instant = parts
+        version = self.version_at(partition, instant)
+        found = None if version is None else version.location(partition, file_id)
         return None if found is None else Location(found[0], f"{found[1]}/{path}")
 
     def version_at(self, partition: str, instant: str) -> LayoutVersion | None:
         """The version by which a file of `instant` was placed; None: the one before all others."""
         for version in reversed(self.versions):
-            if version.since <= instant and version.is_for(partition):
+            if version.since <= instant and (not version.partitions or version.is_for(partition)):
                 return version
         return None
 

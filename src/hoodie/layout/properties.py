@@ -67,7 +67,9 @@ def parse_versions(
     if not isinstance(found, list) or not 1 <= len(found) <= MAX_VERSIONS:
         raise _wrong(keys.STORAGE_VERSIONS, text, path, f"must be a list of 1 to {MAX_VERSIONS} versions")
     versions = tuple(_version(one, roots, own, path) for one in found)
-    if any(one.number >= two.number or one.since > two.since for one, two in pairwise(versions)):
+    # One for some partitions may count from earlier than those before it: after a move of these.
+    times = [one.since for one in versions if not one.partitions]
+    if any(one.number >= two.number for one, two in pairwise(versions)) or times != sorted(times):
         raise _wrong(keys.STORAGE_VERSIONS, text, path, "must have its versions in order, each with its own number")
     return versions
 

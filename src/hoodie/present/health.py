@@ -37,6 +37,7 @@ def _json(health: TableHealth) -> dict[str, Any]:
         "concerns": [fields_json(concern) for concern in health.concerns],
         "partitions": [fields_json(partition) for partition in health.partitions],
         "log_debt": [fields_json(debt) for debt in health.debts],
+        **({} if health.spread is None else {"places": [fields_json(place) for place in health.spread.places]}),
     }
 
 

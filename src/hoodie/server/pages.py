@@ -32,11 +32,10 @@ from hoodie.server.page_view import page_view
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import MAX_TEXT, ensure_partition, is_text
 from hoodie.server.service import Answer, Service
-from hoodie.services.health import STUCK_SECONDS
+from hoodie.services.health import STUCK_SECONDS, findings_of
 from hoodie.services.overview.group_sizes import group_sizes
 from hoodie.services.overview.instant_works import InstantWork, moment_of
 from hoodie.services.overview.table_overview import TableOverview, overview_of
-from hoodie.services.validate import validate
 from hoodie.spec import Instant
 from hoodie.state.handle import load_handle, timeline_of
 from hoodie.timeline import Timeline
@@ -185,7 +184,7 @@ class Pages:
             lacks = is_examined and known.findings is None
             if known.overview is None or not is_same or lacks or now_s - known.made_s > FRESH_S:
                 if lacks:
-                    known.findings = validate(view.handle)
+                    known.findings = findings_of(view.handle)
                 known.overview = self._new_overview(known, view)
                 known.timeline, known.made_s = view.timeline, now_s
                 known.works = {work.instant: work for work in known.overview.works if work.instant.is_completed}

@@ -18,10 +18,11 @@ from typing import Literal
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
-from hoodie.fileview import FolderView
+from hoodie.fileview import FolderView, open_file_view
 from hoodie.notebook import Displayed
 from hoodie.query import Finding
-from hoodie.services.repair import strays
+from hoodie.services.repair import strays, unreached
+from hoodie.services.spread import Spread, spread_of
 from hoodie.services.validate import validate
 from hoodie.spec import COMPACTION, Instant, parse_instant_time
 from hoodie.state.handle import TableHandle, timeline_of
@@ -43,6 +44,8 @@ _TROUBLE = {
     "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
     "committed: if its rows are no loss, hoodie orphans {uri} --delete removes it",
     "stray": "no reader takes it, and nothing removes it: look at it, delete it by hand if it is no loss",
+    "unreachable": "see that it is what it was: mounted, the right bucket, the right keys of it "
+    "(fs.s3a.bucket.<bucket>.*); files there were not looked at",
     "version": "hoodie upgrade {uri} --to 6 finishes it, --to {version} gives it up",
     "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
 }
@@ -88,7 +91,8 @@ class LogDebt:
 @dataclass(frozen=True, slots=True, eq=False)
 class TableHealth(Displayed):
     """How a table is. `base_sizes` has the bytes of each live base file (below `small_limit` one is small), `debts` the
-    slices with log files, largest first, `instants` the active timeline.
+    slices with log files, largest first, `instants` the active timeline, `spread` where files lie if the table has
+    storage paths.
     """
 
     name: str
@@ -102,6 +106,7 @@ class TableHealth(Displayed):
     debts: tuple[LogDebt, ...]
     instants: tuple[Instant, ...]
     concerns: tuple[Concern, ...]
+    spread: Spread | None = None
 
     @property
     def is_healthy(self) -> bool:
@@ -115,8 +120,22 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
     Raises:
         Corrupt: the properties or the timeline cannot be read at all.
     """
-    view = FolderView(handle.storage, timeline_of(handle), engine).load()
-    return health_of(handle, config, view, [*validate(handle, engine), *strays(handle)])
+    return health_of(handle, config, *looked_at(handle, engine))
+
+
+def looked_at(handle: TableHandle, engine: Engine | None = None) -> tuple[View, list[Finding]]:
+    """All files of the table, and what `findings_of` says. Where a storage path is not reached, the files are those
+    that the metadata table lists. Raises as `examine`.
+    """
+    timeline, findings = timeline_of(handle), findings_of(handle, engine)
+    if any(one.kind == "unreachable" for one in findings):
+        return open_file_view(handle.storage, handle.config, timeline, engine=engine).load(), findings
+    return FolderView(handle.storage, timeline, engine).load(), findings
+
+
+def findings_of(handle: TableHandle, engine: Engine | None = None) -> list[Finding]:
+    """All that is wrong with files and indexes of the table. Where a storage path is not reached, that alone."""
+    return list(unreached(handle)) or [*validate(handle, engine), *strays(handle)]
 
 
 def health_of(handle: TableHandle, config: Config, view: View, findings: Sequence[Finding] = ()) -> TableHealth:
@@ -125,6 +144,7 @@ def health_of(handle: TableHandle, config: Config, view: View, findings: Sequenc
     small = config.integer("hoodie.parquet.small.file.limit")
     partitions = tuple(_partition_sizes(view, slices, small))
     debts = tuple(sorted((_debt(one) for one in slices if one.logs), key=lambda one: -one.log_bytes))
+    spread = spread_of(handle.storage, view.files)
     concerns = (
         *_findings(handle, findings),
         *_stuck(handle, timeline),
@@ -132,6 +152,7 @@ def health_of(handle: TableHandle, config: Config, view: View, findings: Sequenc
         *_small_files(partitions, small),
         *_old_versions(handle, timeline, partitions),
         *_archiving(handle, config, timeline),
+        *_gathered(handle, spread),
     )
     order = ("error", "warning", "note")
     return TableHealth(
@@ -146,6 +167,7 @@ def health_of(handle: TableHandle, config: Config, view: View, findings: Sequenc
         debts=debts,
         instants=timeline.instants,
         concerns=tuple(sorted(concerns, key=lambda one: order.index(one.severity))),
+        spread=spread,
     )
 
 
@@ -267,6 +289,22 @@ def _archiving(handle: TableHandle, config: Config, timeline: Timeline) -> Itera
             "them",
             f"hoodie archive {_place(handle)} --dry-run says what keeps them",
         )
+
+
+def _gathered(handle: TableHandle, spread: Spread | None) -> Iterator[Concern]:
+    if spread is None or not spread.is_gathered:
+        return
+    uri, home = _place(handle), spread.left_at_home
+    yield Concern(
+        "note",
+        "spread",
+        handle.config.name,
+        f"half of {spread.file_groups:,} file groups lie under {spread.crowded:,} of {spread.prefixes:,} prefixes"
+        + (f" ({home:,} have files at the table path)" if home else ""),
+        f"hoodie relayout {uri} --move brings them to their prefixes"
+        if home * 2 >= spread.file_groups
+        else f"hoodie relayout {uri} --to bits:8 --move hashes partition and file id",
+    )
 
 
 def _place(handle: TableHandle) -> str:

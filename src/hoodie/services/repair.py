@@ -36,6 +36,13 @@ def ensure_whole(handle: TableHandle, engine: Engine) -> None:
         )
 
 
+def unreached(handle: TableHandle) -> Iterator[Finding]:
+    """Storage paths that do not answer, or do not say that they are this table's: with each what happened."""
+    if isinstance(handle.storage, FederatedStorage):
+        for root, error in handle.storage.unreached():
+            yield Finding("unreachable", root, error.cause)
+
+
 def strays(handle: TableHandle) -> Iterator[Finding]:
     """Files in folders of the table that nobody looks at. Old copies of a move that is under way are none."""
     storage = handle.storage

@@ -18,12 +18,17 @@ from hoodie.config import Config
 from hoodie.engine import LocalEngine, again_and_again
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Invalid, Unsupported
+from hoodie.layout.opening import access_of
+from hoodie.layout.properties import layout_properties, parse_layout
+from hoodie.layout.required import metadata_is_off
 from hoodie.locks import held_lock, parse_lock_options
+from hoodie.metadata import FILES
+from hoodie.metadata_writer import rebuild_partitions
 from hoodie.records import storable, without_meta
 from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.after_commit import run_after_commit
 from hoodie.services.ingest import Request, have_keys, run_request, with_note, write_and_look, write_locked
-from hoodie.spec import keys, path_in, profile_of
+from hoodie.spec import TableConfig, keys, path_in, profile_of
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
@@ -54,6 +59,7 @@ from hoodie.write import (
     plan_table,
     run_switch,
 )
+from hoodie.write.layout_options import ensure_same_layout
 
 log = logging.getLogger(__name__)
 
@@ -213,13 +219,11 @@ def _difference(handle: TableHandle, config: Config) -> str | None:
 def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
     if request.source is None:
         raise Invalid("An overwrite needs rows", remedy="Pass them as data")
-    if old.config.is_federated or request.config.is_set(keys.STORAGE_PATH):
-        raise Unsupported(
-            f"{old.config.name} cannot be overwritten by a table of another kind: files lie under storage paths",
-            remedy="Drop the table first, or write to another path",
-        )
+    ensure_same_layout(request.config, old.config)
     timeline = timeline_of(old)
     config = plan_table(old.storage, request.config, storable(without_meta(request.source.schema)))
+    if old.config.is_federated:
+        config = _laid_out_as(old, config, request.config)
     new = TableHandle(old.storage, config, profile_of(config), old.env)
     options = with_note(parse_write_options(request.operation, request.config, config, new.profile), request)
     change = evolve_schema(options, config, None, request.source.schema, request.config)
@@ -236,7 +240,30 @@ def _replaced_by_another_kind(old: TableHandle, request: Request) -> Committed:
         transaction=Transaction(old, instant, HeldThroughout(old)),
     )
     with write.transaction:
-        return run_request(write, request)
+        committed = run_request(write, request)
+    _make_metadata(old.storage, old.env)
+    return committed
+
+
+def _laid_out_as(old: TableHandle, config: TableConfig, asked: Config) -> TableConfig:
+    """The properties of a table in the place of another, with the same storage layout.
+
+    Raises:
+        Invalid: the metadata table, which such a table needs, is turned off.
+    """
+    if not asked.flag("hoodie.metadata.enable"):
+        raise metadata_is_off(old.storage.uri)
+    layout = parse_layout(old.config.raw, access_of(old.storage).own)
+    return config if layout is None else config.with_changes(layout_properties(layout, config.table_type))
+
+
+def _make_metadata(storage: Storage, env: Env) -> None:
+    """The metadata table of a new table with storage paths, which nobody can read without it. Who dies before leaves a
+    table that readers refuse, until the next write or `hoodie doctor --fix` makes it.
+    """
+    handle = load_handle(storage, env)
+    if handle.config.is_federated and not handle.config.is_metadata_table_ready:
+        rebuild_partitions(handle, (FILES,), _LOCAL)
 
 
 def _continue_switch(storage: Storage, env: Env) -> bool:
@@ -249,6 +276,7 @@ def _continue_switch(storage: Storage, env: Env) -> bool:
         if switch is not None:
             log.info("finishing the interrupted overwrite %s", switch.instant)
             run_switch(storage, switch, env)
+            _make_metadata(storage, env)
     return is_table(storage)
 
 

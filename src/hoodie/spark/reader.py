@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
-from hoodie.layout import physical, stores_of
+from hoodie.layout import physicals, stores_of
 from hoodie.query import ReadPlan, narrowed, parse_read_options
 from hoodie.slices import FileRead, SliceRead
 from hoodie.spark.arrow_types import spark_schema
@@ -106,9 +106,16 @@ class _JvmNames:
     storage: Storage
     schemes: Mapping[str, str]
 
-    def of(self, path: str) -> str:
-        """The full name under which a file really lies; of an empty path that of the table."""
-        name = physical(self.storage, path) if path else self.storage.absolute("")
+    @property
+    def of_table(self) -> str:
+        """The name of the table."""
+        return self._named(self.storage.absolute(""))
+
+    def of(self, files: Sequence[SliceRead]) -> list[str]:
+        """The full names under which the base files really lie, in their order."""
+        return [self._named(name) for name in physicals(self.storage, [file.path for file in files])]
+
+    def _named(self, name: str) -> str:
         scheme, slashes, rest = name.partition("://")
         return f"{self.schemes[scheme]}://{rest}" if slashes else name
 
@@ -136,14 +143,14 @@ def _native_frame(
 ) -> DataFrame:
     """One scan for all files that Spark reads as the table is today, one more for each other kind of file."""
     frames = []
-    root = names.of("")
+    root = names.of_table
     for kind, files in _by_kind(storage, plan).items():
         given, stored = kind
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted])
         frame = native_scan(
             spark,
-            [_scan_file(names, file, given) for file in files],
+            [_scan_file(name, file, given) for name, file in zip(names.of(files), files, strict=True)],
             spark_schema(read),
             spark_schema(pa.schema([wanted.field(name) for name in given])),
             root=root,
@@ -157,7 +164,8 @@ def _native_frame(
 
 def _skip(spark: SparkSession, plan: ReadPlan, names: _JvmNames, prune: Prune) -> Skip:
     """Asks `prune` about the files of a native scan."""
-    slices = {names.of(file.path): file for file in cast(tuple[SliceRead, ...], plan.files)}
+    files = cast(tuple[SliceRead, ...], plan.files)
+    slices = dict(zip(names.of(files), files, strict=True))
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
     def skip(filters: Sequence[str], files: Sequence[ScanFile]) -> Iterable[ScanFile]:
@@ -191,9 +199,9 @@ def _as_stored(field: pa.Field, stored: Iterable[tuple[str, pa.DataType]]) -> pa
     return field.with_type(dict(stored).get(field.name, field.type))
 
 
-def _scan_file(names: _JvmNames, file: SliceRead, given: Sequence[str]) -> ScanFile:
+def _scan_file(name: str, file: SliceRead, given: Sequence[str]) -> ScanFile:
     values = dict(file.partition_values)
-    return ScanFile(names.of(file.path), file.size_bytes, 0, tuple(values[name] for name in given))
+    return ScanFile(name, file.size_bytes, 0, tuple(values[name] for name in given))
 
 
 # --- 2: plain file lists ---------------------------------------------------------------------------------------------
@@ -207,7 +215,8 @@ def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> Data
     for (given, stored), files in _by_kind(storage, plan).items():
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted if field.name not in given])
-        paths = [_GLOB.sub(r"\\\1", f"file:{physical(storage, file.path)}") for file in files]
+        names = physicals(storage, [file.path for file in files])
+        paths = [_GLOB.sub(r"\\\1", f"file:{name}") for name in names]
         reader = spark.read.options(**PARQUET_OPTIONS).option("recursiveFileLookup", "true")
         frame = reader.schema(spark_schema(read)).parquet(*paths)
         if given:

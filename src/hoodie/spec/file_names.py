@@ -88,17 +88,22 @@ class LogFileName:
 
 def parse_base_file_name(name: str) -> BaseFileName | None:
     """The parts of a base file's name, None for any other file (checksums, partition metafiles, logs)."""
+    parts = _base_parts(name)
+    return None if parts is None else BaseFileName(*parts)
+
+
+def _base_parts(name: str) -> tuple[str, str, str, str, str] | None:
     parts = name.split("_")
     if len(parts) == 3:  # nearly every name, and there may be a hundred thousand of them
         instant, _, extension = parts[2].partition(".")
         is_whole = parts[0] and parts[1] and instant.isascii() and instant.isdecimal() and "/" not in name
         if is_whole and extension in BASE_FILE_EXTENSIONS and name[0] != ".":
-            return BaseFileName(parts[0], parts[1], instant, extension)
+            return parts[0], parts[1], instant, extension, ""
         return None
     match = _BASE.fullmatch(name)
     if match is None or match[5] not in BASE_FILE_EXTENSIONS or name.startswith("."):
         return None
-    return BaseFileName(match[1], match[2], match[3], match[5], match[4])
+    return match[1], match[2], match[3], match[5], match[4]
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
@@ -113,6 +118,15 @@ def parse_log_file_name(name: str) -> LogFileName | None:
 def parse_data_file_name(name: str) -> BaseFileName | LogFileName | None:
     """The parts of the name of a base file or a log file, None for any other file."""
     return parse_base_file_name(name) or parse_log_file_name(name)
+
+
+def file_id_and_instant(name: str) -> tuple[str, str] | None:
+    """What `parse_data_file_name` says of file id and instant, in a third of the time: for who asks of every file."""
+    if name.startswith("."):
+        match = _LOG.fullmatch(name)
+        return None if match is None else (match[1], match[2])
+    parts = _base_parts(name)
+    return None if parts is None else (parts[0], parts[2])
 
 
 def path_in(partition: str, name: str) -> str:

@@ -20,7 +20,8 @@ _P64: Final = (
 )
 _MASK32: Final = 0xFFFF_FFFF
 _P32: Final = (0x9E37_79B1, 0x85EB_CA77, 0xC2B2_AE3D, 0x27D4_EB2F, 0x1656_67B1)
-_SEEDS: Final = {32: 0xDABA_DABA, 64: 0xFFFF_FFFF_DABA_DABA}
+HASH_ID_SEED: Final = 0xDABA_DABA
+_SEEDS: Final = {32: HASH_ID_SEED, 64: 0xFFFF_FFFF_0000_0000 | HASH_ID_SEED}
 
 
 def hash_id(text: str, bits: Literal[32, 64]) -> int:

@@ -203,13 +203,19 @@ class TableServices:
         return result
 
     def relayout(
-        self, to: str = "", *, move: bool = False, grace_hours: float | None = None, **options: object
+        self,
+        to: str = "",
+        *,
+        move: bool = False,
+        grace_hours: float | None = None,
+        partition: str = "",
+        **options: object,
     ) -> RelayoutResult | None:
         """Changes where files lie: new ones go by the storage strategy `to` (options name storage paths), with `move`
-        all others, too. None when all is so. A move that died is gone on with by the next call, whose old copies go
-        once they are older than so many hours.
+        all others, too; of one `partition`, or of all. None when all is so. A move that died is gone on with by the
+        next call, whose old copies go once they are older than so many hours.
         """
-        given = {"to": to, "move": move, "grace_hours": grace_hours}
+        given = {"to": to, "move": move, "grace_hours": grace_hours, "partition": partition}
         result: RelayoutResult | None = self.run("relayout", given, **options)
         return result
 

@@ -27,9 +27,9 @@ from hoodie.services.ingest import Request
 from hoodie.services.metadata_upkeep import keep_metadata
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.save import SaveMode, save_rows
-from hoodie.state.handle import load_handle
+from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import MemoryStorage, Storage
-from hoodie.table import Table, as_source, write
+from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.lake import Awake, row, table_of
@@ -56,7 +56,12 @@ Rows = dict[str, Any]
 def opened(storage: Storage, kind: Kind, **more: Any) -> Table:
     given = {**OPTIONS, **kind.options, **more}
     options = {key: str(value) for key, value in given.items() if "table.version" not in key}
-    return Table(load_handle(storage, Awake()), options, ENGINE)
+    return Table(handle_of(storage, kind), options, ENGINE)
+
+
+def handle_of(storage: Storage, kind: Kind) -> TableHandle:
+    """The table as it is now."""
+    return load_handle(kind.laid(storage), Awake())
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,8 @@ class Ringed(Kind):
         return f"{super().__str__()}-ring"
 
 
-def rows_of(storage: Storage) -> Rows:
-    table = Table(load_handle(storage, Awake()), {}, ENGINE) if is_table(storage) else None
+def rows_of(storage: Storage, kind: Kind) -> Rows:
+    table = Table(handle_of(storage, kind), {}, ENGINE) if is_table(kind.laid(storage)) else None
     if table is None or not table.timeline().completed_writes():
         return {}  # nobody knows its columns
     found = table.scan(columns=["id", "v"]).read_all().to_pydict()
@@ -97,9 +102,7 @@ def stored(storage: Storage) -> World:
 
 
 def created(storage: Storage, kind: Kind, env: Env) -> None:
-    first = table_of([row(f"k{n}", "0", 1, f"p{n % 2}") for n in range(6)])
-    options = {key: str(value) for key, value in {**OPTIONS, **kind.options}.items()}
-    write(as_source(first), storage.uri, options, "append", engine=ENGINE, env=env)
+    saved(storage, kind, "append", *(row(f"k{n}", "0", 1, f"p{n % 2}") for n in range(6)), env=env)
 
 
 @functools.cache
@@ -156,9 +159,10 @@ def insert_overwrite_table(storage: Storage, kind: Kind) -> object:
     return opened(storage, kind).insert_overwrite_table(table_of([row("t", "t", 1, "p1"), row("u", "u", 1, "p5")]))
 
 
-def saved(storage: Storage, kind: Kind, mode: SaveMode, *rows: dict[str, Any]) -> object:
+def saved(storage: Storage, kind: Kind, mode: SaveMode, *rows: dict[str, Any], env: Env | None = None) -> object:
     config = resolve({key: str(value) for key, value in {**OPTIONS, **kind.options}.items()})
-    return save_rows(storage, Request("upsert", as_source(table_of(rows)), config, ENGINE), mode, Awake())
+    request = Request("upsert", as_source(table_of(rows)), config, ENGINE)
+    return save_rows(kind.laid(storage), request, mode, env or Awake())
 
 
 def first_write(storage: Storage, kind: Kind) -> object:
@@ -205,7 +209,8 @@ def plan_lost(storage: Storage, kind: Kind) -> None:
     planned = opened(storage, kind).services.schedule_compaction()
     assert planned is not None
     upsert(storage, kind)
-    delete_instant_files(storage, load_handle(storage, Awake()).profile, planned)
+    handle = handle_of(storage, kind)
+    delete_instant_files(handle.storage, handle.profile, planned)
 
 
 def repair(storage: Storage, kind: Kind) -> object:
@@ -263,11 +268,11 @@ def compacted_and_cleaned(storage: Storage, kind: Kind) -> None:
         compact(storage, kind)
     clean(storage, kind)
     config = resolve({"hoodie.metadata.compact.max.delta.commits": "1"})
-    keep_metadata(load_handle(storage, Awake()), config, ENGINE)
+    keep_metadata(handle_of(storage, kind), config, ENGINE)
 
 
 def roll_back_newest(storage: Storage, kind: Kind) -> object:
-    if "k5" in rows_of(storage):
+    if "k5" in rows_of(storage, kind):
         return None  # the newest commit deleted it, so it is undone already
     table = opened(storage, kind)
     return table.services.rollback(table.timeline().completed_writes()[-1].requested)
@@ -283,8 +288,8 @@ def died(storage: Storage, kind: Kind) -> None:
 
 
 def roll_back_failed(storage: Storage, kind: Kind) -> object:
-    with held_lock(storage, "rollback"):
-        return roll_back_failed_writes(load_handle(storage, Awake()), ENGINE)
+    with held_lock(kind.laid(storage), "rollback"):
+        return roll_back_failed_writes(handle_of(storage, kind), ENGINE)
 
 
 def rollback_died(storage: Storage, kind: Kind) -> None:

@@ -3,29 +3,36 @@
 1. Rows are dicts; the columns `id`, `part`, `ts`, `v` and their types are given, others come along by `schema`.
 2. The table lives in memory unless a `uri` says otherwise, and has small bloom filters: tests stay quick.
 3. `files()` is everything on storage, so "nothing was written" is an equality.
+4. `HOODIE_TEST_STRATEGY` names a storage strategy: lakes in memory keep their files under a storage path then, but for
+   those whose options turn the metadata table off. Paths are logical ones there as well. `make test-prefixes` has it.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hoodie.env import SystemEnv
+from hoodie.errors import HudiError
+from hoodie.layout import laid_out
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.services.save import SaveMode
 from hoodie.spec import CommitMetadata
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table, as_source, write
-from hoodie.timeline import load_commit_metadata
+from hoodie.timeline import is_table, load_commit_metadata, load_table_config
 from hoodie.transaction import Committed
 
 ROWS = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
+STRATEGY: Final = os.environ.get("HOODIE_TEST_STRATEGY", "")
 _NAMES = itertools.count()
 
 Row = Mapping[str, Any]
@@ -58,15 +65,27 @@ class Lake:
     options: Mapping[str, Any] = field(default_factory=dict)
     uri: str = ""
     schema: pa.Schema = ROWS
+    _laid: Storage | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.uri = self.uri or f"memory://lake-{next(_NAMES)}"
         given = {**_OPTIONS, "hoodie.write.table.version": self.version, **self.options}
+        if not self.uri:
+            name = f"memory://lake-{next(_NAMES)}"
+            is_laid = STRATEGY and str(given.get("hoodie.metadata.enable", "true")).lower() == "true"
+            self.uri = f"{name}/table" if is_laid else name
+            if is_laid:
+                given = {"hoodie.storage.path": f"{name}/root", "hoodie.storage.strategy": STRATEGY, **given}
         self.options = {key: value for key, value in given.items() if value is not None}
 
     @property
     def storage(self) -> Storage:
-        return open_storage(self.uri)
+        """Where the table lies; with a storage path, as soon as its properties say so, that of all its files."""
+        storage = open_storage(self.uri)
+        if "hoodie.storage.path" not in self.options:
+            return storage
+        with suppress(HudiError):  # tests damage properties
+            self._laid = laid_out(storage, load_table_config(storage, SystemEnv())) if is_table(storage) else None
+        return self._laid or storage
 
     @property
     def table(self) -> Table:

@@ -1,7 +1,8 @@
 """An S3 server for tests: moto in a process of its own, on a free port of 127.0.0.1.
 
 1. The server ends with its parent: it lives as long as the pipe to its standard input is open.
-2. To run the same tests against another server, set `HOODIE_TEST_S3` to `endpoint,key,secret` (a space-separated triple
+2. A bucket can be closed to all but one access key (`s3_keys`).
+3. To run the same tests against another server, set `HOODIE_TEST_S3` to `endpoint,key,secret` (a space-separated triple
    is fine, too); nothing is started then.
 
 Import the fixtures `s3_server` and `s3_bucket` where they are used.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,11 +24,14 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from hoodie.testing.s3_keys import CONTROL
+
 # moto looks whether a key exists and stores it in two steps, so under load two conditional writes can both win. S3
 # decides in one step; letting one PUT in at a time gives moto that promise.
 _SERVER = """
 import sys
 import threading
+from hoodie.testing.s3_keys import BucketKeys
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
@@ -39,7 +44,7 @@ def one_write_at_a_time(environ, start_response):
     with writing:
         return app(environ, start_response)
 
-server = make_server("127.0.0.1", 0, one_write_at_a_time, threaded=True)
+server = make_server("127.0.0.1", 0, BucketKeys(one_write_at_a_time), threaded=True)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_port, flush=True)
 sys.stdin.read()
@@ -82,6 +87,18 @@ class S3Server:
         name = f"lake-{uuid.uuid4().hex[:12]}"
         self.client.create_bucket(Bucket=name)
         return name
+
+    def close_bucket(self, bucket: str, key: str, secret: str) -> None:
+        """Lets nobody into a bucket from now on but this access key with its secret."""
+        self._control("PUT", bucket, f"{key} {secret}".encode())
+
+    def open_bucket(self, bucket: str) -> None:
+        """Lets everybody into a bucket again."""
+        self._control("DELETE", bucket, None)
+
+    def _control(self, method: str, bucket: str, data: bytes | None) -> None:
+        request = urllib.request.Request(f"{self.endpoint}{CONTROL}{bucket}", data, method=method)
+        urllib.request.urlopen(request, timeout=10).close()
 
 
 @contextmanager

@@ -12,6 +12,9 @@ which a crash loses both.
 The note is found in a folder without `hoodie.properties`, so it may be anybody's: it is believed only if it is whole
 and the rows it names are there (`load_switch`), and what is deleted for it is what tables consist of, no other file.
 
+Where files lie under storage paths, both tables have the same layout: whoever rolls the pending write back looks for
+its files where the old table says.
+
 What remains: while the old files are being deleted the table cannot be read, and its history is gone afterwards. (An
 overwrite by a table of the same kind is one commit, and has neither limit.)
 """
@@ -27,6 +30,7 @@ from dataclasses import dataclass
 from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, HudiError
+from hoodie.layout import FederatedStorage, laid_out
 from hoodie.spec import (
     BaseFileName,
     Instant,
@@ -96,12 +100,17 @@ def load_switch(storage: Storage) -> Switch | None:
 
     Raises:
         Corrupt: its file is damaged, or names rows that are not there.
+        Invalid: its files lie under storage paths that the caller does not allow.
     """
     found = [file.path for file in storage.list_dir(keys.TEMP_DIR).files if file.path.endswith(keys.OVERWRITE_SUFFIX)]
     if not found:
         return None
     switch = parse_switch(storage.read(max(found)), max(found))
-    stored = {file.path for partition in switch.partitions for file in storage.list_dir(partition).files}
+    storage = laid_out(storage, switch.config)
+    if isinstance(storage, FederatedStorage):
+        stored = {file.path for file in storage.data_files()}
+    else:
+        stored = {file.path for partition in switch.partitions for file in storage.list_dir(partition).files}
     missing = next((path for path in switch.files if path not in stored), None)
     if missing is not None:
         raise _damaged(switch.path, f"it names {missing!r}, which is not there")
@@ -110,6 +119,7 @@ def load_switch(storage: Storage) -> Switch | None:
 
 def run_switch(storage: Storage, switch: Switch, env: Env) -> Instant:
     """The completed instant of the new table. Every step may be done again: who dies in between is continued here."""
+    storage = laid_out(storage, switch.config)
     for path in (keys.PROPERTIES_BACKUP_FILE, keys.PROPERTIES_FILE):
         storage.delete(path)
     storage.put(_SYNC_FILE, b"")  # deletions in a folder are durable after the next file in it
@@ -200,6 +210,10 @@ def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
     needed = {path[:at] for path in kept for at, char in enumerate(path) if char == "/"}
     doomed: list[_Deletion] = []
     folders = [""]
+    if isinstance(storage, FederatedStorage):  # a folder would be listed under every prefix
+        outside = [file.path for file in storage.data_files() if file.path not in kept]
+        doomed = [_Deletion(storage, path, False) for path in outside if _is_of_a_table(path)]
+        folders = [keys.HOODIE_DIR]
     while folders:
         found = storage.list_dir(folders.pop())
         doomed.extend(

@@ -1,4 +1,4 @@
-"""Every test runs in exactly one of the targets that `.ci/run` makes (the oldest and newest versions repeat some)."""
+"""Every test runs in exactly one of the targets that `.ci/run` makes (some repeat others elsewhere)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
-REPEATING = {"test-oldest", "test-newest"}
+REPEATING = {"test-oldest", "test-newest", "test-prefixes"}
 MARKERS = ("spark", "compat", "wheel", "long")
 
 

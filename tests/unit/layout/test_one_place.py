@@ -14,8 +14,10 @@ RAW = {
     "services/dropping.py": "gives the folders of roots up",
     "services/relayout": "moves files from place to place",
     "services/repair": "lists what lies under all prefixes",
+    "services/spread.py": "counts what lies where",
     "testing": "makes tables",
     "view/listing.py": "lists each prefix once",
+    "write/overwrite.py": "deletes what lies under all prefixes",
     "write/layout_options.py": "claims the folders of roots",
 }
 """Who knows that there are several stores, and why."""

@@ -11,6 +11,7 @@ from hoodie.present.page.document import FOOT, document
 from hoodie.present.page.markup import Html, element
 from hoodie.present.page.parts import Cell, Place, command, section, table, tile, word
 from hoodie.present.page.sizes import SHOWN_DEBTS, base_sizes, log_debts, partitions
+from hoodie.present.page.spread import spread_drawings
 from hoodie.present.page.timeline import MAX_DRAWN, timeline_drawing, timeline_list
 from hoodie.present.page.words import ago, moment, percent, span
 from hoodie.present.sheet import Column, Tone
@@ -51,6 +52,7 @@ def table_page(overview: TableOverview, links: Links | None = None, *, order: st
             "Partitions",
             partitions(health.partitions, order, number, place, links.partition if links else None),
         ),
+        ("spread", "Spread over prefixes", spread_drawings(health.spread)),
         ("properties", "How it is set up", _properties(overview.config)),
     ]
     shown = [(anchor, title, content) for anchor, title, content in parts if content]

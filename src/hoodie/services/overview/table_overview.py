@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.fileview import FolderView
 from hoodie.query import Finding
-from hoodie.services.health import TableHealth, health_of
+from hoodie.services.health import TableHealth, health_of, looked_at
 from hoodie.services.overview.instant_works import InstantWork, Known, load_works
 from hoodie.services.overview.waiting import Waiting, load_waiting
-from hoodie.services.validate import validate
 from hoodie.spec import TableConfig
-from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.handle import TableHandle
 from hoodie.view import View
 
 
@@ -59,5 +57,5 @@ def examined_overview(handle: TableHandle, config: Config, engine: Engine | None
     Raises:
         Corrupt: the properties or the timeline cannot be read at all.
     """
-    view = FolderView(handle.storage, timeline_of(handle), engine).load()
-    return overview_of(handle, config, view, findings=validate(handle, engine), engine=engine)
+    view, findings = looked_at(handle, engine)
+    return overview_of(handle, config, view, findings=findings, engine=engine)

@@ -3,7 +3,8 @@
 1. A switch adds a version that counts from an instant after all others: nothing is moved, and both places stay known.
 2. A move makes the newest version count from the beginning. `since` decides, in one replacement of the properties, so
    files are copied before and deleted after it.
-3. The stored state names the files of a move, so that what is deleted in the end is what was copied.
+3. Both may be for some partitions only. Where one switch is for all, those for some that came before it end with it.
+4. The stored state names the files of a move, so that what is deleted in the end is what was copied.
 
 Bytes: `docs/format/storage-layout.md`.
 """
@@ -11,17 +12,17 @@ Bytes: `docs/format/storage-layout.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.errors import Corrupt, Invalid
 from hoodie.layout import Layout, LayoutVersion, StorageStrategy
 from hoodie.layout.layout import Guard
-from hoodie.layout.properties import encode_versions, parse_versions
+from hoodie.layout.places import places_of
+from hoodie.layout.properties import MAX_VERSIONS, encode_versions, parse_versions
 from hoodie.layout.strategy import parse_strategy
 from hoodie.spec.typed_values import is_plain_path
-from hoodie.storage import FileInfo
 
 MOVE_FILE: Final = ".hoodie/.storage/move"
 BEGINNING: Final = "0"
@@ -30,13 +31,21 @@ BEGINNING: Final = "0"
 @dataclass(frozen=True, slots=True)
 class Move:
     """A move that is under way. `before` and `after` are the versions of the layout; `files` the sizes, by logical
-    path, of what lay elsewhere when it was planned; `flipped_ms` when `after` was seen to count, 0 until then.
+    path, of what lay elsewhere when it was planned; `flipped_ms` when `after` was seen to count, 0 until then;
+    `partition`: which ones it is for, all if empty.
     """
 
     before: tuple[LayoutVersion, ...]
     after: tuple[LayoutVersion, ...]
     files: Mapping[str, int]
     flipped_ms: int = 0
+    partition: str = ""
+
+    @property
+    def strategy(self) -> str:
+        """Where the files go, as text."""
+        found = newest_for(self.after, self.partition)
+        return "" if found is None else found.text
 
 
 def plan_switch(  # noqa: PLR0917
@@ -46,9 +55,13 @@ def plan_switch(  # noqa: PLR0917
     folder: str,
     since: str,
     uuid: str,
+    partition: str = "",
 ) -> Layout:
     """The layout with one version more, of a strategy and its text. `roots` are those it uses; known ones are not added
-    again. `folder` and `uuid` are for a table that has none.
+    again. `folder` and `uuid` are for a table that has none. `partition`: which ones it is for, all if empty.
+
+    Raises:
+        Invalid: there are as many versions as there may be.
     """
     text, made = strategy
     known = () if layout is None else layout.roots
@@ -57,29 +70,91 @@ def plan_switch(  # noqa: PLR0917
     versions = () if layout is None else layout.versions
     last = versions[-1].number if versions else 0
     used = next((one.folder for one in reversed(versions) if one.folder), folder)
-    new = LayoutVersion(last + 1, since, text, numbers, "" if text == "hive" else used, "", made)
+    if len(versions) >= MAX_VERSIONS:
+        raise too_many_versions()
+    new = LayoutVersion(last + 1, since, text, numbers, "" if text == "hive" else used, partition, made)
     guard: Guard = "strict" if layout is None else layout.guard
     return Layout(every, (*versions, new), uuid if layout is None else layout.uuid, guard)
 
 
-def plan_target(layout: Layout) -> tuple[LayoutVersion, ...]:
-    """The versions of a table all of whose files lie where the newest version says.
+def newest_for(versions: Sequence[LayoutVersion], partition: str) -> LayoutVersion | None:
+    """The version by which new files of some partitions go where they go; None: to the table path. For all (an empty
+    `partition`) it is the newest that is for all.
+    """
+    covers = (one for one in reversed(versions) if not one.partitions or (partition and _covers(one, partition)))
+    return next(covers, None)
+
+
+def is_one_place(one: LayoutVersion, other: LayoutVersion) -> bool:
+    """Whether two versions put files of a partition into the same places."""
+    return (one.text, one.roots, one.folder) == (other.text, other.roots, other.folder)
+
+
+def plan_target(layout: Layout, partition: str = "") -> tuple[LayoutVersion, ...]:
+    """The versions of a table all of whose files lie where new ones go; with `partition`, those of some partitions.
+    They are the layout's own where all is so already.
 
     Raises:
-        Invalid: the newest version is for some partitions only.
+        Invalid: new files of the partition go to the table path since ever, a partition among them has a strategy of
+            its own, or there are as many versions as there may be.
     """
-    newest = layout.versions[-1]
-    if newest.partitions:
+    versions = layout.versions
+    newest = newest_for(versions, partition)
+    if newest is None:
         raise Invalid(
-            f"The newest strategy of the table is for partition {newest.partitions!r} only",
-            remedy="Switch to a strategy for all partitions first (--to)",
+            f"No storage strategy is for {f'partition {partition!r}' if partition else 'all partitions'} of the table",
+            remedy="Say which one it should have (--to), or move the partitions that have one (--partition)",
         )
-    return (replace(newest, since=BEGINNING),)
+    later = versions[versions.index(newest) + 1 :]
+    if not partition:
+        # What is for some partitions and newer goes on; what leads to the same places is not needed any more.
+        own = [replace(one, since=BEGINNING) for one in later if not is_one_place(one, newest)]
+        return (replace(newest, since=BEGINNING), *own)
+    if any(_lies_in(one, partition) and not is_one_place(one, newest) for one in later):
+        raise Invalid(
+            f"Partitions of {partition!r} have a storage strategy of their own",
+            remedy="Move these by themselves (--partition), or give all the same first (--to)",
+        )
+    if newest.since == BEGINNING:
+        return versions
+    # Of the same partitions none but the newest counts from now on.
+    kept = tuple(one for one in versions if one.partitions != partition)
+    if len(kept) >= MAX_VERSIONS:
+        raise too_many_versions()
+    return (*kept, replace(newest, number=versions[-1].number + 1, since=BEGINNING, partitions=partition))
 
 
-def plan_moves(files: Iterable[FileInfo], now: Layout, then: Layout) -> dict[str, int]:
+def too_many_versions() -> Invalid:
+    """The error for who would add one more."""
+    return Invalid(
+        f"The table has {MAX_VERSIONS} versions of its storage layout, and there may be no more",
+        remedy="Move all files to where new ones go: hoodie relayout --move",
+    )
+
+
+def _covers(version: LayoutVersion, partition: str) -> bool:
+    """Whether a version that is for some partitions is for all of `partition` (which may end in a `*`)."""
+    if not partition.endswith("*"):
+        return version.is_for(partition)
+    known = version.partitions
+    return partition == known or (known.endswith("*") and partition.startswith(known[:-1]))
+
+
+def _lies_in(version: LayoutVersion, partition: str) -> bool:
+    """Whether a version that is for some partitions is for some of `partition`."""
+    theirs, ours = version.partitions.rstrip("*"), partition.rstrip("*")
+    return theirs.startswith(ours) or (version.partitions.endswith("*") and ours.startswith(theirs))
+
+
+def plan_moves(sizes: Mapping[str, int], now: Layout, then: Layout) -> dict[str, int]:
     """Sizes, by logical path, of the files whose place differs between two layouts."""
-    return {file.path: file.size_bytes for file in files if now.place(file.path) != then.place(file.path)}
+    paths = list(sizes)
+    here, there = places_of(now, paths), places_of(then, paths)
+    differ = (
+        (one, key) != (other, other_key)
+        for one, key, other, other_key in zip(here.roots, here.keys, there.roots, there.keys, strict=True)
+    )
+    return {path: sizes[path] for path, is_other in zip(paths, differ, strict=True) if is_other}
 
 
 def encode_move(move: Move) -> bytes:
@@ -89,6 +164,7 @@ def encode_move(move: Move) -> bytes:
         "after": encode_versions(move.after),
         "flipped": move.flipped_ms,
         "files": dict(move.files),
+        **({"partition": move.partition} if move.partition else {}),
     }
     return json.dumps(said).encode()
 
@@ -102,10 +178,12 @@ def parse_move(data: bytes, roots: int, own: Mapping[str, StorageStrategy]) -> M
     try:
         said = json.loads(data)
         before, after = (parse_versions(said[name], roots, own, MOVE_FILE) for name in ("before", "after"))
-        files, flipped = said["files"], said["flipped"]
+        files, flipped, partition = said["files"], said["flipped"], said.get("partition", "")
         if not all(is_plain_path(path) and type(size) is int for path, size in files.items()):
             raise ValueError("a file that is none")
-        return Move(before, after, files, int(flipped))
+        if not isinstance(partition, str):
+            raise ValueError("a partition that is none")
+        return Move(before, after, files, int(flipped), partition)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(
             f"{MOVE_FILE} is damaged: {error}",

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config
-from hoodie.engine import Engine, TaskId
+from hoodie.engine import Engine
 from hoodie.errors import Conflict, Corrupt, Invalid, Missing
 from hoodie.fileview.listed import not_in_metadata
 from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
@@ -36,10 +36,13 @@ from hoodie.metadata import FILES
 from hoodie.metadata_writer import rebuild_partitions
 from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
+from hoodie.services.relayout.copies import copy_file, delete_at, delete_copy, delete_old
 from hoodie.services.relayout.plan import (
     MOVE_FILE,
     Move,
     encode_move,
+    is_one_place,
+    newest_for,
     parse_move,
     plan_moves,
     plan_switch,
@@ -49,6 +52,7 @@ from hoodie.services.relayout.plan import (
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
 from hoodie.spec import keys
+from hoodie.spec.typed_values import is_plain_path
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.storage.fence import ensure_held
@@ -59,7 +63,6 @@ from hoodie.write.layout_options import named_roots
 log = logging.getLogger(__name__)
 
 GRACE_HOURS: Final = 24.0
-_PART: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,11 @@ def relayout(  # noqa: PLR0917
     move: bool = False,
     undo: bool = False,
     grace_hours: float = GRACE_HOURS,
+    partition: str = "",
 ) -> RelayoutResult | None:
     """What it took to switch to the strategy `to` and, with `move`, to bring all files there; None when all is so. A
-    move that is under way is gone on with; with `undo` it is given up instead, and its copies go.
+    move that is under way is gone on with; with `undo` it is given up instead, and its copies go. With `partition` all
+    that is about that one and those below it, or with `*` at the end those that begin so.
 
     Raises:
         Invalid: no storage path, or one that is not allowed; `to` while a move is under way; `undo` after the flip.
@@ -96,17 +101,20 @@ def relayout(  # noqa: PLR0917
     pending = load_move(handle)
     if undo:
         return None if pending is None else _given_up(handle, engine, pending)
-    if pending is not None and to and to != pending.after[-1].text:
+    _ensure_partition(handle, partition)
+    if pending is not None and ((to and to != pending.strategy) or (partition and partition != pending.partition)):
+        of = f" of {pending.partition}" if pending.partition else ""
         raise Invalid(
-            f"A move to {pending.after[-1].text} is under way",
+            f"A move{of} to {pending.strategy} is under way",
             remedy="Finish it first: hoodie relayout --move",
         )
-    if pending is None and to and not _is_there(handle, config, to):
-        handle = _switched(handle, config, engine, to)
-        steps.append(f"new files go to {to} from instant {_layout(handle).versions[-1].since} on")
+    if pending is None and to and not _is_there(handle, config, to, partition):
+        handle = _switched(handle, config, engine, to, partition)
+        of = f" of {partition}" if partition else ""
+        steps.append(f"new files{of} go to {to} from instant {_layout(handle).versions[-1].since} on")
     copied: Mapping[str, int] = {}
     if pending is None and move and isinstance(handle.storage, FederatedStorage):
-        pending = _begun(handle)
+        pending = _begun(handle, partition)
     if pending is not None and not pending.flipped_ms:
         handle, copied, pending = _flipped(handle, engine, pending)
         steps.append(f"{len(copied)} files were copied, and count in their new places")
@@ -127,28 +135,28 @@ def preview_relayout(  # noqa: PLR0917
     move: bool = False,
     undo: bool = False,
     grace_hours: float = GRACE_HOURS,
+    partition: str = "",
 ) -> ServicePreview:
     """A step for each partition whose files a move would copy. Nothing is claimed or written. Raises as `relayout`."""
     del undo, grace_hours
     pending = load_move(handle)
     layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
     planned = layout
-    if pending is None and to and not _is_there(handle, config, to):
-        planned = _planned(handle, config, to)
+    _ensure_partition(handle, partition)
+    if pending is None and to and not _is_there(handle, config, to, partition):
+        planned = _planned(handle, config, to, partition)
         laid_out(_allowing(handle.storage, config), handle.config.with_changes(_properties(handle, planned)))
     if planned is None or not (move or pending):
         return ServicePreview("relayout", (), (f"new files would go to {to or 'where they go now'}",))
     now = layout or replace(planned, versions=planned.versions[:-1])
-    then = replace(planned, versions=plan_target(planned))
-    sizes: dict[str, dict[str, int]] = {}
+    target = Move((), plan_target(planned, partition), {}, partition=partition) if pending is None else pending
+    then = replace(planned, versions=target.after)
+    steps = []
     for files in list_files(handle.storage, engine=engine):
-        for file in (*files.everything, *files.changes):
-            if now.place(file.path) != then.place(file.path):
-                sizes.setdefault(files.partition, {})[file.path] = file.size_bytes
-    steps = (
-        PreviewStep("move", partition, None, tuple(found), sum(found.values()), f"to {then.versions[-1].text}")
-        for partition, found in sizes.items()
-    )
+        sizes = {file.path: file.size_bytes for file in (*files.everything, *files.changes)}
+        if found := plan_moves(sizes, now, then):
+            to_where = f"to {target.strategy}"
+            steps.append(PreviewStep("move", files.partition, None, tuple(found), sum(found.values()), to_where))
     return ServicePreview("relayout", tuple(steps))
 
 
@@ -169,18 +177,27 @@ def load_move(handle: TableHandle) -> Move | None:
 # The switch
 
 
-def _is_there(handle: TableHandle, config: Config, to: str) -> bool:
-    """Whether the newest version is what is asked for already."""
+def _ensure_partition(handle: TableHandle, partition: str) -> None:
+    if partition and (not handle.config.partition_fields or not is_plain_path(partition)):
+        raise Invalid(
+            f"{partition!r} cannot be a partition of the table",
+            remedy="Name one by its path, as 2024/01 or day=2024-01-01; a '*' at the end stands for any text",
+        )
+
+
+def _is_there(handle: TableHandle, config: Config, to: str, partition: str) -> bool:
+    """Whether new files go where it is asked for already."""
     layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
-    if layout is None:
+    newest = None if layout is None else newest_for(layout.versions, partition)
+    if layout is None or newest is None:
         return to == "hive"
-    newest = layout.versions[-1]
     asked = named_roots(config)
     same = not asked or asked == tuple(layout.roots[number] for number in newest.roots)
-    return newest.text == to and not newest.partitions and same
+    later = layout.versions[layout.versions.index(newest) + 1 :]
+    return newest.text == to and same and (bool(partition) or all(is_one_place(one, newest) for one in later))
 
 
-def _planned(handle: TableHandle, config: Config, to: str) -> Layout:
+def _planned(handle: TableHandle, config: Config, to: str, partition: str) -> Layout:
     layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
     roots = named_roots(config) or (() if layout is None else layout.roots)
     if not roots and to != "hive":
@@ -193,17 +210,17 @@ def _planned(handle: TableHandle, config: Config, to: str) -> Layout:
     own = access_of(_allowing(handle.storage, config)).own
     since = new_instant_time(handle.env, handle.config.timezone, timeline_of(handle).last_time())
     uuid = handle.env.uuid()
-    return plan_switch(layout, strategy_of(to, own), roots if to != "hive" else (), folder, since, uuid)
+    return plan_switch(layout, strategy_of(to, own), roots if to != "hive" else (), folder, since, uuid, partition)
 
 
-def _switched(handle: TableHandle, config: Config, engine: Engine, to: str) -> TableHandle:
+def _switched(handle: TableHandle, config: Config, engine: Engine, to: str, partition: str) -> TableHandle:
     """The handle of the table whose new files go to `to`."""
     if not handle.config.is_metadata_table_ready:
         if handle.config.is_federated:
             raise metadata_is_missing(handle.storage.uri)
         handle = rebuild_partitions(handle, (FILES,), engine)
     is_first = not handle.config.is_federated
-    layout = _planned(handle, config, to)
+    layout = _planned(handle, config, to, partition)
     changed = handle.config.with_changes(_properties(handle, layout))
     laid = laid_out(_allowing(handle.storage, config), changed)
     if isinstance(laid, FederatedStorage):
@@ -246,14 +263,14 @@ def _allowing(storage: Storage, config: Config) -> FederatedStorage:
 # The move
 
 
-def _begun(handle: TableHandle) -> Move | None:
-    """The move of all files that do not lie where the newest version says, noted; None when there are none."""
+def _begun(handle: TableHandle, partition: str) -> Move | None:
+    """The move of all files that do not lie where new ones go, noted; None when there are none."""
     layout = _layout(handle)
-    after = plan_target(layout)
+    after = plan_target(layout, partition)
     if after == layout.versions:
         return None
     _ensure_nothing_pending(handle)
-    move = Move(layout.versions, after, _elsewhere(handle, after))
+    move = Move(layout.versions, after, _elsewhere(handle, after), partition=partition)
     handle.storage.put(MOVE_FILE, encode_move(move))
     return move
 
@@ -273,10 +290,10 @@ def _flipped(handle: TableHandle, engine: Engine, move: Move) -> tuple[TableHand
         there = laid_out(handle.storage, changed)
         files = _elsewhere(handle, move.after)
         gone = [path for path in move.files if path not in files]
-        engine.run(_delete_copy, [(handle.storage, there, path) for path in gone], "drop copies of what is gone")
+        engine.run(delete_copy, [(handle.storage, there, path) for path in gone], "drop copies of what is gone")
         move = replace(move, files=files)
         handle.storage.put(MOVE_FILE, encode_move(move))
-        engine.run(_copy, [(handle.storage, there, path, size) for path, size in files.items()], "copy files")
+        engine.run(copy_file, [(handle.storage, there, path, size) for path, size in files.items()], "copy files")
         ensure_held(handle.storage)
         stored = store_table_config(handle.storage, handle.config, changed, handle.env)
         handle = replace(handle, storage=there, config=stored)
@@ -296,14 +313,9 @@ def _given_up(handle: TableHandle, engine: Engine, move: Move) -> RelayoutResult
     target = replace(layout, versions=move.after)
     there = laid_out(handle.storage, handle.config.with_changes(_properties(handle, target)))
     ensure_held(handle.storage)
-    done = sum(engine.run(_delete_at, [(there, path) for path in move.files], "drop copies"))
+    done = sum(engine.run(delete_at, [(there, path) for path in move.files], "drop copies"))
     handle.storage.delete(MOVE_FILE)
     return RelayoutResult(("the move was given up; new files go on to the new places",), 0, 0, done, waits=False)
-
-
-def _delete_at(_: TaskId, task: tuple[Storage, str]) -> bool:
-    storage, path = task
-    return storage.delete(path)
 
 
 def _swept(handle: TableHandle, engine: Engine, move: Move) -> int:
@@ -312,7 +324,7 @@ def _swept(handle: TableHandle, engine: Engine, move: Move) -> int:
     old = laid_out(handle.storage, handle.config.with_changes(_properties(handle, layout)))
     unknown = set(not_in_metadata(handle, move.files))
     tasks = [(handle.storage, old, path, path in unknown) for path in move.files]
-    done = sum(engine.run(_delete_old, tasks, "delete old copies"))
+    done = sum(engine.run(delete_old, tasks, "delete old copies"))
     handle.storage.delete(MOVE_FILE)
     return done
 
@@ -331,57 +343,8 @@ def _elsewhere(handle: TableHandle, after: tuple[LayoutVersion, ...]) -> dict[st
     layout = _layout(handle)
     storage = handle.storage
     files = storage.data_files() if isinstance(storage, FederatedStorage) else ()
-    return plan_moves(files, layout, replace(layout, versions=after))
-
-
-def _copy(_: TaskId, task: tuple[Storage, Storage, str, int]) -> None:
-    source, target, path, size = task
-    if _size(target, path) == size:
-        return
-    with target.open_output(path) as out:
-        for start in range(0, size, _PART):
-            out.write(source.read_range(path, start, min(_PART, size - start)))
-    if _size(target, path) != size:
-        raise Corrupt(f"The copy of {path} is not as long as the file", remedy="Try again", path=path)
-
-
-def _delete_copy(_: TaskId, task: tuple[Storage, Storage, str]) -> None:
-    """A file that a clean removed while the move was interrupted has a copy that must not come to count."""
-    source, target, path = task
-    if _size(source, path) is None:
-        target.delete(path)
-
-
-def _delete_old(_: TaskId, task: tuple[Storage, Storage, str, bool]) -> bool:
-    new, old, path, is_unknown = task
-    size = _size(old, path)
-    if size is None:
-        return False
-    if not is_unknown and not _is_same(new, old, path, size):
-        raise Corrupt(
-            f"{path} is not the same in its old and its new place",
-            remedy="Nothing was deleted of it. Compare both (hoodie files --physical), and copy the right one",
-            path=path,
-        )
-    return old.delete(path)
-
-
-def _is_same(new: Storage, old: Storage, path: str, size: int) -> bool:
-    if _size(new, path) != size:
-        return False
-    parts = (min(_PART, size - start) for start in range(0, size, _PART))
-    starts = range(0, size, _PART)
-    return all(
-        new.read_range(path, at, length) == old.read_range(path, at, length)
-        for at, length in zip(starts, parts, strict=True)
-    )
-
-
-def _size(storage: Storage, path: str) -> int | None:
-    try:
-        return storage.head(path).size_bytes
-    except Missing:
-        return None
+    sizes = {file.path: file.size_bytes for file in files}
+    return plan_moves(sizes, layout, replace(layout, versions=after))
 
 
 def _layout(handle: TableHandle) -> Layout:
@@ -401,5 +364,8 @@ SERVICE: Final = Service(
         Argument("move", "bring all other files there as well, or go on with that", bool, default=False),
         Argument("undo", "give a move up that has not reached its flip", bool, default=False),
         Argument("grace_hours", "leave old copies for so many hours (default 24)", float, GRACE_HOURS),
+        Argument(
+            "partition", "only this partition and those below it, or with * at the end those that begin so", str, ""
+        ),
     ),
 )
