@@ -38,6 +38,7 @@ def _json(health: TableHealth) -> dict[str, Any]:
         "partitions": [fields_json(partition) for partition in health.partitions],
         "log_debt": [fields_json(debt) for debt in health.debts],
         **({} if health.spread is None else {"places": [fields_json(place) for place in health.spread.places]}),
+        "overlaps": [fields_json(overlap) for overlap in health.overlaps],
     }
 
 

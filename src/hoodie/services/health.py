@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from hoodie.config import Config
-from hoodie.engine import Engine
+from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Invalid
 from hoodie.fileview import FolderView, open_file_view
 from hoodie.notebook import Displayed
 from hoodie.query import Finding
+from hoodie.services.overlaps import ColumnOverlap, load_overlaps
 from hoodie.services.repair import strays, unreached
 from hoodie.services.spread import Spread, spread_of
 from hoodie.services.validate import validate
@@ -92,7 +93,7 @@ class LogDebt:
 class TableHealth(Displayed):
     """How a table is. `base_sizes` has the bytes of each live base file (below `small_limit` one is small), `debts` the
     slices with log files, largest first, `instants` the active timeline, `spread` where files lie if the table has
-    storage paths.
+    storage paths, `overlaps` how many files a look-up of one value reads, by column; none where nobody looked.
     """
 
     name: str
@@ -107,6 +108,7 @@ class TableHealth(Displayed):
     instants: tuple[Instant, ...]
     concerns: tuple[Concern, ...]
     spread: Spread | None = None
+    overlaps: tuple[ColumnOverlap, ...] = ()
 
     @property
     def is_healthy(self) -> bool:
@@ -120,7 +122,8 @@ def examine(handle: TableHandle, config: Config, engine: Engine | None = None) -
     Raises:
         Corrupt: the properties or the timeline cannot be read at all.
     """
-    return health_of(handle, config, *looked_at(handle, engine))
+    view, findings = looked_at(handle, engine)
+    return health_of(handle, config, view, findings, overlaps_if_sound(handle, view, findings, engine))
 
 
 def looked_at(handle: TableHandle, engine: Engine | None = None) -> tuple[View, list[Finding]]:
@@ -138,8 +141,25 @@ def findings_of(handle: TableHandle, engine: Engine | None = None) -> list[Findi
     return list(unreached(handle)) or [*validate(handle, engine), *strays(handle)]
 
 
-def health_of(handle: TableHandle, config: Config, view: View, findings: Sequence[Finding] = ()) -> TableHealth:
-    """The health of the table whose files are in `view`, with what `validate` found. Nothing is read."""
+def overlaps_if_sound(
+    handle: TableHandle, view: View, findings: Sequence[Finding], engine: Engine | None = None
+) -> tuple[ColumnOverlap, ...]:
+    """How columns overlap over the files in `view`; none where something was found that keeps files from being read."""
+    if findings and not {one.kind for one in findings} <= _WARNINGS:
+        return ()
+    return load_overlaps(handle, view.timeline, view.slices_at(), engine or LocalEngine())
+
+
+def health_of(
+    handle: TableHandle,
+    config: Config,
+    view: View,
+    findings: Sequence[Finding] = (),
+    overlaps: tuple[ColumnOverlap, ...] = (),
+) -> TableHealth:
+    """The health of the table whose files are in `view`, with what `validate` found, and how columns overlap. Nothing
+    is read.
+    """
     timeline, slices = view.timeline, view.slices_at()
     small = config.integer("hoodie.parquet.small.file.limit")
     partitions = tuple(_partition_sizes(view, slices, small))
@@ -149,7 +169,8 @@ def health_of(handle: TableHandle, config: Config, view: View, findings: Sequenc
         *_findings(handle, findings),
         *_stuck(handle, timeline),
         *_log_debt(handle, config, timeline, debts),
-        *_small_files(partitions, small),
+        *_small_files(handle, partitions, small),
+        *_overlaps(handle, overlaps),
         *_old_versions(handle, timeline, partitions),
         *_archiving(handle, config, timeline),
         *_gathered(handle, spread),
@@ -168,6 +189,7 @@ def health_of(handle: TableHandle, config: Config, view: View, findings: Sequenc
         instants=timeline.instants,
         concerns=tuple(sorted(concerns, key=lambda one: order.index(one.severity))),
         spread=spread,
+        overlaps=overlaps,
     )
 
 
@@ -251,7 +273,7 @@ def _log_debt(handle: TableHandle, config: Config, timeline: Timeline, debts: Se
         )
 
 
-def _small_files(partitions: Sequence[PartitionSizes], small: int) -> Iterator[Concern]:
+def _small_files(handle: TableHandle, partitions: Sequence[PartitionSizes], small: int) -> Iterator[Concern]:
     for one in partitions:
         if one.small_files >= SMALL_FILES:
             yield Concern(
@@ -259,8 +281,25 @@ def _small_files(partitions: Sequence[PartitionSizes], small: int) -> Iterator[C
                 "small files",
                 one.partition,
                 f"{one.small_files:,} of {one.base_files:,} base files are smaller than {size_text(small)}",
-                "write larger batches, or leave hoodie.parquet.small.file.limit above 0 so that inserts fill them",
+                f"hoodie compact-base {_place(handle)} joins them, hoodie cluster sorts them, too; or write larger "
+                "batches, or leave hoodie.parquet.small.file.limit above 0 so that inserts fill them",
             )
+
+
+def _overlaps(handle: TableHandle, overlaps: Sequence[ColumnOverlap]) -> Iterator[Concern]:
+    """Columns that a clustering has sorted by, and whose files overlap again."""
+    behind = [one for one in overlaps if one.is_clustered and one.files >= SMALL_FILES and one.reads > one.files / 2]
+    if behind:
+        names = ",".join(one.column for one in behind)
+        worst = max(behind, key=lambda one: one.reads / one.files)
+        yield Concern(
+            "note",
+            "overlap",
+            names,
+            f"was sorted by, and files overlap again: one value of {worst.column} is in about {worst.reads:.1f} of "
+            f"{worst.files:,} files",
+            f"hoodie cluster {_place(handle)} -o hoodie.clustering.plan.strategy.sort.columns={shlex.quote(names)}",
+        )
 
 
 def _old_versions(handle: TableHandle, timeline: Timeline, partitions: Sequence[PartitionSizes]) -> Iterator[Concern]:

@@ -139,7 +139,6 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.datasource.meta.sync.enable", "true"),
         ("hoodie.index.type", "HBASE"),
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
-        ("hoodie.clustering.async.enabled", "true"),
         ("hoodie.clustering.preserve.commit.metadata", "false"),
         ("hoodie.write.lock.conflict.resolution.strategy", "com.example.MyStrategy"),
         ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
@@ -204,9 +203,9 @@ def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, o
 
 def test_all_refused_options_are_named_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
-        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.async.enabled": "true"})
+        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.preserve.commit.metadata": "false"})
     assert "hoodie.index.type=HBASE" in caught.value.cause
-    assert "hoodie.clustering.async.enabled=true" in caught.value.cause
+    assert "hoodie.clustering.preserve.commit.metadata=false" in caught.value.cause
 
 
 def test_reading_ignores_what_only_steers_writes() -> None:

@@ -169,8 +169,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "a Java class that says which partitions expire": (expiring,),
     "change data of tables without meta columns": (without_meta_columns,),
     "clustering tables whose rows lie in hash buckets": (clustering_of_buckets,),
-    "asynchronous clustering, catalog sync": later_write(
-        *values("hoodie.clustering.async.enabled", "true"),
+    "catalog sync, validators before a commit": later_write(
         *({key: "true"} for key in (*OFF, "hoodie.errortable.enable")),
         *({key: "com.example.Mine"} for key in CHECKS),
     ),

@@ -97,7 +97,7 @@ def test_depth_is_how_many_files_a_look_up_reads():
     assert mean_depth([]) == 0
     assert mean_depth(column(*EIGHT)) == 1
     assert mean_depth(column(*[("a", "z")] * 5)) == 5
-    assert mean_depth(column((0, 5), (4, 9), (20, 29))) == pytest.approx(4 / 3)
+    assert mean_depth(column((0, 5), (4, 9), (20, 29))) == pytest.approx(5 / 3)
     both = [[ValueRange(0, 9), ValueRange(0, 9)], [ValueRange(5, 9), ValueRange(20, 29)]]
     assert mean_depth(both) == 1
 

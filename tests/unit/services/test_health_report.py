@@ -163,3 +163,30 @@ def test_what_validate_finds_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
     found = health_of(path, env).concerns[0]
     assert (found.severity, found.kind) == ("error", "missing")
     assert "restore" in found.remedy
+
+
+def test_overlap_is_told_by_column_and_is_a_concern_where_a_clustering_has_fallen_behind(tmp_path: Path) -> None:
+    env, path = FakeEnv(), str(tmp_path / "trips")
+    options = {**OPTIONS, "hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.Table.create(path, options=options, env=env)
+
+    def add(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            table.insert(pa.table({"id": [number, number + 1000], "city": ["rome", "rome"], "n": [number, number]}))
+
+    add(0, 2)
+    table.services.cluster(**{"hoodie.clustering.plan.strategy.sort.columns": "id"})
+    add(10, 9)
+    health = health_of(path, env)
+    found = {one.column: one for one in health.overlaps}
+    assert (found["n"].files, found["n"].reads, found["n"].is_clustered) == (10, 1.0, False)
+    assert (found["id"].files, found["id"].is_clustered) == (10, True)
+    assert found["id"].reads > 5
+    behind = concern(path, "overlap", env)
+    assert (behind.severity, behind.subject) == ("note", "id")
+    assert f"hoodie cluster {path} -o hoodie.clustering.plan.strategy.sort.columns=id" == behind.remedy
+    assert [one["column"] for one in as_json(health)["overlaps"]] == ["id", "city", "n"]
+    page = hoodie.Table.open(path, options=options, env=env).report()
+    ensure_harmless(page)
+    assert "Files that a look-up reads" in page
+    assert "id (sorted by)" in page

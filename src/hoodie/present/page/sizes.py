@@ -10,6 +10,7 @@ from hoodie.present.page.parts import Cell, Page, Place, bar, choices, pager, ta
 from hoodie.present.page.words import percent
 from hoodie.present.sheet import Column
 from hoodie.services.health import LogDebt, PartitionSizes
+from hoodie.services.overlaps import ColumnOverlap
 from hoodie.services.overview.group_sizes import GroupSizes
 from hoodie.units import size_text
 
@@ -135,6 +136,29 @@ def file_groups(found: Sequence[GroupSizes], order: str, number: int, place: Pla
     return Html(
         choices(place, "order", ORDERS, order) + _LEGEND + table(_GROUP_COLUMNS, rows, label="File groups") + more
     )
+
+
+def overlaps(found: Sequence[ColumnOverlap]) -> Html | None:
+    """Of how many base files the ranges of a column hold one value, on average; None where nobody looked."""
+    if not found:
+        return None
+    rows: list[list[Cell]] = [
+        [
+            entry.column + (" (sorted by)" if entry.is_clustered else ""),
+            entry.files,
+            f"{entry.reads:,.1f}",
+            bar([("base" if entry.reads <= entry.files / 2 else "small", entry.reads)], entry.files),
+        ]
+        for entry in found
+    ]
+    columns = (
+        Column("column"),
+        Column("base files", is_number=True),
+        Column("hold one value", is_number=True),
+        Column("", wraps=True),
+    )
+    said = "Files whose range of a column holds a value have to be read for it; a clustering by the column parts them."
+    return Html(element("p", said) + table(columns, rows, label="Files that a look-up reads"))
 
 
 def log_debts(debts: Sequence[LogDebt]) -> Html:

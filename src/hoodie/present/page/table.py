@@ -10,7 +10,7 @@ from hoodie.present.health import TONES, state_text
 from hoodie.present.page.document import FOOT, document
 from hoodie.present.page.markup import Html, element
 from hoodie.present.page.parts import Cell, Place, command, section, table, tile, word
-from hoodie.present.page.sizes import SHOWN_DEBTS, base_sizes, log_debts, partitions
+from hoodie.present.page.sizes import SHOWN_DEBTS, base_sizes, log_debts, overlaps, partitions
 from hoodie.present.page.spread import spread_drawings
 from hoodie.present.page.timeline import MAX_DRAWN, timeline_drawing, timeline_list
 from hoodie.present.page.words import ago, moment, percent, span
@@ -46,6 +46,7 @@ def table_page(overview: TableOverview, links: Links | None = None, *, order: st
         ("waiting", "Running and pending", _waiting(overview.waiting)),
         ("timeline", "Timeline", _timeline(overview)),
         ("sizes", "Sizes of base files", base_sizes(health.base_sizes, health.small_limit)),
+        ("overlap", "Files that a look-up reads", overlaps(health.overlaps)),
         ("debt", "Log files to merge", _debts(health)),
         (
             "partitions",

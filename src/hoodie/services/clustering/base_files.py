@@ -74,5 +74,12 @@ SERVICE: Final = Service(
             BASE_FILE_COMPACTOR.run_when_due,
             LockPolicy.AT_BOTH_ENDS,
         ),
+        AfterCommit(
+            "base-file compaction in the background",
+            asked_by("hoodie.base.file.compaction.async.enabled"),
+            BASE_FILE_COMPACTOR.may_act,
+            BASE_FILE_COMPACTOR.hand_over_when_due,
+            LockPolicy.AT_BOTH_ENDS,
+        ),
     ),
 )

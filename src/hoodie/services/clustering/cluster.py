@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from hoodie.services.clustering.flow import ARGUMENTS, GroupService, asked_by
-from hoodie.services.clustering.options import parse_cluster_options
+from hoodie.services.clustering.options import ASYNC, parse_cluster_options
 from hoodie.services.clustering.rewrite import rewrite_groups
 from hoodie.services.resizing.plan import pending_resizes
 from hoodie.services.rewrite.plan_kind import PlanKind
@@ -63,6 +63,13 @@ SERVICE: Final = Service(
             asked_by("hoodie.clustering.schedule.inline"),
             CLUSTERER.may_act,
             CLUSTERER.plan_when_due,
+        ),
+        AfterCommit(
+            "clustering in the background",
+            asked_by(ASYNC),
+            CLUSTERER.may_act,
+            CLUSTERER.hand_over_when_due,
+            LockPolicy.AT_BOTH_ENDS,
         ),
     ),
 )

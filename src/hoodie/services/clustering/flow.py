@@ -10,6 +10,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.locks import parse_lock_options
+from hoodie.services.background import BACKGROUND
 from hoodie.services.clustering.admin import unschedule_clustering
 from hoodie.services.clustering.expiry import (
     ExpiredClusterings,
@@ -19,7 +20,14 @@ from hoodie.services.clustering.expiry import (
     list_pending,
     note_scheduled,
 )
-from hoodie.services.clustering.grouping import Grouping, ensure_clusterable, load_fates, load_grouping
+from hoodie.services.clustering.gain import LookUpGain
+from hoodie.services.clustering.grouping import (
+    Grouping,
+    ensure_clusterable,
+    load_fates,
+    load_gains,
+    load_grouping,
+)
 from hoodie.services.clustering.options import ClusterOptions
 from hoodie.services.clustering.result import ClusteringResult, PlannedClustering, planned_of, result_of
 from hoodie.services.clustering.trigger import clustering_due
@@ -35,6 +43,7 @@ from hoodie.state.held import held_table
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import TableState
 from hoodie.timeline import Timeline, load_commit_metadata, new_instant_time
+from hoodie.units import count_text, size_text
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +57,7 @@ ARGUMENTS: Final = (
         default=RUN,
         choices=(RUN, SCHEDULE, EXECUTE, UNSCHEDULE, LIST, EXPIRE),
     ),
+    Argument("estimate", "columns, with commas: a preview says what look-ups by them gain (default: the sort columns)"),
 )
 _LOCAL: Final = LocalEngine()
 
@@ -111,13 +121,21 @@ class GroupService:
             done = run_plan(handle, config, engine, self.kind, asked, held=False)
         return None if done is None else result_of(done)
 
-    def run(
-        self, handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None, op: str = RUN
+    def run(  # noqa: PLR0917
+        self,
+        handle: TableHandle,
+        config: Config,
+        engine: Engine,
+        instant: InstantTime | None = None,
+        op: str = RUN,
+        estimate: str | None = None,
     ) -> ClusteringResult | PlannedClustering | PendingClusterings | ExpiredClusterings | None:
         """What was done. `op`: plan, carry out the pending plan `instant` (None: the oldest), both (a plan that is
         pending is carried out instead of a new one), take the plan `instant` off the timeline, list what is pending, or
         take off what has expired. None when there was nothing to do. The caller does not hold the table lock.
+        `estimate` is for previews.
         """
+        del estimate
         if op == LIST:
             return list_pending(handle, config)
         if op == EXPIRE:
@@ -136,10 +154,21 @@ class GroupService:
                     return None if planned is None else planned_of(held, planned, "planned")
         return self.execute(load_handle(handle.storage, handle.env), config, engine, instant)
 
-    def preview(
-        self, handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None, op: str = RUN
+    def preview(  # noqa: PLR0917
+        self,
+        handle: TableHandle,
+        config: Config,
+        engine: Engine,
+        instant: InstantTime | None = None,
+        op: str = RUN,
+        estimate: str | None = None,
     ) -> ServicePreview:
-        """What `run` would do now: a step for each group of slices."""
+        """What `run` would do now: a step for each group of slices. Notes: bytes and files before and after, and what
+        look-ups gain by the columns of `estimate`, or by the sort columns.
+
+        Raises:
+            Invalid: there is no such column. Else as `schedule`.
+        """
         del instant, op
         options = self.checked_options(handle, config)
         plans = PendingPlans(handle.storage, timeline_of(handle))
@@ -161,7 +190,11 @@ class GroupService:
             )
             for group, fate in zip(grouping.groups, fates, strict=True)
         )
-        return ServicePreview(self.name, steps, () if steps else ("no files are worth rewriting",))
+        if not steps:
+            return ServicePreview(self.name, (), ("no files are worth rewriting",))
+        columns = tuple(name for part in (estimate or "").split(",") if (name := part.strip()))
+        gains = load_gains(handle, plans, options, grouping, columns, engine)
+        return ServicePreview(self.name, steps, (_sizes_text(grouping), *map(_gain_text, gains)))
 
     def checked_options(self, handle: TableHandle, config: Config) -> ClusterOptions:
         """The options, on a table whose file groups may be joined. Raises as `schedule`."""
@@ -183,6 +216,28 @@ class GroupService:
                 return None
         return self.execute(load_handle(handle.storage, handle.env), config, engine)
 
+    def hand_over_when_due(self, handle: TableHandle, config: Config, engine: Engine) -> Instant | None:
+        """Plans where that is due and nothing is pending, and hands what is pending over to a thread of this process.
+        Returns what was planned. The caller does not hold the table lock.
+        """
+        planned = None
+        if not self.kind.pending(PendingPlans(handle.storage, timeline_of(handle))):
+            with held_table(handle.storage, f"plan {self.kind.name}", handle.env) as held:
+                planned = self.schedule(held, config, engine, when_due=True)
+            if planned is None:
+                return None
+        storage, env = handle.storage, handle.env
+        BACKGROUND.submit(
+            storage.uri,
+            self.kind.name,
+            lambda: self._carry_all_out(load_handle(storage, env), config, engine),
+        )
+        return planned
+
+    def _carry_all_out(self, handle: TableHandle, config: Config, engine: Engine) -> None:
+        while self.execute(handle, config, engine) is not None:
+            handle = load_handle(handle.storage, handle.env)
+
     def plan_when_due(self, handle: TableHandle, config: Config, engine: Engine) -> Instant | None:
         """Plans where that is due and nothing is pending. The caller holds the table lock."""
         if self.kind.pending(PendingPlans(handle.storage, timeline_of(handle))):
@@ -196,6 +251,24 @@ class GroupService:
 
         pending = [one.requested for one in self.kind.pending(plans)]
         return clustering_due(timeline, pending, is_last, options.max_commits)
+
+
+def _sizes_text(grouping: Grouping) -> str:
+    groups = grouping.groups
+    slices, files = sum(len(group.slices) for group in groups), sum(group.outputs for group in groups)
+    size = sum(group.size_bytes for group in groups)
+    return (
+        f"{count_text(slices, 'file group')} of {size_text(size)} become {files:,}, of about "
+        f"{size_text(size // max(1, files))}; the table has {len(grouping.slices):,} now, and "
+        f"{len(grouping.slices) - slices + files:,} afterwards"
+    )
+
+
+def _gain_text(gain: LookUpGain) -> str:
+    return (
+        f"one value of {gain.column} is looked up in about {gain.reads:.1f} of {gain.files:,} file groups now, in "
+        f"{gain.reads_after:.1f} of {gain.files_after:,} afterwards"
+    )
 
 
 def asked_by(key: str) -> Callable[[TableHandle, Config], bool]:

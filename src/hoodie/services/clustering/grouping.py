@@ -13,6 +13,7 @@ from hoodie.engine import Engine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import open_file_view
 from hoodie.records import without_meta
+from hoodie.services.clustering.gain import LookUpGain, look_up_gain
 from hoodie.services.clustering.options import OVERLAP_COLUMNS, ClusterOptions, PartitionChoice
 from hoodie.services.clustering.partitions import chosen_partitions
 from hoodie.services.clustering.plan import clustering_plan, joined_ranges, plan_groups
@@ -164,6 +165,34 @@ def load_fates(handle: TableHandle, plans: PendingPlans, options: ClusterOptions
         how = "row groups copied" if why is None else f"rows decoded: {why}"
         found.append(f"{len(group.slices)} file groups into {group.outputs}, {how}")
     return found
+
+
+def load_gains(  # noqa: PLR0917
+    handle: TableHandle,
+    plans: PendingPlans,
+    options: ClusterOptions,
+    grouping: Grouping,
+    columns: Sequence[str],
+    engine: Engine,
+) -> tuple[LookUpGain, ...]:
+    """What look-ups by these columns (none: the sort columns) gain by the plan. Asks for their ranges in all slices of
+    the partitions that were looked at, where these are not too many.
+
+    Raises:
+        Invalid: there is no such column.
+    """
+    schema = load_newest_schema(handle.storage, handle.config, plans.timeline) or pa.schema([])
+    sorts = () if options.row_order is None else options.row_order.columns
+    asked = tuple(columns) or tuple(name for name in sorts if len(grouping.slices) <= _TOLD_SLICES)
+    for name in columns:
+        if name not in schema.names:
+            raise Invalid(
+                f"There is no column {name} to estimate look-ups by",
+                remedy=f"The table has {', '.join(without_meta(schema).names)}",
+                column=name,
+            )
+    ranges = RangeSource(handle, plans.timeline, schema, engine).load(grouping.slices, asked)
+    return tuple(look_up_gain(name, grouping.slices, grouping.groups, ranges, options.row_order) for name in asked)
 
 
 def ensure_clusterable(handle: TableHandle, config: Config) -> None:

@@ -23,6 +23,7 @@ PartitionFilter = Literal["NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROL
 GroupOrder = Literal["PARTITION", "BYTES", "FILES", "OVERLAP"]
 
 EXECUTOR: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+ASYNC: Final = "hoodie.clustering.async.enabled"
 OVERLAP_COLUMNS: Final = "hoodie.clustering.plan.strategy.overlap.columns"
 _GROUP_ORDER: Final = "hoodie.clustering.plan.groups.sort.by"
 _MIN_FILES: Final = "hoodie.clustering.plan.group.min.files"
@@ -137,7 +138,9 @@ def parse_cluster_options(config: Config, table: TableConfig) -> ClusterOptions:
         takes_single_slices=config.flag("hoodie.clustering.plan.strategy.single.group.clustering.enabled"),
         takes_logs=True,
         is_single_file=_SINGLE_FILE in {plan, runs},
-        max_commits=config.integer("hoodie.clustering.inline.max.commits"),
+        max_commits=config.integer(
+            "hoodie.clustering.async.max.commits" if config.flag(ASYNC) else "hoodie.clustering.inline.max.commits"
+        ),
         max_file_bytes=config.integer("hoodie.parquet.max.file.size"),
         rewrite=parse_rewrite_options(config, table),
         groups_by=config.text(_GROUP_ORDER),  # type: ignore[arg-type]

@@ -41,6 +41,12 @@ class Boxes:
     def __len__(self) -> int:
         return len(self.low)
 
+    @property
+    def middles(self) -> Places:
+        """The middle of each box, in halves of places."""
+        found: Places = self.low + self.high
+        return found
+
     def overlapping(self, at: int) -> npt.NDArray[np.bool_]:
         """Which boxes overlap that at a place, itself among them."""
         found: npt.NDArray[np.bool_] = ((self.low <= self.high[at]) & (self.high >= self.low[at])).all(axis=1)
@@ -83,14 +89,17 @@ def connected(boxes: Boxes) -> list[list[int]]:
 
 
 def mean_depth(ranges: Sequence[Sequence[ValueRange]]) -> float:
-    """How many of the files a look-up of the lower bound of one of them has to read, on average; 0 of no files."""
+    """How many of the files a look-up of a value in the middle of one of them has to read, on average; 0 of no files.
+    The middle is among the bounds of all files.
+    """
     if not ranges:
         return 0.0
     boxes = boxes_of(ranges)
     if boxes.low.shape[1] == 1:
-        low, high = np.sort(boxes.low[:, 0]), np.sort(boxes.high[:, 0])
-        begun = np.searchsorted(low, low, side="right")
-        ended = np.searchsorted(high, low, side="left")
+        middles, low, high = boxes.middles[:, 0], np.sort(2 * boxes.low[:, 0]), np.sort(2 * boxes.high[:, 0])
+        begun = np.searchsorted(low, middles, side="right")
+        ended = np.searchsorted(high, middles, side="left")
         return float((begun - ended).mean())
-    holding = [((boxes.low <= point) & (boxes.high >= point)).all(axis=1).sum() for point in boxes.low]
+    low, high = 2 * boxes.low, 2 * boxes.high
+    holding = [((low <= point) & (high >= point)).all(axis=1).sum() for point in boxes.middles]
     return float(np.mean(holding))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.query import Finding
-from hoodie.services.health import TableHealth, health_of, looked_at
+from hoodie.services.health import TableHealth, health_of, looked_at, overlaps_if_sound
+from hoodie.services.overlaps import ColumnOverlap
 from hoodie.services.overview.instant_works import InstantWork, Known, load_works
 from hoodie.services.overview.waiting import Waiting, load_waiting
 from hoodie.spec import TableConfig
@@ -37,13 +38,15 @@ def overview_of(
     findings: Sequence[Finding] | None = None,
     known: Known | None = None,
     engine: Engine | None = None,
+    overlaps: tuple[ColumnOverlap, ...] = (),
 ) -> TableOverview:
     """The overview of a table whose files are in `view`. `findings`: what `validate` found, where somebody asked it;
-    `known`: what is known of instants already. Reads the newest instants (`load_works`) and what is pending.
+    `known`: what is known of instants already; `overlaps`: how columns overlap, where somebody looked. Reads the newest
+    instants (`load_works`) and what is pending.
     """
     return TableOverview(
         config=handle.config,
-        health=health_of(handle, config, view, findings or ()),
+        health=health_of(handle, config, view, findings or (), overlaps),
         works=load_works(handle, view.timeline.instants, known, engine),
         waiting=load_waiting(handle, config, view.timeline, view.slices_at()),
         is_examined=findings is not None,
@@ -58,4 +61,5 @@ def examined_overview(handle: TableHandle, config: Config, engine: Engine | None
         Corrupt: the properties or the timeline cannot be read at all.
     """
     view, findings = looked_at(handle, engine)
-    return overview_of(handle, config, view, findings=findings, engine=engine)
+    overlaps = overlaps_if_sound(handle, view, findings, engine)
+    return overview_of(handle, config, view, findings=findings, engine=engine, overlaps=overlaps)
