@@ -16,6 +16,7 @@ from hoodie.errors import Invalid
 from hoodie.layout.opening import options_for_others
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
+from hoodie.server.marker_conflicts import Detection
 from hoodie.server.marker_folder import Batching
 from hoodie.server.marker_service import MarkerService
 from hoodie.server.stores.choice import EMBEDDED_KV_STORE, MEMORY, MEMORY_BYTES, SPILLABLE_DISK, TYPE, stores_of
@@ -44,6 +45,15 @@ def define(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--marker-batch-interval-ms", type=int, default=50, help="between two batches (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--conflict-detector-initial-delay-ms",
+        type=int,
+        default=0,
+        help="before markers of others are first looked at, for writers that detect conflicts early",
+    )
+    parser.add_argument(
+        "--conflict-detector-period-ms", type=int, default=30_000, help="between two such looks (default: %(default)s)"
     )
     parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
     parser.add_argument(
@@ -79,9 +89,11 @@ def run(said: Namespace) -> int:
     http.ensure_guarded(listening, without_token=said.without_token)
     options = parse_options(said.option)
     batching = Batching(said.marker_batch_threads, said.marker_batch_interval_ms / 1000)
-    markers = MarkerService(said.root, options_for_others(options), batching) if said.markers else None
+    detection = Detection(said.conflict_detector_initial_delay_ms / 1000, said.conflict_detector_period_ms / 1000)
+    roots, passed = said.root, options_for_others(options)
+    markers = MarkerService(roots, passed, batching, detection=detection) if said.markers else None
     place = http.bound_socket(listening)
-    service = Service(said.root, options_for_others(options), stores=stores_of(_view_config(options, said)))
+    service = Service(roots, passed, stores=stores_of(_view_config(options, said)))
     host = f"[{said.host}]" if ":" in said.host else said.host
     print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
     try:

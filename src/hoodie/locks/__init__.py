@@ -2,13 +2,14 @@
 
 from hoodie.locks.lock_provider import Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions, options_to_wait, parse_lock_options
-from hoodie.locks.providers import held_lock, lock_holders, lock_provider_of
+from hoodie.locks.providers import held_group_lock, held_lock, lock_holders, lock_provider_of
 
 __all__ = [
     "NO_WAIT",
     "Held",
     "LockOptions",
     "LockProvider",
+    "held_group_lock",
     "held_lock",
     "lock_holders",
     "lock_provider_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import AbstractContextManager
 
 from hoodie.env import Env, SystemEnv
@@ -10,7 +11,7 @@ from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_provider import HasLocks, Held, LockProvider
 from hoodie.locks.options import NO_WAIT, LockOptions
-from hoodie.locks.registry import Together, elsewhere, told_holders
+from hoodie.locks.registry import Together, elsewhere, group_locks, told_holders
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.storage import LocalStorage, MemoryStorage, Storage
 from hoodie.storage.lease import VersionedStorage
@@ -48,6 +49,19 @@ def held_lock(
     `Held.fenced(storage)`. Raises as `LockProvider.acquire`.
     """
     return _asked(storage, options).acquire(what, scope, options.patience(env))
+
+
+def held_group_lock(
+    storage: Storage, what: str, group: tuple[str, str], options: LockOptions, env: Env = _ENV
+) -> AbstractContextManager[Held]:
+    """The lock of one file group (partition, file id), held inside the block: in ZooKeeper where options name that
+    provider, as Hudi's writers take it, else that of the storage. Raises as `LockProvider.acquire`.
+    """
+    named = group_locks(options.provider, options.settings, group)
+    if named is not None:
+        return named.acquire(what, patience=options.patience(env))
+    scope = "group_" + hashlib.sha256("/".join(group).encode()).hexdigest()[:32]
+    return lock_provider_of(storage).acquire(what, scope, options.patience(env))
 
 
 def lock_holders(storage: Storage, scope: str = "", options: LockOptions = NO_WAIT) -> tuple[LockHolder | None, ...]:

@@ -27,6 +27,8 @@ Settings = Mapping[str, str]
 
 _PACKAGE: Final = "org.apache.hudi.client.transaction.lock."
 _KEYS: Final = "hoodie.write.lock.zookeeper."
+_LOCK_KEY: Final = f"{_KEYS}lock_key"
+_BY_KEY: Final = ("zookeeper", f"{_PACKAGE}ZookeeperBasedLockProvider")
 _DYNAMODB: Final = "hoodie.write.lock.dynamodb."
 _AWS: Final = "org.apache.hudi.aws.transaction.lock."
 
@@ -89,9 +91,16 @@ def elsewhere(name: str, settings: Settings, table_path: str) -> LockProvider | 
     return None if make is None else make(settings, table_path)
 
 
+def group_locks(name: str, settings: Settings, group: tuple[str, str]) -> LockProvider | None:
+    """The provider of that name for one file group (partition, file id), where Hudi has such locks, too: in ZooKeeper,
+    the lock key being that of the group.
+    """
+    return _zookeeper({**settings, _LOCK_KEY: "/".join(one for one in group if one)}, "") if name in _BY_KEY else None
+
+
 def _zookeeper(settings: Settings, table_path: str) -> LockProvider:
     del table_path
-    key = settings.get(f"{_KEYS}lock_key") or _needed(settings, "hoodie.table.name")
+    key = settings.get(_LOCK_KEY) or _needed(settings, "hoodie.table.name")
     return _zookeeper_at(settings, f"{_needed(settings, _KEYS + 'base_path').rstrip('/')}/{key}")
 
 

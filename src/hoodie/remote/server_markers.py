@@ -22,6 +22,7 @@ from hoodie.remote.connection import MARKER, NO_RETRIES, Connection, Retries, Se
 from hoodie.remote.json_values import not_understood, short
 from hoodie.spec import InstantTime, Marker, MarkerKind, marker_dir, marker_name
 from hoodie.storage import Storage
+from hoodie.timeline import Markers
 from hoodie.timeline.marker_lists import ListedMarkers
 
 log = logging.getLogger(__name__)
@@ -31,27 +32,36 @@ _KEPT_WRITES = 64
 
 @dataclass(frozen=True, slots=True)
 class ServerMarkers:
-    """Markers of the write `instant` that the server at `address` is asked to write."""
+    """Markers of the write `instant` that the server at `address` is asked to write. `own`: how this process makes
+    those that it does not; lists if nothing is said. `looks_around`: what tells the server to look whether others are
+    about to write the file group first (nothing: it does not look); where they are it makes no marker.
+    """
 
     storage: Storage
     instant: InstantTime
     address: ServerAddress
     retries: Retries = NO_RETRIES
+    own: Markers | None = None
+    looks_around: tuple[tuple[str, str], ...] = ()
 
     def create(self, data_path: str, kind: MarkerKind) -> None:
-        """See `Markers`: one request, or as `ListedMarkers` where it fails."""
+        """See `Markers`: one request, or as `own` does where it fails. A `Conflict` may also mean that the server saw
+        others at work, where it looks around; `is_repeated` among its facts: the marker may be this writer's own.
+        """
         name = marker_name(data_path, kind)
         asked = self._asked_server()
         if asked is not None:
             try:
-                is_new = self._is_created(asked.connection, name)
+                told = self._command(asked.connection, "create", markername=name, **dict(self.looks_around))
+                is_new = _truth(told)
             except (Conflict, Unavailable) as error:
                 asked.gave_up(error, f"marker {name}")
             else:
                 asked.answered()
-                if is_new:
+                # One that is there after an answer was lost is ours.
+                if is_new or (told.is_repeated and not self.looks_around):
                     return
-                raise Conflict(f"There is a marker {name} already", path=name)
+                raise Conflict(f"There is a marker {name} already", path=name, is_repeated=told.is_repeated)
         self._instead.create(data_path, kind)
 
     def load(self) -> tuple[Marker, ...] | None:
@@ -73,18 +83,13 @@ class ServerMarkers:
         self._instead.drop()
 
     @property
-    def _instead(self) -> ListedMarkers:
-        return ListedMarkers(self.storage, self.instant)
+    def _instead(self) -> Markers:
+        return self.own or ListedMarkers(self.storage, self.instant)
 
     def _asked_server(self) -> _AskedServer | None:
         """The server, while it is asked for this write by this process."""
         found = _server_for(self)
         return found if found.may_ask() else None
-
-    def _is_created(self, connection: Connection, name: str) -> bool:
-        """Whether the marker is a new one. One that is there after an answer was lost is ours."""
-        told = self._command(connection, "create", markername=name)
-        return _truth(told) or told.is_repeated
 
     def _command(self, connection: Connection, path: str, **parameters: str) -> Told:
         folder = self.storage.absolute(marker_dir(self.instant))

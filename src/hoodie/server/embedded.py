@@ -23,6 +23,7 @@ from hoodie.layout.opening import options_for_others
 from hoodie.remote import ServerAddress
 from hoodie.remote.in_process import listens_here
 from hoodie.server.embedded_view import EmbeddedSource
+from hoodie.server.marker_conflicts import detection_of
 from hoodie.server.marker_service import MarkerService, batching_of
 from hoodie.server.service import Service
 from hoodie.storage import Storage
@@ -104,7 +105,7 @@ def _started(host: str, port: int, config: Config) -> _Embedded:
     if not where.is_loopback:
         where = Listening(host, port, SystemEnv().uuid() + SystemEnv().uuid())
     place = bound_socket(where)
-    service, markers = Service([]), MarkerService([], batching=batching_of(config))
+    service, markers = Service([]), MarkerService([], batching=batching_of(config), detection=detection_of(config))
     server = server_of(service, where, markers)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, name="timeline server", daemon=True)
     thread.start()

@@ -15,7 +15,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -25,6 +25,7 @@ from hoodie.errors import HudiError, Invalid
 from hoodie.remote.connection import MARKER
 from hoodie.remote.json_values import Json
 from hoodie.server.due_work import DueWork
+from hoodie.server.marker_conflicts import Detection, WatchedTables
 from hoodie.server.marker_folder import Batching, MarkerFolder
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import ensure_partition, is_text
@@ -33,6 +34,7 @@ from hoodie.spec import MarkerKind, parse_marker
 from hoodie.spec.keys import TEMP_DIR
 from hoodie.storage import open_storage
 from hoodie.timeline import is_table
+from hoodie.transaction.lookout import group_of
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,9 @@ _UNFIT = re.compile("[\0\n\r\ud800-\udfff]")
 """What cannot be part of a path, or of a line as Java reads them."""
 _LISTS = "hoodie.markers.timeline_server_based.batch.num_threads"
 _INTERVAL = "hoodie.markers.timeline_server_based.batch.interval_ms"
+_WISH = "basepath"
+"""Tells that a marker is to be made only if nobody else is about to write the file group: only then Hudi sends it."""
+_BY_BUCKET = "bybucket"
 _APPEND = f".marker.{MarkerKind.APPEND.value}"
 
 
@@ -63,7 +68,7 @@ class _Known:
 
 class MarkerService:
     """Markers of the tables below `roots` (paths or URLs), and of those that are admitted one by one. `options` are
-    those of their storages.
+    those of their storages. `detection`: how others are looked for, for those who want to hear of them.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class MarkerService:
         options: Mapping[str, str] | None = None,
         batching: Batching | None = None,
         env: Env | None = None,
+        detection: Detection | None = None,
     ) -> None:
         self._roots = tuple(place_of(root) for root in roots)
         self._options = dict(options or {})
@@ -81,6 +87,7 @@ class MarkerService:
         self._admitted: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
         self._due = DueWork(self._env)
+        self._watched = WatchedTables(detection or Detection(), self._later)
 
     def admit(self, base_path: str, options: Mapping[str, str]) -> None:
         """Writes markers of the table at a base path, too, wherever the roots are. `options` are those of its storage;
@@ -104,7 +111,9 @@ class MarkerService:
         if known is None or known.folder is None:
             return None
         name = parameters.get("markername", "")
-        return known.folder.create(name) if is_marker_name(name) else None
+        if not is_marker_name(name) or (_WISH in parameters and self._is_suspect(known.place, known.folder, name)):
+            return None
+        return known.folder.create(name)
 
     def close(self) -> None:
         """Begins no more batches. Who waits is told nothing."""
@@ -116,7 +125,10 @@ class MarkerService:
         key = parameters.get("markerdirpath", "")
         if name == "create":
             ensure_marker_name(parameters.get("markername", ""))
-            return self._folder(key).create(parameters["markername"])
+            folder = self._folder(key)
+            if _WISH in parameters and self._is_taken(key, folder, parameters):
+                return _json(value=False)
+            return folder.create(parameters["markername"])
         if name == "dir/exists":
             return _json(self._folder(key).exists())
         if name == "dir/delete":
@@ -129,6 +141,23 @@ class MarkerService:
         if name == "all":
             return _json(names)
         return _json([one for one in names if one.endswith(_APPEND) == (name == "append")])
+
+    def _is_suspect(self, place: str, folder: MarkerFolder, name: str) -> bool:
+        """Whether storage must be asked before the marker may be made."""
+        table, group = self._watched.known(place), group_of(name.rpartition(".marker.")[0])
+        return table is None or (group is not None and table.suspects(folder.instant, group))
+
+    def _is_taken(self, key: str, folder: MarkerFolder, parameters: Mapping[str, str]) -> bool:
+        """Whether another write that goes on has announced the file group. Asks storage where need be."""
+        match, group = _FOLDER.fullmatch(key), group_of(parameters["markername"].rpartition(".marker.")[0])
+        if match is None or group is None:
+            return False
+        table = self._watched.at(place_of(match[1]), folder.storage, self._env)
+        by_bucket = _BY_BUCKET in parameters
+        return table.suspects(folder.instant, group) and table.is_taken(folder.instant, group, by_bucket=by_bucket)
+
+    def _later(self, after_s: float, work: Callable[[], None]) -> None:
+        self._due.add(self._env.monotonic() + after_s, work)
 
     def _folder(self, key: str) -> MarkerFolder:
         """The folder a client names, as it spells it.
@@ -184,7 +213,7 @@ class MarkerService:
     def _forget(self, key: str, folder: MarkerFolder) -> None:
         with self._lock:
             for at in [at for at, one in self._folders.items() if one.folder is folder or at == key]:
-                del self._folders[at]
+                self._watched.forget(self._folders.pop(at).place, folder.instant)
 
 
 class _NotServed(Invalid):

@@ -42,6 +42,7 @@ from hoodie.transaction import (
     Locking,
     NobodyElse,
     Transaction,
+    parse_early_detection,
     writers_rule,
 )
 from hoodie.write import (
@@ -144,6 +145,7 @@ def write_and_look(locking: Locking, request: Request) -> tuple[Committed, Table
 def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Write:
     """The write, ready to run, after failed writes were rolled back. The table lock is held."""
     config, found = request.config, handle
+    parse_early_detection(config)
     handle = upgrade_if_asked(handle, config, request.engine)
     ensure_writable(handle, config)
     ensure_compatible(config, handle.config)

@@ -36,6 +36,7 @@ from hoodie.storage import Storage
 from hoodie.timeline import Timeline, is_table, load_table_config, new_instant_time
 from hoodie.transaction import (
     Committed,
+    EarlyConflict,
     HeldThroughout,
     InstantTaken,
     LockPolicy,
@@ -44,6 +45,7 @@ from hoodie.transaction import (
     locking,
     write_policy,
 )
+from hoodie.transaction.heartbeat import await_end, heartbeat_rule
 from hoodie.view import list_partitions
 from hoodie.write import (
     Engines,
@@ -102,6 +104,9 @@ def _tried(storage: Storage, request: Request, env: Env) -> tuple[Committed, Tab
             left -= 1
             log.warning("repeating the %s, which had to give way: %s", request.operation, conflict.cause)
             env.sleep(_REST_S * env.random())
+            if isinstance(conflict, EarlyConflict):  # the other may go on for long, and is met again until it ends
+                other = str(conflict.facts["other"])
+                await_end(storage, other, heartbeat_rule(config), env, options.wait_ms / 1000)
 
 
 def save_rows(

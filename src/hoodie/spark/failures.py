@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import hoodie.errors as kinds
 from hoodie.errors import Corrupt, HudiError, Unavailable
 
 log = logging.getLogger(__name__)
@@ -67,12 +66,23 @@ def from_text(text: str) -> HudiError | None:
         return None
     try:
         name, cause, remedy, facts = json.loads(base64.urlsafe_b64decode(found.group(1)))
-        kind = getattr(kinds, name, HudiError)
-        if not (isinstance(kind, type) and issubclass(kind, HudiError)):
+        if not str(name)[:1].isupper():
             return None
+        kind = _kinds().get(name, HudiError)
         return kind(str(cause), remedy=None if remedy is None else str(remedy), **facts)
     except (ValueError, TypeError):
         return None
+
+
+def _kinds() -> dict[str, type[HudiError]]:
+    """Errors of ours by name, those of any room that was loaded, too."""
+    found, ahead = dict[str, type[HudiError]](), [HudiError]
+    while ahead:
+        kind = ahead.pop()
+        if kind.__module__.startswith("hoodie."):
+            found.setdefault(kind.__name__, kind)
+        ahead += kind.__subclasses__()
+    return found
 
 
 def watch(root: str) -> None:

@@ -2,6 +2,7 @@
 
 from hoodie.transaction.concurrency import has_several_writers
 from hoodie.transaction.conflicts import AlsoNew, ConflictRule, GroupsUnchanged, NobodyElse, PlanSetAside, StillPending
+from hoodie.transaction.early_detection import parse_early_detection
 from hoodie.transaction.locking import (
     SINGLE_WRITER,
     HeldThroughout,
@@ -12,6 +13,7 @@ from hoodie.transaction.locking import (
     locking,
     write_policy,
 )
+from hoodie.transaction.lookout import EarlyConflict
 from hoodie.transaction.marking import markers_for
 from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
@@ -27,6 +29,7 @@ __all__ = [
     "AlsoNew",
     "Committed",
     "ConflictRule",
+    "EarlyConflict",
     "GroupsApart",
     "GroupsUnchanged",
     "HeldThroughout",
@@ -47,6 +50,7 @@ __all__ = [
     "has_several_writers",
     "locking",
     "markers_for",
+    "parse_early_detection",
     "plans_rule",
     "write_policy",
     "writers_rule",

@@ -17,6 +17,7 @@ from hoodie.errors import Invalid
 MODE: Final = "hoodie.write.concurrency.mode"
 POLICY: Final = "hoodie.clean.failed.writes.policy"
 LAZY: Final = "LAZY"
+OPTIMISTIC: Final = "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 _SINGLE: Final = "SINGLE_WRITER"
 _NON_BLOCKING: Final = "NON_BLOCKING_CONCURRENCY_CONTROL"

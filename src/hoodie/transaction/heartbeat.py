@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from hoodie.config import Config
 from hoodie.env import Env
@@ -32,6 +33,8 @@ INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
 MISSES = "hoodie.client.heartbeat.tolerable.misses"
 
 _THREAD = "hoodie-heartbeat"
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class HeartbeatRule:
     def limit_ms(self) -> int:
         """Silence of more than this many milliseconds means death."""
         return self.interval_ms * (self.tolerable_misses + 1)
+
+
+DEFAULT_RULE: Final = HeartbeatRule()
 
 
 class Heartbeat:
@@ -130,6 +136,14 @@ def beating(handle: TableHandle, instant: InstantTime, config: Config, what: str
 def heartbeat_rule(config: Config) -> HeartbeatRule:
     """The rule the options ask for."""
     return HeartbeatRule(config.integer(INTERVAL), config.integer(MISSES))
+
+
+def await_end(storage: Storage, instant: InstantTime, rule: HeartbeatRule, env: Env, wait_s: float) -> None:
+    """Returns when the write has ended, or is taken for dead, or after so many seconds."""
+    until_s, pause_s = env.monotonic() + wait_s, _PAUSE_S
+    while env.monotonic() < until_s and not is_expired(storage, instant, rule, env):
+        env.sleep(pause_s * (0.5 + env.random() / 2))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def beat_once(handle: TableHandle, instant: InstantTime, what: str) -> None:

@@ -12,13 +12,18 @@ from __future__ import annotations
 import functools
 import logging
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hoodie.config import Config
 from hoodie.spec import InstantTime
 from hoodie.storage import Storage
 from hoodie.timeline import Markers, markers_of
 from hoodie.timeline.marker_lists import ListedMarkers
+from hoodie.transaction.early_detection import EarlyDetection, ServedMarkers, WatchfulMarkers
+from hoodie.transaction.lookout import Lookout
+
+if TYPE_CHECKING:
+    from hoodie.remote.server_markers import ServerMarkers
 
 log = logging.getLogger(__name__)
 
@@ -34,20 +39,37 @@ _REMOTE: Final = frozenset({"REMOTE_ONLY", "REMOTE_FIRST"})
 
 def markers_for(storage: Storage, instant: InstantTime, config: Config) -> Markers:
     """The markers of the write `instant`, as the options of the writer want them."""
-    wanted = config.text(_TYPE)
-    if wanted == _BY_PROCESS:
+    return _by_server(storage, instant, config) or _by_hand(storage, instant, config)
+
+
+def watchful_markers(lookout: Lookout, asked: EarlyDetection, config: Config) -> Markers:
+    """The same for a write that looks around before it announces a file (`early_detection`)."""
+    storage, instant = lookout.handle.storage, lookout.instant
+    served = _by_server(storage, instant, config)
+    if served is None:
+        return WatchfulMarkers(_by_hand(storage, instant, config), lookout, asked.locks)
+    instead = WatchfulMarkers(ListedMarkers(storage, instant), lookout, asked.locks)
+    return ServedMarkers(replace(served, own=instead, looks_around=lookout.wishes), instead, lookout)
+
+
+def _by_hand(storage: Storage, instant: InstantTime, config: Config) -> Markers:
+    if config.text(_TYPE) == _BY_PROCESS:
         return ListedMarkers(storage, instant)
-    if wanted != _BY_SERVER or config.text(_VIEW) not in _REMOTE:
-        return markers_of(storage, instant)
+    return markers_of(storage, instant)
+
+
+def _by_server(storage: Storage, instant: InstantTime, config: Config) -> ServerMarkers | None:
+    if config.text(_TYPE) != _BY_SERVER or config.text(_VIEW) not in _REMOTE:
+        return None
     if storage.scheme == "hdfs":
         _warn_once("Markers are direct ones, not those of a timeline server: on HDFS nothing is gained by them")
-        return markers_of(storage, instant)
+        return None
     from hoodie.remote import asked_server  # noqa: PLC0415 - HTTP is loaded by who asks a server
     from hoodie.remote.server_markers import ServerMarkers  # noqa: PLC0415 - as above
 
     server = asked_server(config)
     if server is None:
-        return markers_of(storage, instant)
+        return None
     address = replace(server.address, timeout_s=min(server.address.timeout_s, LONGEST_S))
     return ServerMarkers(storage, instant, address, server.retries)
 

@@ -190,8 +190,8 @@ def conflict_of(mine: Mine, other: Move, *, by_bucket: bool = False) -> frozense
         return frozenset()
     if not by_bucket:
         return mine.groups & other.groups
-    theirs = {_bucket(group) for group in other.groups}
-    return frozenset(group for group in mine.groups if _bucket(group) in theirs)
+    theirs = {bucket_of(group) for group in other.groups}
+    return frozenset(group for group in mine.groups if bucket_of(group) in theirs)
 
 
 def lost_ground(planned_on: Timeline, now: Timeline, own: Instant) -> Instant | None:
@@ -219,7 +219,7 @@ def moves_since(
         if actions is not None and one.action not in actions:
             continue
         if one.is_completed:
-            yield _done(one, load_commit_metadata(handle.storage, handle.profile, one))
+            yield completed_move(one, load_commit_metadata(handle.storage, handle.profile, one))
         elif plans.is_plan(one):
             yield Move(one, frozenset(plans.groups(one)), one.action)
 
@@ -253,7 +253,7 @@ def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]
         if before is None or one.schema is None or not one.schema.equals(before):
             raise WriteConflict(
                 f"The {pending.outcome.operation} {pending.inflight.requested} has another schema than "
-                f"{_told(one)}, which changed it meanwhile",
+                f"{told(one)}, which changed it meanwhile",
                 remedy="Nothing became visible; repeat the write, which then gets the new columns",
                 instant=pending.inflight.requested,
                 other=one.instant.requested,
@@ -275,7 +275,7 @@ def write_conflict(  # noqa: PLR0917
     named = ", ".join(file_id for _, file_id in said[:3]) + (" …" if len(said) > 3 else "")
     of_keys = f"; keys of it: {', '.join(own_keys)}" if own_keys else ""
     return WriteConflict(
-        f"The {pending.outcome.operation} {pending.inflight.requested} cannot be committed: {_told(other)} "
+        f"The {pending.outcome.operation} {pending.inflight.requested} cannot be committed: {told(other)} "
         f"{did or ('changed' if other.instant.is_completed else 'plans to rewrite')} {what} meanwhile "
         f"({len(said)}: {named}, in {', '.join(repr(one) for one in partitions[:3])}{of_keys})",
         remedy="Nothing became visible; repeat the write, or let it be repeated "
@@ -301,12 +301,14 @@ def _ground_lost(own: Instant, gone: Instant) -> WriteConflict:
     )
 
 
-def _told(other: Move) -> str:
+def told(other: Move) -> str:
+    """The other in the middle of a message, with who made it."""
     by = "" if other.owner is None else f" by process {other.owner.process} on {other.owner.host}"
     return f"the {other.operation or other.instant.action} {other.instant.requested}{by}"
 
 
-def _done(instant: Instant, said: CommitMetadata) -> Move:
+def completed_move(instant: Instant, said: CommitMetadata) -> Move:
+    """What a completed write did, by its commit metadata."""
     stats = tuple(stat for _, stat in said.write_stats())
     changed = frozenset((name, stat.file_id) for name, stat in said.write_stats())
     extra: Mapping[str, str] = said.extra_metadata or {}
@@ -330,7 +332,8 @@ def _schema_before(pending: PendingCommit) -> pa.Schema | None:
     return None
 
 
-def _bucket(group: GroupId) -> GroupId:
+def bucket_of(group: GroupId) -> GroupId:
+    """What file groups of one bucket have in common."""
     partition, file_id = group
     return partition, file_id[:_BUCKET_DIGITS]
 

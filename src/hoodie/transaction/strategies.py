@@ -27,11 +27,16 @@ _PREFER_WRITER: Final = f"{_PACKAGE}PreferWriterConflictResolutionStrategy"
 _INDEX_TYPE: Final = "hoodie.index.type"
 
 
+def compares_buckets(config: Config) -> bool:
+    """Whether writes to one bucket are taken for writes to one file group."""
+    return config.text(_INDEX_TYPE) == "BUCKET" or config.text(STRATEGY) == _BUCKET
+
+
 def writers_rule(config: Config, operation: str, *, keys_once: bool, is_global: bool) -> GroupsApart:
     """The rule of a write that lets others in. `keys_once` and `is_global` are those of `GroupsApart`."""
     named = config.text(STRATEGY)
     return GroupsApart(
-        by_bucket=config.text(_INDEX_TYPE) == "BUCKET" or named == _BUCKET,
+        by_bucket=compares_buckets(config),
         keys_once=keys_once,
         is_global=is_global,
         bears_logs=is_non_blocking(config) and operation != "bulk_insert",

@@ -33,13 +33,16 @@ from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, to_inflight
 from hoodie.transaction.abort import abort, drop_markers, remove_fenced, remove_losers, remove_strays
 from hoodie.transaction.conflicts import ConflictRule, NobodyElse
-from hoodie.transaction.heartbeat import Heartbeat, holding_heartbeat
+from hoodie.transaction.early_detection import parse_early_detection
+from hoodie.transaction.heartbeat import Heartbeat, heartbeat_rule, holding_heartbeat
 from hoodie.transaction.locking import Locking
-from hoodie.transaction.marking import markers_for
+from hoodie.transaction.lookout import KnownCommits, Lookout
+from hoodie.transaction.marking import markers_for, watchful_markers
 from hoodie.transaction.outcome import Outcome
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
 from hoodie.transaction.pending_commit import PendingCommit
+from hoodie.transaction.strategies import compares_buckets
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +96,23 @@ class Transaction:
         return self._block.__exit__(kind, error, trace)
 
     def markers(self, handle: TableHandle) -> Markers:
-        """How the write announces its files. `handle`: of the table, as its caller holds it."""
+        """The markers of the write. `handle`: of the table, as its caller holds it."""
         return markers_for(handle.storage, self.instant, self._config)
+
+    def announcing(self, handle: TableHandle, planned_on: Timeline, operation: str) -> Markers:
+        """How tasks announce the files of the write: after a look around for others, where options ask for it."""
+        asked = parse_early_detection(self._config) if self._locking.lets_others_in else None
+        if asked is None:
+            return self.markers(handle)
+        lookout = Lookout(
+            handle,
+            self.instant,
+            operation,
+            heartbeat_rule(self._config),
+            compares_buckets(self._config),
+            KnownCommits.of(planned_on) if asked.looks_at_commits else None,
+        )
+        return watchful_markers(lookout, asked, self._config)
 
     def announce(self, action: str, plan: bytes = b"") -> None:
         """Creates the requested instant, with the plan in its file: from here on others know of the write. Where others

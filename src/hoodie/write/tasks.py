@@ -61,7 +61,7 @@ def write_target(write: Write) -> WriteTarget:
         table_name=write.handle.config.name,
         delete_marker=options.delete_marker,
         options=options.base_file,
-        markers=write.transaction.markers(write.handle),
+        markers=write.transaction.announcing(write.handle, write.timeline, options.recorded_operation),
         changes=change_logging_of(write.handle),
         needs=write_needs(write.handle, write.timeline, write.known, write.metadata, write.table_schema),
     )

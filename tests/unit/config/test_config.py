@@ -141,7 +141,7 @@ def test_two_spellings_with_different_values_contradict() -> None:
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
         ("hoodie.clustering.preserve.commit.metadata", "false"),
         ("hoodie.write.lock.conflict.resolution.strategy", "com.example.MyStrategy"),
-        ("hoodie.write.concurrency.early.conflict.detection.enable", "true"),
+        ("hoodie.write.concurrency.early.conflict.detection.strategy", "com.example.Mine"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
         ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
         ("hoodie.datasource.write.keygenerator.class", "com.example.MyKeys"),

@@ -158,7 +158,6 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
         *later_write(*values("hoodie.write.concurrency.mode", "non_blocking_concurrency_control")),
         "tests/unit/operations/test_non_blocking_writers.py::test_what_the_mode_is_not_for_is_refused",
     ),
-    "early conflict detection": later_write({"hoodie.write.concurrency.early.conflict.detection.enable": "true"}),
     "changing file groups that a pending clustering": (
         "tests/unit/operations/test_recovery.py::test_pending_clustering_keeps_its_input_and_is_no_failed_write",
         "tests/unit/services/test_clustering.py::test_writers_beside_a_plan_go_on_but_for_those_that_want_its_groups",

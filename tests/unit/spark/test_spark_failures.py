@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError
 
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid
 from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, through_jvm, to_text, translated
+from hoodie.transaction import EarlyConflict
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,7 @@ from hoodie.spark.failures import ErrorInTransit, from_text, raise_through_jvm, 
         Corrupt("Footer of a/ü b.parquet is torn", remedy="Restore it", path="a/ü b.parquet"),
         Conflict("Somebody else writes"),
         HudiError("line one\nline two"),
+        EarlyConflict("Somebody else writes", instant="2", other="1"),
     ],
 )
 def test_an_error_survives_a_java_stack_trace(error: HudiError) -> None:
