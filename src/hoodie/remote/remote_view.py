@@ -8,7 +8,9 @@
    for a while (`breaker`).
 3. An answer about another partition, or with names that lead out of the table, is wrong, and the server is taken for
    one that does not answer.
-4. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
+4. A server of ours is asked for an Arrow stream of names and sizes; one that does not know that question, as Hudi's
+   does not, for JSON.
+5. What a server lists may have files of writes that are not committed, as Hudi's does: they are in no slice.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from hoodie.fileview import FileSystemView
 from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
 from hoodie.remote.breaker import Breaker
 from hoodie.remote.connection import Connection
+from hoodie.remote.files_arrow import FileColumns, parse_files
 from hoodie.remote.files_json import parse_group
 from hoodie.remote.json_values import Json, elements, not_understood, short
 from hoodie.remote.known_timeline import told
@@ -30,7 +33,7 @@ from hoodie.remote.names import ensure_partition_name
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import BaseFile, LogFile, PartitionChoice, PartitionFiles, View, load_view
+from hoodie.view import BaseFile, LogFile, PartitionChoice, PartitionFiles, View, load_view, named_files
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +48,10 @@ class ViewServer(Protocol):
 
     def ask(self, path: str, parameters: Mapping[str, str]) -> Json:
         """The answer to a question below `/v1/hoodie/view/`. Raises as `Connection.ask`."""
+        ...
+
+    def ask_files(self, path: str, parameters: Mapping[str, str]) -> bytes | None:
+        """The same as an Arrow stream of files; None where it has no such answers. Raises as `Connection.ask_files`."""
         ...
 
 
@@ -71,10 +78,13 @@ class RemoteView:
         self._plans = plans or PendingPlans(storage, timeline)
         self._about = {"basepath": self.table, **told(timeline)}
         self._loaded: dict[str, PartitionFiles] = {}
+        self._columns: dict[str, FileColumns] | None = None
         self._paths: tuple[str, ...] | None = None
 
     def partitions(self) -> tuple[str, ...]:
-        """Partitions with a file slice. One request, whose answer has all of them."""
+        """Partitions with a file slice. One request, whose answer has all of them; two to a server of Hudi's."""
+        if self._paths is None and (columns := self._ask_files("files/partitions")) is not None:
+            self._paths = tuple(sorted(columns))
         if self._paths is None:
             found = self._ask("slices/all/beforeoron/latest/", maxinstant=LATEST)
             if not isinstance(found, dict):
@@ -83,9 +93,22 @@ class RemoteView:
         return self._paths
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
-        """Two requests for each partition that was not asked for before."""
+        """One request for all of them, or one for each partition that was not asked for before; two for each to a
+        server of Hudi's.
+        """
+        columns = self.columns() if partitions is None else None
+        if columns is not None:
+            return tuple(named_files(name, columns[name].items()) for name in sorted(columns))
         names = self.partitions() if partitions is None else sorted(set(partitions))
         return tuple(self._files(name) for name in names)
+
+    def columns(self) -> Mapping[str, FileColumns] | None:
+        """Names and sizes of the files of all partitions, by partition, without an object for each; None from a server
+        that does not tell them so. One request.
+        """
+        if self._columns is None:
+            self._columns = self._ask_files("files/all")
+        return self._columns
 
     def load(self, partitions: Collection[str] | None = None) -> View:
         return load_view(self._storage, self.timeline, self.files(partitions), self._plans.compactions())
@@ -100,6 +123,10 @@ class RemoteView:
         return committed_logs(self._storage, self.timeline, with_stored_sizes(self._storage, logs).values())
 
     def _files(self, partition: str) -> PartitionFiles:
+        if partition not in self._loaded and (columns := self._ask_files("files/partition", partition)) is not None:
+            if set(columns) != {partition}:
+                raise not_understood(f"asked about {short(partition)}, it tells of others")
+            self._loaded[partition] = named_files(partition, columns[partition].items())
         if partition not in self._loaded:
             live = self._ask("filegroups/all/partition/", partition=partition)
             replaced = self._ask("filegroups/replaced/partition/", partition=partition)
@@ -118,6 +145,11 @@ class RemoteView:
                 tuple(one for one in sorted_logs if one.name.is_cdc),
             )
         return self._loaded[partition]
+
+    def _ask_files(self, path: str, partition: str | None = None) -> dict[str, FileColumns] | None:
+        about = {} if partition is None else {"partition": partition}
+        body = self._server.ask_files(path, {**self._about, **about})
+        return None if body is None else parse_files(body)
 
     def _ask(self, path: str, **parameters: str) -> Json:
         return self._server.ask(path, {**self._about, **parameters})
@@ -149,6 +181,8 @@ class FallingBackView:
         return self._instead().partitions() if names is None else names
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
+        if partitions is None and self._told_columns():
+            return self._remote.files()
         names = self.partitions() if partitions is None else sorted(set(partitions))
         found: dict[str, PartitionFiles] = {}
         for name in names:
@@ -173,6 +207,18 @@ class FallingBackView:
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._remote.committed_logs(logs)
+
+    def _told_columns(self) -> bool:
+        """Whether the server tells the files of all partitions at once."""
+        if not self._may_ask():
+            return False
+        try:
+            is_told = self._remote.columns() is not None
+        except (Unavailable, Conflict) as error:
+            self._gave_up(error, "its files")
+            return False
+        self._answered()
+        return is_told
 
     def _told_partitions(self) -> tuple[str, ...] | None:
         """The partitions as the server knows them; None where it does not tell."""

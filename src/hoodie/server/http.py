@@ -124,7 +124,7 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
         except TimeoutError:
             log.warning("no answer about %s within %s s", asked.get("basepath"), ANSWER_S)
             return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})
-        return Response(found.body, found.status, media_type="text/plain")
+        return Response(found.body, found.status, media_type=found.media_type)
 
     def tells_token(headers: Headers) -> bool:
         return _tells_token(headers, listening)

@@ -26,7 +26,7 @@ from hoodie.server.answers import Groups
 from hoodie.server.file_changes import Changes, load_changes
 from hoodie.server.pending_edits import PendingEdits
 from hoodie.server.stores.memory import MemoryStore
-from hoodie.server.stores.packed import PackedFiles, pack_partition, partition_files
+from hoodie.server.stores.packed import PackedFiles, pack_partition
 from hoodie.server.stores.store import Edit, ViewStore
 from hoodie.server.sync_plan import Rebuild, plan_sync
 from hoodie.server.view_parts import Beside, beside_of, parts_of
@@ -40,6 +40,7 @@ from hoodie.view import (
     PartitionFiles,
     Replaced,
     collecting_later,
+    named_files,
     view_of,
     with_archived_completions,
 )
@@ -90,12 +91,12 @@ class KeptView:
     def _groups_in(self, partition: str, file_id: str) -> Iterable[FileGroup]:
         """Change-data files are in their slices, as Hudi has them: who cleans by them would leave those otherwise."""
         if file_id:
-            files = partition_files(partition, self.store.of_group(partition, file_id))
+            files = named_files(partition, self.store.of_group(partition, file_id))
         else:
             packed = self.store.files(partition)
             if packed is None:
                 return ()
-            files = partition_files(partition, packed.items())
+            files = named_files(partition, packed.items())
         with_changes = replace(files, logs=(*files.logs, *files.changes))
         found = view_of(self.timeline, (with_changes,), {}, self.compactions.get(partition, {})).groups
         return (group for group in found if group.file_id == file_id) if file_id else found

@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hoodie.server.routes import COMMANDS, ROUTES, VIEW
+from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW
 from hoodie.server.service import Service
 from hoodie.server.tally import Counted
 from hoodie.server.turns import Turns
@@ -94,7 +94,7 @@ def endpoint_of(path: str) -> str:
     if path in _PATHS:
         return path
     name = path.removeprefix(VIEW).rstrip("/")
-    if path.startswith(VIEW) and (name in ROUTES or name in COMMANDS):
+    if path.startswith(VIEW) and any(name in routes for routes in (ROUTES, FILES, COMMANDS)):
         return f"view/{name}"
     return "markers" if path.startswith(_MARKERS) else "other"
 

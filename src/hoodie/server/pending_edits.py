@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from hoodie.server.file_changes import Changes, PartitionChange
-from hoodie.server.stores.packed import EMPTY, FileChange, partition_files
+from hoodie.server.stores.packed import EMPTY, FileChange
 from hoodie.server.stores.store import Edit, ViewStore
 from hoodie.timeline import Timeline
-from hoodie.view import PartitionFiles
+from hoodie.view import PartitionFiles, named_files
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class PendingEdits:
                 if any(file.startswith(".") for file in before):
                     mine = {file: size for file, size in pending.added.items() if _file_id(file) == file_id}
                     now = {file: size for file, size in (before | mine).items() if file not in pending.removed}
-                    yield partition_files(name, now.items())
+                    yield named_files(name, now.items())
 
     def edit(self) -> Edit:
         """All of it."""

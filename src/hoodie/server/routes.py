@@ -1,7 +1,8 @@
 """The questions a timeline server answers: path, parameters, which partitions must be known, and how it answers.
 
 1. Paths and parameters are Hudi's, below `/v1/hoodie/view/`. A trailing slash does not matter.
-2. An answer is JSON made of a `Known` and the `Asked`; nothing is loaded here.
+2. An answer is made of a `Known` and the `Asked`, JSON to Hudi's questions; nothing is loaded here. `FILES` are asked
+   by our clients alone and answered by an Arrow stream (`remote.files_arrow`).
 3. Parameters are checked before anything else happens: instants are digits, partitions stay in the table.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hoodie.errors import Invalid
+from hoodie.remote.files_arrow import NO_FILES, FileColumns, encode_files
 from hoodie.remote.files_json import base_file_json, groups_json, slice_json
 from hoodie.remote.instants_json import instant_json, timeline_json
 from hoodie.remote.json_values import Json
@@ -20,6 +22,7 @@ from hoodie.remote.known_timeline import told_instants
 from hoodie.remote.plans_json import clustering_json, compaction_json
 from hoodie.server import answers
 from hoodie.server.answers import Groups
+from hoodie.server.stores.packed import PackedFiles
 from hoodie.spec import CLUSTERING, COMPACTION, LOG_COMPACTION, WRITE_ACTIONS
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline
@@ -60,6 +63,10 @@ class Known(Protocol):
         """File groups of a partition, or of all that are loaded; with `file_id` only the one that has it."""
         ...
 
+    def files(self, partition: str) -> PackedFiles | None:
+        """Settled files of a partition, also of groups that were replaced; None where it is not loaded."""
+        ...
+
     def loaded(self) -> tuple[str, ...]:
         """Paths of the partitions that are loaded, sorted."""
         ...
@@ -72,7 +79,7 @@ class Route:
     """
 
     covers: Covers
-    answer: Callable[[Known, Asked], Json]
+    answer: Callable[[Known, Asked], Json | bytes]
     needs: tuple[str, ...] = ()
     is_checked: bool = True
     looks: bool = False
@@ -199,6 +206,23 @@ def _all_instants(known: Known, asked: Asked) -> Json:
     return timeline_json(told_instants(known.timeline))
 
 
+def _partition_names(known: Known, asked: Asked) -> bytes:
+    return encode_files((name, NO_FILES) for name in known.loaded())
+
+
+def _files(known: Known, asked: Asked) -> bytes:
+    return encode_files([(asked.partition, _columns(known, asked.partition))])
+
+
+def _all_files(known: Known, asked: Asked) -> bytes:
+    return encode_files((name, _columns(known, name)) for name in known.loaded())
+
+
+def _columns(known: Known, partition: str) -> FileColumns:
+    packed = known.files(partition)
+    return NO_FILES if packed is None else FileColumns(packed.names(), packed.sizes())
+
+
 def _done(known: Known, asked: Asked) -> Json:
     return True
 
@@ -270,6 +294,13 @@ ROUTES: Mapping[str, Route] = {
     ),
 }
 """Questions that are asked with GET, by path."""
+
+FILES: Mapping[str, Route] = {
+    "files/partitions": Route("all", _partition_names),
+    "files/partition": Route("partition", _files),
+    "files/all": Route("all", _all_files),
+}
+"""What our clients ask: names of all partitions, and names and sizes of the files of one or all."""
 
 COMMANDS: Mapping[str, Route] = {
     "refresh": Route("timeline", _done, is_checked=False),

@@ -24,20 +24,20 @@ from dataclasses import dataclass, field, replace
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
 from hoodie.layout import open_table_storage
+from hoodie.remote.files_arrow import MEDIA_TYPE
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
 from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
-from hoodie.server.routes import COMMANDS, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
+from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
 from hoodie.server.stores.memory import MemoryStores
-from hoodie.server.stores.packed import partition_files
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
 from hoodie.spec import CLEAN, Instant
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import PartitionFiles, Replaced
+from hoodie.view import PartitionFiles, Replaced, named_files
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,11 @@ _BOOTSTRAPPED = "hoodie.bootstrap.base.path"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and body of an answer."""
+    """Status and body of an answer, and what it is."""
 
     status: int
     body: bytes
+    media_type: str = "text/plain"
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ class Service:
         self._stores.close()
 
     def _answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
-        routes = {"GET": ROUTES, "POST": COMMANDS}.get(method, {})
+        routes = {"GET": {**ROUTES, **FILES}, "POST": COMMANDS}.get(method, {})
         name = path.removeprefix(VIEW).rstrip("/")
         route = routes.get(name) if path.startswith(VIEW) else None
         if route is None:
@@ -247,7 +248,9 @@ class Service:
             return _text(400, _differs(view.timeline, last))
         if route.covers in ("partition", "all"):
             view = self._loaded(table, view, None if route.covers == "all" else asked.partition)
-        return _json(route.answer(view, asked), parameters)
+        if isinstance(found := route.answer(view, asked), bytes):
+            return Answer(200, found, MEDIA_TYPE)
+        return _json(found, parameters)
 
     def _command(self, table: _Table, name: str, partitions: Sequence[str]) -> None:
         with table.lock:
@@ -347,7 +350,7 @@ class Service:
 
 def _files_of(view: KeptView, partition: str) -> PartitionFiles:
     packed = view.files(partition)
-    return PartitionFiles(partition, (), ()) if packed is None else partition_files(partition, packed.items())
+    return PartitionFiles(partition, (), ()) if packed is None else named_files(partition, packed.items())
 
 
 def is_behind(timeline: Timeline, last: str, known_hash: str) -> bool:

@@ -12,15 +12,23 @@ from hoodie.server.routes import VIEW
 
 
 class InProcessServer:
-    """A `ViewServer` by a service. `asked` has the paths of all questions; it fails for the partitions in `broken`."""
+    """A `ViewServer` by a service. `asked` has the paths of all questions; it fails for the partitions in `broken`;
+    where it `has_arrow` it answers with Arrow streams, too."""
 
     def __init__(self, service: Service, broken: tuple[str, ...] = ()) -> None:
         self.service = service
         self.asked: list[str] = []
         self.broken = broken
         self.is_down = False
+        self.has_arrow = False
 
     def ask(self, path: str, parameters: Mapping[str, str]) -> Json:
+        return json.loads(self._answer(path, parameters))
+
+    def ask_files(self, path: str, parameters: Mapping[str, str]) -> bytes | None:
+        return self._answer(path, parameters) if self.has_arrow else None
+
+    def _answer(self, path: str, parameters: Mapping[str, str]) -> bytes:
         self.asked.append(path)
         if self.is_down:
             raise Unavailable("no connection")
@@ -31,4 +39,4 @@ class InProcessServer:
             raise Conflict("another timeline")
         if answer.status != 200:
             raise Unavailable(answer.body.decode(), status=answer.status)
-        return json.loads(answer.body)
+        return answer.body

@@ -4,6 +4,7 @@ from hoodie.view.archived_completions import with_archived_completions, with_arc
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
 from hoodie.view.listing import PartitionFiles, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
+from hoodie.view.named_files import named_files
 from hoodie.view.partition_choice import PartitionChoice
 from hoodie.view.replaced import Replaced, replaced_groups
 from hoodie.view.slicing import SLICING_RULES, placed_at
@@ -25,6 +26,7 @@ __all__ = [
     "list_partitions",
     "load_replaced",
     "load_view",
+    "named_files",
     "placed_at",
     "replaced_groups",
     "view_of",

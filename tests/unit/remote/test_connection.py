@@ -38,6 +38,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, gzip.compress(b"[" + b" " * 5_000_000 + b"]"), packed=True)
             case "html":
                 self._send(200, b"<html>")
+            case "unknown":
+                self._send(404, b"Not found")
+            case "nowhere":
+                self._send(404, b"There is no table at x")
             case "deep":
                 self._send(200, b"[" * 200_000)
             case "refused":
@@ -209,3 +213,32 @@ def test_a_token_is_not_shown() -> None:
 def test_a_name_that_is_no_text_cannot_be_asked_about(connection: Connection) -> None:
     with pytest.raises(Unavailable, match="no text"):
         connection.ask("x", {"partition": "\udcff"})
+
+
+def test_a_stream_of_files_is_asked_for_unpacked_and_is_bounded(
+    port: int, handler: type[Handler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = Connection(ServerAddress("127.0.0.1", port))
+    assert connection.ask_files("plain", {}) == b"[1]"
+    assert connection.ask_files("packed", {}) == b'["packed"]'
+    monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1_000_000)
+    with pytest.raises(Unavailable, match="larger than any"):
+        connection.ask_files("bomb", {})
+    with pytest.raises(Unavailable, match="cut off"):
+        connection.ask_files("cut", {})
+    with pytest.raises(Conflict):
+        connection.ask_files("refused", {})
+    with pytest.raises(Unavailable) as failure:
+        connection.ask_files("failed", {})
+    assert failure.value.facts["status"] == 500
+
+
+def test_a_server_that_does_not_know_streams_of_files_is_asked_for_one_once(port: int, handler: type[Handler]) -> None:
+    connection = Connection(ServerAddress("127.0.0.1", port))
+    assert connection.ask_files("nowhere", {}) is None
+    assert connection.ask_files("plain", {}) == b"[1]", "it knew the question, but no such table"
+    assert connection.ask_files("unknown", {}) is None
+    asked = len(handler.requests)
+    assert connection.ask_files("plain", {}) is None
+    assert len(handler.requests) == asked
+    assert connection.ask("plain", {}) == [1]

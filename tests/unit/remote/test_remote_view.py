@@ -118,6 +118,9 @@ class Changed:
         about = {"partition": self._about} if self._about and "partition" in parameters else {}
         return json.loads(json.dumps(self._server.ask(path, {**parameters, **about})).replace(*self._text))
 
+    def ask_files(self, path: str, parameters: Mapping[str, str]) -> bytes | None:
+        return self._server.ask_files(path, parameters)
+
 
 WRONG = {
     "another partition": ("q", ("", "")),
@@ -176,3 +179,55 @@ def test_a_table_that_is_opened_with_a_server_asks_it_and_reads_without_it(
     server.is_down = True
     assert len(table.scan().read_all()) == len(expected) + 1
     assert len(caplog.records) == 1
+
+
+@pytest.fixture
+def arrow_server(server: InProcessServer) -> InProcessServer:
+    server.has_arrow = True
+    return server
+
+
+def test_a_server_of_ours_is_asked_once_for_all_files_and_once_for_a_partition(
+    lake: Lake, arrow_server: InProcessServer
+) -> None:
+    timeline = timeline_of(lake.handle())
+    there = FolderView(lake.storage, timeline)
+    view = RemoteView(arrow_server, lake.storage, timeline)
+    assert view.files() == there.files()
+    assert view.load().slices_at() == there.load().slices_at()
+    assert arrow_server.asked == ["files/all"]
+    view = RemoteView(arrow_server, lake.storage, timeline)
+    assert view.files(["p"]) == there.files(["p"])
+    assert view.partitions() == ("p", "q", "r")
+    assert arrow_server.asked == ["files/all", "files/partition", "files/partitions"]
+    told = RemoteView(arrow_server, lake.storage, timeline).columns()
+    assert told is not None
+    assert {name: len(files.names) for name, files in told.items()} == {
+        one.partition: len(one.everything) for one in there.files()
+    }
+
+
+def test_a_wrong_stream_is_refused_and_the_table_asked(
+    lake: Lake, arrow_server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    timeline = timeline_of(lake.handle())
+    there = FolderView(lake.storage, timeline)
+    whole = arrow_server.ask_files
+    for damage in (lambda body: body[:-9], lambda body: body.replace(b"parquet", b"par/uet"), lambda _: b"[]"):
+        monkeypatch.setattr(
+            arrow_server, "ask_files", lambda path, about, damage=damage: damage(whole(path, about) or b"")
+        )
+        caplog.clear()
+        for names in (None, ["p", "q"]):
+            view = FallingBackView(RemoteView(arrow_server, lake.storage, timeline), lambda: there, lake.storage)
+            assert view.files(names) == there.files(names)
+        with pytest.raises(Unavailable, match="cannot be used"):
+            RemoteView(arrow_server, lake.storage, timeline).files()
+
+
+def test_a_stream_about_another_partition_is_refused(lake: Lake, arrow_server: InProcessServer) -> None:
+    view = RemoteView(arrow_server, lake.storage, timeline_of(lake.handle()))
+    whole = arrow_server.ask_files
+    arrow_server.ask_files = lambda path, about: whole(path, {**about, "partition": "q"})  # type: ignore[method-assign]
+    with pytest.raises(Unavailable, match="tells of others"):
+        view.files(["p"])

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
-from hoodie.spec import parse_base_file_name, parse_log_file_name, path_in
 from hoodie.view import BaseFile, LogFile, PartitionFiles
 
 _COUNT = struct.Struct("=q")
@@ -148,21 +147,6 @@ def pack_partition(files: PartitionFiles) -> PackedFiles:
     """All files of a partition, also those of changed data."""
     everything: Iterable[BaseFile | LogFile] = (*files.everything, *files.changes)
     return pack((file.path.rpartition("/")[2], file.size_bytes) for file in everything)
-
-
-def partition_files(partition: str, files: Iterable[tuple[str, int]]) -> PartitionFiles:
-    """Files with names and sizes as those of a partition, in the order given."""
-    bases: list[BaseFile] = []
-    logs: list[LogFile] = []
-    changes: list[LogFile] = []
-    for name, size in files:
-        log = parse_log_file_name(name) if name.startswith(".") else None
-        base = parse_base_file_name(name) if log is None else None
-        if log is not None:
-            (changes if log.is_cdc else logs).append(LogFile(path_in(partition, name), log, size))
-        elif base is not None:
-            bases.append(BaseFile(path_in(partition, name), base, size))
-    return PartitionFiles(partition, tuple(bases), tuple(logs), tuple(changes))
 
 
 def _packed(count: int, sizes: _Pieces, begins: _Pieces, names: _Pieces) -> PackedFiles:
