@@ -1,4 +1,5 @@
-"""What the stores of a timeline service's views cost: memory, look-ups through HTTP, and following a commit.
+"""What the stores of a timeline service's views cost: memory, look-ups through HTTP, all files to one client, and
+following a commit.
 
 `python -m bench.view_stores [--files 1000000] [--kind memory ...]` prints one line of JSON for each store, each
 measured in a process of its own. The store is fed with made-up files, a hundred in each partition; the commit that is
@@ -24,7 +25,9 @@ from urllib.parse import urlencode
 import psutil
 
 from hoodie.config import resolve
-from hoodie.remote.known_timeline import told
+from hoodie.remote import Connection, ServerAddress
+from hoodie.remote.files_arrow import FileColumns, parse_files
+from hoodie.remote.known_timeline import told as known_instants
 from hoodie.server import Service, http
 from hoodie.server.kept_view import KeptView, synced
 from hoodie.server.routes import VIEW
@@ -39,6 +42,7 @@ KINDS = {"memory": "MEMORY", "disk": "SPILLABLE_DISK", "rocksdb": "EMBEDDED_KV_S
 IN_PARTITION = 100
 TOUCHED = 1000
 ASKED = 1000
+WHOLE = 5
 
 
 def measure(kind: str, files: int, results: multiprocessing.Queue[dict[str, object]]) -> None:
@@ -58,9 +62,13 @@ def measure(kind: str, files: int, results: multiprocessing.Queue[dict[str, obje
     held = psutil.Process().memory_info().rss
     times = [asking.ask(_name(1 + turn * 37 % (files // IN_PARTITION))) for turn in range(ASKED)]
     asked = psutil.Process().memory_info().rss
+    whole = [asking.ask_all() for _ in range(WHOLE)]
+    told = len(asking.told())
     lake.upsert(*(row(f"k{turn}", part=_name(1 + turn)) for turn in range(TOUCHED)))
     counted = CountingStorage(lake.storage)
+    cpu = time.process_time()
     now, sync_s = _timed(lambda: synced(table.view, load_handle(counted, Awake())))  # type: ignore[arg-type]
+    sync_cpu_s = time.process_time() - cpu
     listed = [call.path for call in counted.calls if call.op in ("list", "list_dir")]
     results.put(
         {
@@ -70,7 +78,12 @@ def measure(kind: str, files: int, results: multiprocessing.Queue[dict[str, obje
             "MiB before, fed, asked": [round(size / (1 << 20)) for size in (before, held, asked)],
             "fed in s": round(fed_s, 1),
             "look-up ms p50, p99": [_ms(statistics.median(times)), _ms(sorted(times)[int(ASKED * 0.99)])],
-            "sync ms": _ms(sync_s),
+            "all as Arrow": {
+                "partitions": told,
+                "seconds p50": round(statistics.median(wall for wall, _ in whole), 3),
+                "processor seconds p50, of server and client": round(statistics.median(cpu for _, cpu in whole), 3),
+            },
+            "sync ms, processor ms": [_ms(sync_s), _ms(sync_cpu_s)],
             "storage calls of the sync": len(counted.calls),
             "folders listed": listed,
             "partitions kept": len(now.loaded()),
@@ -100,8 +113,10 @@ class _Asking:
         place = http.bound_socket(listening)
         server = http.server_of(service, listening)
         threading.Thread(target=lambda: server.run(sockets=[place]), daemon=True).start()
-        self.connection = HTTPConnection("127.0.0.1", place.getsockname()[1])
-        self.known = {"basepath": lake.table.uri, **told(timeline_of(lake.handle()))}
+        port = place.getsockname()[1]
+        self.connection = HTTPConnection("127.0.0.1", port)
+        self.streams = Connection(ServerAddress("127.0.0.1", port))
+        self.known = {"basepath": lake.table.uri, **known_instants(timeline_of(lake.handle()))}
 
     def ask(self, partition: str) -> float:
         began = time.perf_counter()
@@ -112,6 +127,16 @@ class _Asking:
         took = time.perf_counter() - began
         assert answer.status == 200, body
         return took
+
+    def told(self) -> dict[str, FileColumns]:
+        body = self.streams.ask_files("files/all", self.known)
+        assert body is not None
+        return parse_files(body)
+
+    def ask_all(self) -> tuple[float, float]:
+        began, cpu = time.perf_counter(), time.process_time()
+        self.told()
+        return time.perf_counter() - began, time.process_time() - cpu
 
 
 def _name(number: int) -> str:

@@ -26,6 +26,7 @@ from hoodie.cli import serve
 from hoodie.errors import Invalid, Unavailable
 from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, ServerAddress
+from hoodie.remote.files_arrow import MEDIA_TYPE, parse_files
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
 from hoodie.server.http import Listening, app_of, bound_socket, ensure_guarded, named_hosts
@@ -64,6 +65,31 @@ def slices(lake: Lake, **more: str) -> str:
 def test_our_client_reads_its_view(lake: Lake, port: int) -> None:
     timeline = timeline_of(lake.handle())
     view = RemoteView(Connection(ServerAddress("127.0.0.1", port)), lake.storage, timeline)
+    assert view.load().slices_at() == FolderView(lake.storage, timeline).load().slices_at()
+
+
+def test_files_of_all_partitions_come_as_one_arrow_stream(lake: Lake, port: int) -> None:
+    known = {"basepath": lake.uri, **told(timeline_of(lake.handle()))}
+    status, body, headers = get(port, f"/v1/hoodie/view/files/all/?{urlencode(known)}")
+    assert (status, headers["content-type"], headers.get("content-encoding")) == (200, MEDIA_TYPE, None)
+    assert {name: [*files.items()] for name, files in parse_files(body).items()} == {
+        files.partition: [(one.path.rpartition("/")[2], one.size_bytes) for one in files.everything]
+        for files in FolderView(lake.storage, timeline_of(lake.handle())).files()
+    }
+    assert list(parse_files(get(port, f"/v1/hoodie/view/files/partitions/?{urlencode(known)}")[1])) == [
+        f"p{number}" for number in range(5)
+    ]
+    assert get(port, f"/v1/hoodie/view/files/all/?{urlencode({**known, 'timelinehash': 'other'})}")[0] == 400
+
+
+def test_a_server_without_arrow_streams_is_asked_for_json(
+    lake: Lake, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hoodie.server.service.FILES", {})
+    timeline = timeline_of(lake.handle())
+    connection = Connection(ServerAddress("127.0.0.1", port))
+    view = RemoteView(connection, lake.storage, timeline)
+    assert view.columns() is None
     assert view.load().slices_at() == FolderView(lake.storage, timeline).load().slices_at()
 
 

@@ -16,7 +16,7 @@ from hoodie.errors import Invalid
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
 from hoodie.server.places import is_below, place_of
-from hoodie.server.routes import ROUTES, VIEW
+from hoodie.server.routes import FILES, ROUTES, VIEW
 from hoodie.spec import CLEAN
 from hoodie.state.handle import timeline_of
 from hoodie.testing.lake import Lake, row
@@ -150,7 +150,7 @@ def test_a_bootstrapped_table_is_refused(service: Service, lake: Lake) -> None:
 
 def test_what_is_asked_leaves_no_trace(service: Service, lake: Lake) -> None:
     before = lake.files()
-    for path in ROUTES:
+    for path in (*ROUTES, *FILES):
         ask(
             service,
             lake,
