@@ -36,7 +36,7 @@ UNASKABLE = 501
 """What stands for the status of a question that cannot be sent: it fails alone, as those a server has no answer to."""
 
 _SHOWN = 300
-_UNKNOWN = 404
+_NOT_FOUND = 404
 _LATER = (429, 502, 503, 504)
 """Statuses of a server that may answer when it is asked again, as one may that did not answer at all."""
 _ANYHOW = "See its log; without it the table can be read and written as well"
@@ -160,9 +160,10 @@ class Connection:
         try:
             body: bytes = self._answered("GET", self._target(VIEW + path, parameters), accepts=MEDIA_TYPE).value
         except Unavailable as error:
-            if error.facts.get("status") != _UNKNOWN:
+            is_unknown = error.facts.get("status") == _NOT_FOUND and "not found" in str(error.facts["said"]).lower()
+            if not is_unknown:  # 404 as well where the table is none
                 raise
-            self._knows_files = not str(error.facts.get("said", "")).lower().startswith("not found")
+            self._knows_files = False
             return None
         return body
 

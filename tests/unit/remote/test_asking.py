@@ -164,7 +164,7 @@ class Flaky(Connection):
         self.error = error
         self.count = 0
 
-    def _asked(self, method: str, target: str) -> Told:
+    def _asked(self, method: str, target: str, accepts: str) -> Told:
         del method
         self.count += 1
         if self.count < 3:

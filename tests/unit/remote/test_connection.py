@@ -235,8 +235,9 @@ def test_a_stream_of_files_is_asked_for_unpacked_and_is_bounded(
 
 def test_a_server_that_does_not_know_streams_of_files_is_asked_for_one_once(port: int, handler: type[Handler]) -> None:
     connection = Connection(ServerAddress("127.0.0.1", port))
-    assert connection.ask_files("nowhere", {}) is None
-    assert connection.ask_files("plain", {}) == b"[1]", "it knew the question, but no such table"
+    with pytest.raises(Unavailable, match="finds no such table"):
+        connection.ask_files("nowhere", {})
+    assert connection.ask_files("plain", {}) == b"[1]", "it knew the question"
     assert connection.ask_files("unknown", {}) is None
     asked = len(handler.requests)
     assert connection.ask_files("plain", {}) is None

@@ -78,7 +78,7 @@ def lake_of(version: int) -> Lake:
 
 def upsert(lake: Lake, server: Server, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "_exchanged", lambda _, method, target: server.exchanged(method, target))
+        patch.setattr(Connection, "_exchanged", lambda _, method, target, accepts: server.exchanged(method, target))
         server.table(kind).upsert(lake._data([row("a", "new", ts=3, part="p"), row("c", part="q"), row("d", part="r")]))
 
 
