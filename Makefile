@@ -37,7 +37,7 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
 
 setup: $(VENV)/.ready  ## .venv with the locked dependencies and the command .venv/bin/hoodie
-compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs
+compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi $(COMPAT)/.hbase  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs, HBase
 bench-setup: setup compat-setup $(BENCH)/.ready $(COMPAT)/.delta $(COMPAT)/.s3a  ## what the benchmark's peers need beside that
 
 $(VENV)/.uv: requirements/uv.lock
@@ -59,6 +59,11 @@ $(COMPAT)/.ready: $(VENV)/.uv requirements/compat.lock
 
 $(COMPAT)/.hudi: $(COMPAT)/.ready scripts/peer_jars.py
 	$(COMPAT)/bin/python scripts/peer_jars.py $(HUDI)
+	@touch $@
+
+# Where the jars cannot be had, the tests beside HBase are skipped, and say so.
+$(COMPAT)/.hbase: $(COMPAT)/.ready scripts/hbase_jars.py
+	-$(COMPAT)/bin/python scripts/hbase_jars.py $(COMPAT)/hbase
 	@touch $@
 
 $(COMPAT)/.delta: $(COMPAT)/.ready scripts/peer_jars.py
@@ -171,7 +176,7 @@ bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.lock
-	$(COMPILE) pyproject.toml --extra spark --extra server --extra rocksdb --extra zookeeper --extra dynamodb requirements/dev.in --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra spark --extra server --extra rocksdb --extra zookeeper --extra dynamodb --extra hbase --extra hive requirements/dev.in --output-file requirements/dev.lock
 	$(COMPILE) requirements/compat.in --output-file requirements/compat.lock
 	$(COMPILE) requirements/bench.in --output-file requirements/bench.lock
 	$(COMPILE) requirements/oldest.in --output-file requirements/oldest.lock

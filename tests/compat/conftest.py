@@ -32,6 +32,7 @@ THINNED = {
     "test_clustering_in_turns.py",
     "test_compaction_in_turns.py",
     "test_failed_writes.py",
+    "test_hbase_index.py",
     "test_metadata_indexes.py",
     "test_metadata_writer.py",
     "test_mor_writes.py",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,9 +21,11 @@ from hoodie.locks import lock_provider_of
 from hoodie.locks.dynamodb import DynamoDBLocks
 from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
+from hoodie.locks.lock_file import LockFiles
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.locks.waiting import Patience
 from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage, open_storage
+from hoodie.storage.lock_holder import encode_holder, this_holder
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lock_contract import Elsewhere, LockProviderContract
 from hoodie.testing.s3_server import s3_bucket, s3_server  # noqa: F401
@@ -61,6 +65,43 @@ class TestStorageBasedLocks(LockProviderContract):
 
     def test_it_is_that_of_object_stores(self, storage: Storage) -> None:
         assert isinstance(lock_provider_of(storage), StorageBasedLocks)
+
+
+class TestLockFiles(LockProviderContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return Elsewhere(LocalStorage(str(tmp_path / "table")), LockFiles(str(tmp_path / "locks")))
+
+    def test_a_file_that_somebody_removed_fences_its_holder_and_that_of_another_is_left(self, tmp_path: Path) -> None:
+        locks = LockFiles(str(tmp_path / "locks"))
+        with locks.acquire("a write") as held:
+            fenced = held.fenced(LocalStorage(str(tmp_path / "table")))
+            fenced.create("before", b"")
+            (tmp_path / "locks" / "lock").unlink()
+            with pytest.raises(Fenced, match="gone or another's"):
+                fenced.create("after", b"")
+            (tmp_path / "locks" / "lock").write_text("of Hudi")
+            with pytest.raises(Conflict, match="hoodie.write.lock.filesystem.expire"), locks.acquire("more"):
+                pytest.fail("two hold it")
+        assert (tmp_path / "locks" / "lock").read_text() == "of Hudi"
+
+    def test_the_dead_and_the_expired_are_followed(self, tmp_path: Path) -> None:
+        file = tmp_path / "lock"
+        with subprocess.Popen(["true"]) as ended:
+            pass
+        dead = replace(this_holder("a write"), process=ended.pid)
+        file.write_bytes(encode_holder(dead))
+        with LockFiles(str(tmp_path)).acquire("a write"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+        file.write_text("of Hudi")
+        os.utime(file, (time.time() - 5, time.time() - 5))
+        with pytest.raises(Conflict), LockFiles(str(tmp_path), 60_000).acquire("a write"):
+            pytest.fail("two hold it")
+        with LockFiles(str(tmp_path), 300).acquire("a write"):
+            time.sleep(0.5)
+            with pytest.raises(Conflict), LockFiles(str(tmp_path), 300).acquire("another write"):
+                pytest.fail("it was kept young")
 
 
 class TestDynamoDBLocks(LockProviderContract):

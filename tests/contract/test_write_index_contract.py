@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from hoodie.index import IndexTraits, PlainIndex
+from hoodie.index import IndexTraits, PlainIndex, hbase_index
 from hoodie.index.index_kinds import INDEX_KINDS
 from hoodie.index.simple_index import SimpleIndexedWrite
+from hoodie.testing.hbase_table import HBaseTable
 from hoodie.testing.write_index_contract import MERGE, WriteIndexContract
 
 pytestmark = pytest.mark.sampled(3)
@@ -72,6 +73,19 @@ class TestConsistentBucketIndex(WriteIndexContract):
 
 class TestInMemoryIndex(WriteIndexContract):
     options: ClassVar = {"hoodie.index.type": "INMEMORY"}
+
+
+class TestHBaseIndex(WriteIndexContract):
+    options: ClassVar = {
+        "hoodie.index.type": "HBASE",
+        "hoodie.index.hbase.table": "places",
+        "hoodie.index.hbase.zkquorum": "anywhere",
+    }
+
+    @pytest.fixture(autouse=True)
+    def in_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = HBaseTable()
+        monkeypatch.setattr(hbase_index, "Gateway", lambda host, port, name: table)
 
 
 class ReadsFiles(PlainIndex):

@@ -383,11 +383,11 @@ def test_options_of_the_session_reach_reads_writes_and_streams_beneath_their_own
     with pytest.raises(Unsupported, match=r"hoodie\.datasource\.merge\.type=skip_merge"):
         own.read.format("hudi").load(base)
     assert _ids(spark, base) == ["a", "b", "c"]
-    own.conf.set("hoodie.index.type", "HBASE")
-    with pytest.raises(Unsupported, match=r"hoodie\.index\.type=HBASE"):
+    own.conf.set("hoodie.index.type", "FLINK_STATE")
+    with pytest.raises(Unsupported, match=r"hoodie\.index\.type=FLINK_STATE"):
         frame.write.format("hudi").mode("append").save(base)
     stream = own.readStream.format("rate").load().writeStream.format("hudi").option("checkpointLocation", str(tmp_path))
-    with pytest.raises(Unsupported, match=r"hoodie\.index\.type=HBASE"):
+    with pytest.raises(Unsupported, match=r"hoodie\.index\.type=FLINK_STATE"):
         stream.start(base)
 
 

@@ -40,7 +40,7 @@ _COMMANDS = {
     "report": "an HTML page about a table: health, timeline, where bytes lie",
     **{service.command: service.summary for service in REGISTERED.values()},
     "savepoint": "list, make or delete savepoints",
-    "index": "list, make or drop indexes",
+    "index": "list, make or drop indexes, or advise which one to write with",
     "serve": "a timeline service for many tables, over HTTP",
     "config": "explain configuration keys",
 }

@@ -1,4 +1,4 @@
-"""`hoodie index`: list the indexes of a table, make one, or drop one."""
+"""`hoodie index`: list the indexes of a table, make or drop one, or advise which one to write with."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def define(parser: ArgumentParser) -> None:
         help="record_index, column_stats, partition_stats, bloom_filters, or a name of your own with --column",
     )
     what.add_argument("--drop", metavar="NAME", help="drop this index and those that need it")
+    what.add_argument(
+        "--advise", action="store_true", help="ask each write index for a sample of the keys, and recommend one"
+    )
+    parser.add_argument("--keys", type=int, default=1000, help="with --advise: how many keys to ask for")
     parser.add_argument("--column", action="append", default=[], help="a column to index; may be repeated")
     parser.add_argument("--function", help="index a function of the column, for example from_unixtime")
     parser.add_argument(
@@ -55,6 +59,14 @@ def run(said: Namespace) -> int:
                 **given,
             )
         return _shown(said, built, f"index {built.name} is ready, {built.records:,} records")
+    if said.advise:
+        advice = table.indexes.advise(said.keys)
+        if said.json:
+            print_json(advice)
+        else:
+            console().print(f"write with hoodie.index.type={advice.recommended}: {advice.why}", markup=False)
+            console().print(as_grid(advice.trials))
+        return 0
     if said.drop:
         dropped = list(table.indexes.drop(said.drop))
         return _shown(said, dropped, f"dropped {', '.join(dropped)}")

@@ -13,16 +13,18 @@ from hoodie.index.hash_ring import (
     store_ring,
 )
 from hoodie.index.hash_values import KeyParts
-from hoodie.index.index_kinds import parse_write_index, remembered_index, roll_back_indexes
+from hoodie.index.index_kinds import parse_write_index, remembered_index, rewrite_follower, roll_back_indexes
 from hoodie.index.key_lookup import FileHits, LookupTask, StitchedRows, find_in_file
 from hoodie.index.keyed_rows import HeldKeys, KeyedRows, KeySet, Positions
 from hoodie.index.located_keys import LOCATIONS, located
 from hoodie.index.write_index import (
     Assignment,
     Candidate,
+    FollowsRewrites,
     IndexedTable,
     IndexedWrite,
     IndexTraits,
+    MovedFile,
     PlainIndex,
     PlainIndexedWrite,
     RollsBack,
@@ -38,6 +40,7 @@ __all__ = [
     "Candidate",
     "ConsistentBucketIndex",
     "FileHits",
+    "FollowsRewrites",
     "HashNode",
     "HashRing",
     "HeldKeys",
@@ -48,6 +51,7 @@ __all__ = [
     "KeySet",
     "KeyedRows",
     "LookupTask",
+    "MovedFile",
     "PlainIndex",
     "PlainIndexedWrite",
     "Positions",
@@ -67,6 +71,7 @@ __all__ = [
     "parse_children",
     "parse_write_index",
     "remembered_index",
+    "rewrite_follower",
     "roll_back_indexes",
     "store_ring",
 ]

@@ -102,6 +102,14 @@ class _CheckedWrite:
         """See `IndexedWrite`."""
         self.index.before_write()
 
+    def before_commit(self, groups: Sequence[WrittenGroup]) -> None:
+        """See `IndexedWrite`."""
+        self.index.before_commit(groups)
+
+    def withdraw(self) -> None:
+        """See `IndexedWrite`."""
+        self.index.withdraw()
+
     def after_commit(self, groups: Sequence[WrittenGroup]) -> None:
         """See `IndexedWrite`."""
         self.index.after_commit(groups)

@@ -18,6 +18,8 @@ class IndexKind:
     `make` gets the traits that follow from this value, the options of the call and the table they are for. The option
     `moves_key` of a global kind says whether keys move between partitions. `roll_back` takes back what indexes of this
     kind have stored for an instant; it may be asked twice, and about instants of writes with other indexes.
+    `lies_outside`: what it knows is kept outside of the table, at a place that only options name. An index of such a
+    kind is told of rollbacks and of rewritten files by those whose options choose it (`RollsBack`, `FollowsRewrites`).
     """
 
     name: str
@@ -26,3 +28,4 @@ class IndexKind:
     moves_key: str | None = None
     names: tuple[str, ...] = ()
     roll_back: Callable[[Storage, InstantTime], None] | None = None
+    lies_outside: bool = False

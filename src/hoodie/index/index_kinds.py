@@ -17,10 +17,10 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.errors import Invalid
-from hoodie.index import bloom_index, bucket_index, in_memory_index, record_index, simple_index
+from hoodie.index import bloom_index, bucket_index, hbase_index, in_memory_index, record_index, simple_index
 from hoodie.index.index_kind import IndexKind
 from hoodie.index.own_index import INDEX_CLASS, own_index
-from hoodie.index.write_index import IndexTraits, WriteIndex
+from hoodie.index.write_index import FollowsRewrites, IndexTraits, RollsBack, WriteIndex
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
 
@@ -30,7 +30,7 @@ INDEX_TYPE: Final = "hoodie.index.type"
 
 INDEX_KINDS: Final[Mapping[str, IndexKind]] = {
     kind.name: kind
-    for module in (simple_index, bloom_index, bucket_index, record_index, in_memory_index)
+    for module in (simple_index, bloom_index, bucket_index, record_index, in_memory_index, hbase_index)
     for kind in module.KINDS
 }
 """By Hudi's names, the values of `hoodie.index.type`. A new kind is one more module in this list."""
@@ -45,7 +45,21 @@ def parse_write_index(config: Config, table: TableConfig) -> WriteIndex:
     named = config.text(INDEX_CLASS)
     if named:
         return own_index(named, config, table)
-    kind = _chosen(config, table)
+    return _made(_chosen(config, table), config, table)
+
+
+def rewrite_follower(config: Config, table: TableConfig) -> FollowsRewrites | None:
+    """The index that must hear of rewritten files; None where options and table name no such index.
+
+    Raises:
+        Invalid: the table is written with one, and the options do not say where it is.
+    """
+    kind = None if config.text(INDEX_CLASS) else _chosen(config, table)
+    index = _made(kind, config, table) if kind is not None and kind.lies_outside else None
+    return index if isinstance(index, FollowsRewrites) else None
+
+
+def _made(kind: IndexKind, config: Config, table: TableConfig) -> WriteIndex:
     moves = kind.moves_key is not None and _moves_partitions(kind.moves_key, config, table)
     return kind.make(IndexTraits(kind.name, is_global=kind.is_global, moves_partitions=moves), config, table)
 
@@ -75,16 +89,19 @@ def index_kind(text: str) -> IndexKind:
 
 def roll_back_indexes(storage: Storage, table: TableConfig, config: Config, instant: InstantTime) -> None:
     """Takes back what indexes have stored for an instant that is being rolled back: those of any kind beside the data,
-    and a class of the caller's own, where the options name one, wherever it likes.
+    and one that lies outside of the table, or a class of the caller's own, where the options name it.
     """
     for kind in INDEX_KINDS.values():
         if kind.roll_back is not None:
             kind.roll_back(storage, instant)
-    if config.text(INDEX_CLASS):
+    named = config.text(INDEX_CLASS)
+    if named or _chosen(config, table).lies_outside:
         try:
-            own_index(config.text(INDEX_CLASS), config, table).roll_back(storage, instant)
-        except Exception as error:  # whatever the class raises; the table must get rid of its failed write
-            log.warning("index %s could not take back %s: %s", config.text(INDEX_CLASS), instant, error)
+            index = parse_write_index(config, table)
+            if isinstance(index, RollsBack):
+                index.roll_back(storage, instant)
+        except Exception as error:  # whatever a class raises; the table must get rid of its failed write
+            log.warning("index %s could not take back %s: %s", named or "HBASE", instant, error)
 
 
 def _chosen(config: Config, table: TableConfig) -> IndexKind:

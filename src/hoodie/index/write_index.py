@@ -3,7 +3,8 @@
 1. A `WriteIndex` is a value made from options before anything is read. Its `traits` steer the write: a write looks at
    them and never at which index it has.
 2. `WriteIndex.begin` gives the index at work on one write, an `IndexedWrite`. It is asked in this order, each at most
-   once, by one thread, which holds the table lock: `tag`, `assign`, `before_write`, `after_commit`.
+   once, by one thread, which holds the table lock: `tag`, `assign`, `before_write`, `before_commit` (again where the
+   commit is tried again), `after_commit`.
 3. `tag` may be wrong in one direction only: it names more slices than have the keys. Key columns are read where it does
    not vouch for candidates (`Candidate.vouched`; in merge-on-read tables for all of a write, or for none). A slice that
    has a key and is not named makes the key stand twice.
@@ -39,7 +40,8 @@ class IndexTraits:
     `moves_partitions` a key that comes with another partition path moves there. `inserts_to_logs`: new rows of a
     merge-on-read table may go to log files, since `tag` finds them there, whoever writes next. `tells_stored_keys`: it
     finds out whether a key is stored, not only where it would be. `assigns_groups`: it says where new rows go
-    (`IndexedWrite.assign`). `follows_keys`: it wants to hear where the keys of a write went.
+    (`IndexedWrite.assign`). `follows_keys`: it wants to hear where the keys of a write went. `joins_commit`: it has to
+    know that before the write completes (`IndexedWrite.before_commit`).
     """
 
     name: str
@@ -49,6 +51,7 @@ class IndexTraits:
     tells_stored_keys: bool = True
     assigns_groups: bool = False
     follows_keys: bool = False
+    joins_commit: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +153,19 @@ class IndexedWrite(Protocol):
         """
         ...
 
+    def before_commit(self, groups: Sequence[WrittenGroup]) -> None:
+        """Stores what a completed write must not be without. Nothing counts before the instant has completed: whatever
+        is stored says of which instant it is. Asked only if the index `joins_commit`.
+
+        Raises:
+            HudiError: it could not; the write does not complete.
+        """
+        ...
+
+    def withdraw(self) -> None:
+        """Takes back what `before_commit` has stored, if it has: the write failed. An error is logged."""
+        ...
+
     def after_commit(self, groups: Sequence[WrittenGroup]) -> None:
         """Stores what follows from a write that has completed; `groups` is empty unless the index `follows_keys`.
 
@@ -199,6 +215,35 @@ class RollsBack(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A new base file with rows of other file groups."""
+
+    path: str
+    partition: str
+    file_id: str
+
+
+@runtime_checkable
+class FollowsRewrites(Protocol):
+    """A write index that must hear of keys that come into other file groups without a write, by a clustering."""
+
+    def follow(
+        self,
+        storage: Storage,
+        files: Sequence[MovedFile],
+        instant: InstantTime,
+        engine: Engine,
+        generator: KeyGenerator | None,
+    ) -> None:
+        """Stores that the keys of new files are there, once `instant` has completed, which it has not yet.
+
+        Raises:
+            HudiError: it could not; the rewrite does not complete.
+        """
+        ...
+
+
 class PlainIndex:
     """The parts of a `WriteIndex` that most do not need."""
 
@@ -218,5 +263,9 @@ class PlainIndexedWrite:
         return None
 
     def before_write(self) -> None: ...
+
+    def before_commit(self, groups: Sequence[WrittenGroup]) -> None: ...
+
+    def withdraw(self) -> None: ...
 
     def after_commit(self, groups: Sequence[WrittenGroup]) -> None: ...

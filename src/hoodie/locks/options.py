@@ -36,12 +36,18 @@ _HAVE_DEFAULTS: Final = (
     "hoodie.write.lock.zookeeper.session_timeout_ms",
     "hoodie.write.lock.zookeeper.connection_timeout_ms",
     "hoodie.write.lock.dynamodb.region",
+    "hoodie.write.lock.heartbeat_interval_ms",
+    "hoodie.write.lock.filesystem.expire",
 )
 _SETTINGS: Final = (
     "hoodie.table.name",
     "hoodie.write.lock.zookeeper.url",
     "hoodie.write.lock.zookeeper.base_path",
     "hoodie.write.lock.zookeeper.lock_key",
+    "hoodie.write.lock.filesystem.path",
+    "hoodie.write.lock.hivemetastore.uris",
+    "hoodie.write.lock.hivemetastore.database",
+    "hoodie.write.lock.hivemetastore.table",
     "hoodie.write.lock.dynamodb.table",
     "hoodie.write.lock.dynamodb.partition_key",
     "hoodie.write.lock.dynamodb.endpoint_url",

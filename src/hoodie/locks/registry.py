@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from hoodie.errors import Invalid
 from hoodie.locks.dynamodb import DynamoDBLocks
+from hoodie.locks.hive_metastore import HiveMetastoreLocks
 from hoodie.locks.implicit_key import implicit_key
+from hoodie.locks.lock_file import LockFiles
 from hoodie.locks.lock_provider import Held, LockProvider, TellsHolders
 from hoodie.locks.waiting import AT_ONCE, Patience
 from hoodie.locks.zookeeper import ZooKeeperLocks
@@ -30,6 +33,8 @@ _KEYS: Final = "hoodie.write.lock.zookeeper."
 _LOCK_KEY: Final = f"{_KEYS}lock_key"
 _BY_KEY: Final = ("zookeeper", f"{_PACKAGE}ZookeeperBasedLockProvider")
 _DYNAMODB: Final = "hoodie.write.lock.dynamodb."
+_FILES: Final = "hoodie.write.lock.filesystem."
+_HIVE: Final = "hoodie.write.lock.hivemetastore."
 _AWS: Final = "org.apache.hudi.aws.transaction.lock."
 
 
@@ -135,6 +140,29 @@ def _dynamodb_at(settings: Settings, key: str) -> LockProvider:
     )
 
 
+def _hive(settings: Settings, table_path: str) -> LockProvider:
+    del table_path
+    return HiveMetastoreLocks(
+        _needed(settings, f"{_HIVE}uris"),
+        _needed(settings, f"{_HIVE}database"),
+        _needed(settings, f"{_HIVE}table"),
+        int(settings["hoodie.write.lock.heartbeat_interval_ms"]),
+    )
+
+
+def _lock_files(settings: Settings, table_path: str) -> LockProvider:
+    folder = settings.get(f"{_FILES}path")
+    own = None if folder else ".hoodie/lock"
+    place = urlsplit(folder or f"{table_path.rstrip('/')}/.hoodie")
+    if place.scheme not in ("", "file"):
+        raise Invalid(
+            f"A lock file cannot lie in {place.geturl()}: only on a local disk it is made once",
+            remedy=f"Set {_FILES}path to a local folder that all writers see, or leave the provider out",
+            key=f"{_FILES}path",
+        )
+    return LockFiles(unquote(place.path), int(settings[f"{_FILES}expire"]) * 60_000, own)
+
+
 def _needed(settings: Settings, key: str) -> str:
     value = settings.get(key)
     if not value:
@@ -150,6 +178,10 @@ PROVIDERS: Final[Mapping[str, Callable[[Settings, str], LockProvider] | None]] =
     f"{_PACKAGE}ZookeeperBasedLockProvider": _zookeeper,
     "zookeeper_implicit": _zookeeper_implicit,
     f"{_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
+    "file_system": _lock_files,
+    f"{_PACKAGE}FileSystemBasedLockProvider": _lock_files,
+    "hive": _hive,
+    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": _hive,
     "dynamodb": _dynamodb,
     f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
     "dynamodb_implicit": _dynamodb_implicit,

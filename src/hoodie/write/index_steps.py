@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from hoodie.engine import Engine
+from hoodie.errors import HudiError
 from hoodie.index import IndexedTable, IndexedWrite, KeyedRows, WrittenGroup, group_by_partition
+from hoodie.spec import Instant
+from hoodie.state.handle import TableHandle
+from hoodie.transaction import PendingCommit
 from hoodie.view import FileSlice, View
 from hoodie.write.file_task import FileTask
 from hoodie.write.incoming import Incoming
@@ -63,6 +68,33 @@ def written_groups(files: Sequence[PlannedFile], tasks: Sequence[FileTask | LogT
         )
         for file, task in zip(files, tasks, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexParticipant:
+    """A `Participant`: an index that must know where keys went before the write completes. It withdraws as well as it
+    can: what is left of a write that failed does not count.
+    """
+
+    index: IndexedWrite
+    groups: Sequence[WrittenGroup]
+
+    def prepare(self, pending: PendingCommit) -> None:
+        """See `Participant`."""
+        del pending
+        self.tell()
+
+    def tell(self) -> None:
+        """Tells the index, also where the write completes in a way of its own."""
+        self.index.before_commit(self.groups)
+
+    def withdraw(self, handle: TableHandle, inflight: Instant) -> TableHandle:
+        """See `Participant`."""
+        try:
+            self.index.withdraw()
+        except HudiError as error:
+            log.warning("the index could not forget the failed write %s: %s", inflight.requested, error.cause)
+        return handle
 
 
 def tell_index(write: Write, index: IndexedWrite, groups: Sequence[WrittenGroup]) -> None:

@@ -37,7 +37,7 @@ from hoodie.view import FileSlice, View
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.incoming import Incoming
 from hoodie.write.incoming_keys import every_key
-from hoodie.write.index_steps import NO_ROWS, begin_indexed, tell_index, written_groups
+from hoodie.write.index_steps import NO_ROWS, IndexParticipant, begin_indexed, tell_index, written_groups
 from hoodie.write.job import Write
 from hoodie.write.keyed_input import KeyedForm, Spool, in_driver, load_partition_paths, local_job, prepare_input
 from hoodie.write.log_place import pending_compactions
@@ -151,8 +151,12 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
         written = engine.run(run_task, tasks, options.operation)
     write = without_revived_keys(write, incoming, files, tasks, engine)
     done = [file for group in written for file in group]
-    committed = _commit(write, done, replaced, {one.partition for one in slices}, ran_once=engine.runs_tasks_once)
-    tell_index(write, index, written_groups(files, tasks) if options.index.traits.follows_keys else ())
+    traits = options.index.traits
+    groups = written_groups(files, tasks) if traits.follows_keys or traits.joins_commit else ()
+    known_partitions = {one.partition for one in slices}
+    parties = (IndexParticipant(index, groups),) if traits.joins_commit else ()
+    committed = _commit(write, done, replaced, known_partitions, parties, ran_once=engine.runs_tasks_once)
+    tell_index(write, index, groups if traits.follows_keys else ())
     return committed
 
 
@@ -246,6 +250,7 @@ def _commit(
     files: Sequence[WrittenFile],
     replaced: Mapping[str, tuple[str, ...]] | None,
     known_partitions: Iterable[str],
+    parties: Sequence[IndexParticipant] = (),
     *,
     ran_once: bool = False,
 ) -> Committed:
@@ -261,8 +266,10 @@ def _commit(
         ran_once=ran_once,
     )
     if write.overwritten is not None:
+        for party in parties:
+            party.tell()
         done = finish_overwrite(write.transaction, write.handle, write.timeline, outcome)
     else:
         metadata = MetadataParticipant(write.engines.spread, write.metadata, write.known, facts_by_path(files))
-        done = write.transaction.commit(outcome, write.timeline, known_partitions, (metadata,), write.rule)
+        done = write.transaction.commit(outcome, write.timeline, known_partitions, (*parties, metadata), write.rule)
     return outcome.committed(done, options.operation)

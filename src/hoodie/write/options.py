@@ -131,7 +131,7 @@ class WriteOptions:
     def writes_while_reading(self) -> bool:
         """An append or bulk insert that needs no look at other rows writes in its single pass over the input."""
         traits = self.index.traits
-        asks_index = traits.assigns_groups or traits.follows_keys
+        asks_index = traits.assigns_groups or traits.follows_keys or traits.joins_commit
         return (self.operation == "bulk_insert" or self.appends) and not self.combine and not asks_index
 
 

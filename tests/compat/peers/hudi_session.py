@@ -55,7 +55,9 @@ def hudi_session(version: str, memory: str = "2g") -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if not version.startswith("0."):  # some readers of 0.15 need code generation; without it tiny jobs are quicker
+    if version.startswith("0."):
+        settings["spark.driver.extraClassPath"] = _hbase_settings()
+    else:  # some readers of 0.15 need code generation; without it tiny jobs are quicker
         settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     builder = SparkSession.builder.master("local[2]").appName(f"peer-hudi-{version}")
     for key, value in settings.items():
@@ -63,3 +65,14 @@ def hudi_session(version: str, memory: str = "2g") -> Any:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(os.environ.get("PEER_LOG_LEVEL", "OFF"))
     return session
+
+
+def _hbase_settings() -> str:
+    """A folder with settings for the HBase client in the bundle. Its classes have other names there than in any HBase,
+    which hangs up when it is told the name of its codec; without one they speak plain messages. Hadoop drops settings
+    that are empty, but not one that a variable leaves empty.
+    """
+    folder = tempfile.mkdtemp(prefix="hbase_client_")
+    plain = "<property><name>hbase.client.rpc.codec</name><value>${env.NO_HBASE_CODEC:-}</value></property>"
+    (Path(folder) / "core-site.xml").write_text(f"<configuration>{plain}</configuration>")
+    return folder

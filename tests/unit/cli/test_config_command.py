@@ -34,7 +34,7 @@ def test_a_key_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["key"] == "hoodie.index.type"
     assert found["default"] == "SIMPLE"
     assert found["kind"] == "implemented"
-    assert "HBASE" in found["later"]
+    assert "FLINK_STATE" in found["later"]
 
 
 def test_a_part_of_a_key_lists_all_that_contain_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ def test_two_spellings_with_different_values_contradict() -> None:
     [
         ("hoodie.datasource.hive_sync.enable", "true"),
         ("hoodie.datasource.meta.sync.enable", "true"),
-        ("hoodie.index.type", "HBASE"),
+        ("hoodie.index.type", "FLINK_STATE"),
         ("hoodie.bucket.index.partition.expressions", "2026.*,16"),
         ("hoodie.clustering.preserve.commit.metadata", "false"),
         ("hoodie.write.lock.conflict.resolution.strategy", "com.example.MyStrategy"),
@@ -203,8 +203,8 @@ def test_off_values_and_details_of_what_is_off_are_accepted(options: dict[str, o
 
 def test_all_refused_options_are_named_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
-        resolve({"hoodie.index.type": "HBASE", "hoodie.clustering.preserve.commit.metadata": "false"})
-    assert "hoodie.index.type=HBASE" in caught.value.cause
+        resolve({"hoodie.index.type": "FLINK_STATE", "hoodie.clustering.preserve.commit.metadata": "false"})
+    assert "hoodie.index.type=FLINK_STATE" in caught.value.cause
     assert "hoodie.clustering.preserve.commit.metadata=false" in caught.value.cause
 
 

@@ -22,6 +22,7 @@ SOURCES = Path(hoodie.__file__).parent
 REFUSAL_ONLY = {
     "hoodie.allow.empty.commit",
     "hoodie.base.file.format",
+    "hoodie.index.hbase.security.authentication",
     "hoodie.merge.allow.duplicate.on.inserts",
 }
 # Commits are all that Hudi counts to start a clean.
@@ -129,7 +130,7 @@ def test_every_key_has_an_answer(entry: ConfigKey) -> None:
         {"fs.gs.encryption.key": "k"},
         {"hoodie.storage.layout.type": "BUCKET"},
         {"hoodie.storage.layout.type": "BUCKET", "hoodie.index.type": "SIMPLE"},
-        {"hoodie.write.lock.provider": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider"},
     ],
 )
 def test_what_would_change_bytes_or_promises_is_refused_by_any_of_its_names(options: dict[str, str]) -> None:

@@ -85,6 +85,7 @@ def test_a_difference_is_explained_and_really_differs() -> None:
 
 def test_the_deliberate_differences_are_the_known_ones() -> None:
     assert {entry.key: entry.our_default for entry in differences()} == {
+        "hoodie.index.hbase.max.qps.per.region.server": "0",
         "hoodie.parquet.compression.codec": "zstd",
         "hoodie.write.auto.upgrade": "false",
         "hoodie.write.markers.type": "DIRECT",

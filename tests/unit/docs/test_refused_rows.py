@@ -144,7 +144,7 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
         "tests/unit/operations/test_bucket_writes.py::test_bucket_counts_that_partitions_have_of_their_own_are_refused",
         "tests/unit/query/test_key_lookup.py::test_buckets_leave_other_file_groups_alone",
     ),
-    "index HBASE": later_write(*values("hoodie.index.type", "HBASE", "FLINK_STATE")),
+    "index FLINK_STATE": later_write(*values("hoodie.index.type", "FLINK_STATE")),
     "operations that Hudi keeps for itself": options(*values(WRITE + "operation", *HUDIS_OWN)),
     "partitioners of one's own": later_write({"hoodie.bulkinsert.user.defined.partitioner.class": "com.example.Mine"}),
     "tables with columns of the types VECTOR": (

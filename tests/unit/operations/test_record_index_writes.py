@@ -47,7 +47,7 @@ def rows(keys, v="a", ts=1, part="p"):
 def test_index_has_two_names():
     assert index_kind("global_record_level_index") is index_kind("RECORD_INDEX") is INDEX_KINDS["RECORD_INDEX"]
     with pytest.raises(Invalid, match="Unknown index"):
-        index_kind("HBASE")
+        index_kind("FLINK_STATE")
 
 
 def test_keys_are_found_in_whatever_partition_they_are(version, kind):

@@ -23,8 +23,10 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import CommitUnknown, Fenced, HudiError, Missing
+from hoodie.index import rewrite_follower
 from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
+from hoodie.services.rewrite.moved_keys import MovedKeys
 from hoodie.services.rewrite.options import parse_rewrite_options
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun
 from hoodie.services.rollback.checks import ensure_no_restore
@@ -92,6 +94,7 @@ def run_plan(
     """
     options = parse_rewrite_options(config, handle.config)
 
+    follower = rewrite_follower(config, handle.config)
     with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
         clock = handle.env.monotonic()
         taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, parse_lock_options(config))
@@ -112,7 +115,9 @@ def run_plan(
             outcome = Outcome(kind.operation, written.stats, written.extra_metadata, written.replaced, is_same)
             transaction = Transaction(handle, inflight.requested, locking, config, inflight)
             metadata = MetadataParticipant(engine, MetadataOptions.of(config), facts=written.facts)
-            done = transaction.commit(outcome, plans.timeline, partitions, (metadata,), plans_rule(kind.rule, config))
+            moved = () if is_same or follower is None else (MovedKeys(follower, engine, config),)
+            rule = plans_rule(kind.rule, config)
+            done = transaction.commit(outcome, plans.timeline, partitions, (*moved, metadata), rule)
         except (CommitUnknown, Fenced):
             raise
         except (Exception, KeyboardInterrupt):
