@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -166,14 +167,23 @@ def _ranges_before(
         return {}
     is_tight = pc.fill_null(pc.struct_field(stats, _TIGHT), False)
     found: dict[str, list[ColumnRange]] = defaultdict(list)
-    for place, (column, data_type) in enumerate(types.items()):
-        of_column = slice(place * len(partitions), (place + 1) * len(partitions))
-        tight = is_tight[of_column]
-        told, said = pa.array(partitions, pa.string()).filter(tight), stats[of_column].filter(tight)
-        for partition, column_range in _by_partition(column, data_type, said, told, pa.repeat(False, len(told))):
+    columns_there, count = list(types), len(partitions)
+    for data_type, places in _of_one_type(types).items():
+        at = pa.array([place * count + number for place in places for number in range(count)], pa.int64())
+        at = at.filter(is_tight.take(at))
+        for owner, column_range in _by_owner(data_type, stats.take(at), at, pa.repeat(False, len(at))):
+            place, number = divmod(owner, count)
             if column_range.is_known:
-                found[partition].append(column_range)
+                found[partitions[number]].append(replace(column_range, column=columns_there[place]))
     return {partition: ranges for partition, ranges in found.items() if len(ranges) == len(types)}
+
+
+def _of_one_type(types: Mapping[str, pa.DataType]) -> dict[pa.DataType, list[int]]:
+    """Places of the columns of each type: what is asked of a few records costs as much as of one."""
+    found: dict[pa.DataType, list[int]] = defaultdict(list)
+    for place, data_type in enumerate(types.values()):
+        found[data_type].append(place)
+    return found
 
 
 def column_types(columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -244,13 +254,14 @@ def stored_ranges(
     for column, data_type in types.items():
         start = name_hash(column)
         at = pc.index_in(pa.array([start + name for name in names], pa.string()), value_set=rows.column(KEY))
-        yield from _by_partition(column, data_type, stats.take(at), of_files, is_half)
+        for partition, column_range in _by_owner(data_type, stats.take(at), of_files, is_half):
+            yield partition, replace(column_range, column=column)
 
 
-def _by_partition(
-    column: str, data_type: pa.DataType, stats: pa.StructArray, partitions: pa.Array, is_half: pa.BooleanArray
-) -> Iterator[tuple[str, ColumnRange]]:
-    """The range of one column over the files of each partition; null: a file without statistics."""
+def _by_owner(
+    data_type: pa.DataType, stats: pa.StructArray, owners: pa.Array, is_half: pa.BooleanArray
+) -> Iterator[tuple[Any, ColumnRange]]:
+    """The range over the records of each owner, without a column's name; null: a file without statistics."""
     ranges = ranges_of(stats, data_type, as_stored=True)
     is_told = ranges.rows.is_valid()
     has_values = pc.fill_null(pc.less(ranges.nulls, ranges.rows), False)
@@ -258,7 +269,7 @@ def _by_partition(
     high = in_order(ranges.high)
     table = pa.table(
         {
-            "partition": partitions,
+            "owner": owners,
             "low": in_order(ranges.low),
             "high": high,
             "rows": ranges.rows,
@@ -270,7 +281,7 @@ def _by_partition(
         }
     ).filter(pc.or_(is_told, is_half))
     sums = [(name, "sum") for name in ("rows", "nulls", "size", "plain")]
-    found = table.group_by("partition").aggregate(
+    found = table.group_by("owner").aggregate(
         [("low", "min"), ("high", "max"), *sums, ("unknown", "any"), ("nan", "any")]
     )
     for row in found.to_pylist():
@@ -280,7 +291,7 @@ def _by_partition(
         elif row["nan_any"]:
             high = math.nan
         counts = (row[f"{name}_sum"] or 0 for name in ("rows", "nulls", "size", "plain"))
-        yield row["partition"], ColumnRange(column, data_type, low, high, *counts)
+        yield row["owner"], ColumnRange("", data_type, low, high, *counts)
 
 
 def _records(ranges: Ranges, touched: Collection[str], columns: Sequence[str], version: str) -> MetadataRecords:
