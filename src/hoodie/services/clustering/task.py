@@ -6,7 +6,7 @@
 3. Files of one group get the same number of rows, but for the last. Where rows need no order and files fit together,
    row groups are copied (`stitch`), and files get whole ones.
 4. Memory: the log of one slice up to its limit; the rows of the group up to half of it, where they are sorted or split
-   (`sorted_rows`); one row group.
+   (`sorted_rows`, which holds what it takes twice while it puts it in order); one row group.
 
 No row becomes a Python object.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 
@@ -32,6 +33,8 @@ from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
 from hoodie.write.new_base_file import NewBaseFile
 from hoodie.write.written_file import WrittenFile
+
+_SORTED_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +86,7 @@ def _decoded(
         found = _written(task_id, task, task.file_ids[0], schema, rows)
         return () if found is None else (found,)
     merge = task.target.merge
-    with SortedRows(schema, task.order, merge.memory_bytes // 2, merge.spill_dir) as held:
+    with SortedRows(schema, task.order, merge.memory_bytes // _SORTED_SHARE, merge.spill_dir) as held:
         for batch in rows:
             held.add(batch)
         per_file = -(-held.count // len(task.file_ids))
