@@ -195,15 +195,21 @@ class FederatedStorage:
         """Those of the files at sources that are the table's and in their place, by logical paths."""
         if self.layout is None:
             return []
-        listed = [(source.root, file, _inside(source, file.path)) for source, files in found for file in files]
-        paths = [path or "" for _, _, path in listed]  # an empty one is not plain
+        listed: list[tuple[int, FileInfo]] = []
+        paths: list[str] = []
+        for source, files in found:
+            start = f"{_start(source)}/"
+            at = len(start)
+            for file in files:
+                listed.append((source.root, file))
+                paths.append(file.path[at:] if file.path.startswith(start) else "")  # an empty one is not plain
         places = _places_of(self.layout, paths)
         return [
             FileInfo(path, file.size_bytes, file.modified_ms)
-            for (root, file, _), path, at, key, is_plain in zip(
+            for (root, file), path, at, key, is_plain in zip(
                 listed, paths, places.roots, places.keys, _plain_paths(paths), strict=True
             )
-            if at == root and key == file.path and is_plain
+            if is_plain and at == root and key == file.path
         ]
 
     def _at_home(self, files: Sequence[FileInfo]) -> Sequence[FileInfo]:

@@ -10,7 +10,7 @@ It does not know bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from hoodie.spec.commit_metadata import CommitMetadata
 from hoodie.spec.typed_values import dict_of, inside_table, numbers_of, texts_of, typed, wrong
@@ -56,6 +56,9 @@ RUNTIME_FIELDS = {
     "totalUpsertTime": "total_upsert_time_ms",
     "totalCreateTime": "total_create_time_ms",
 }
+
+
+_LEAST: Final = -(2**63)
 
 
 def metadata_values(metadata: CommitMetadata, of_stat: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
@@ -129,12 +132,17 @@ def _parse_stat(values: object, path: str) -> WriteStat:
     if not isinstance(values, dict):
         raise wrong("write stat", values, path)
     fields: dict[str, Any] = {}
+    # What is right is seen without a call: a commit may have a hundred thousand of these.
     for name, attribute in TEXT_FIELDS.items():
-        fields[attribute] = typed(values, name, str, path)
+        said = values.get(name)
+        fields[attribute] = said if type(said) is str else typed(values, name, str, path)
     for name, attribute in COUNT_FIELDS.items():
-        fields[attribute] = typed(values, name, int, path) or 0
+        said = values.get(name)
+        is_right = type(said) is int and _LEAST <= said < -_LEAST
+        fields[attribute] = said if is_right else typed(values, name, int, path) or 0
     for name, attribute in NUMBER_FIELDS.items():
-        fields[attribute] = typed(values, name, int, path)
+        said = values.get(name)
+        fields[attribute] = said if type(said) is int and _LEAST <= said < -_LEAST else typed(values, name, int, path)
     for attribute in ("file_id", "partition_path"):
         fields[attribute] = fields[attribute] or ""
     fields["cdc_stats"] = numbers_of(values, "cdcStats", path)

@@ -81,8 +81,10 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         """
         from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
         from hoodie.services.repair import ensure_whole  # noqa: PLC0415 - the same
+        from hoodie.view import collecting_later  # noqa: PLC0415 - the same
 
-        with self._opened.held("rebuild metadata") as handle:
+        # There may be a hundred thousand files: a search for garbage among them takes as long as all else.
+        with self._opened.held("rebuild metadata") as handle, collecting_later():
             if not accept_missing:
                 ensure_whole(handle, self._opened.engine)
             rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)

@@ -75,7 +75,12 @@ def test_plan_of_a_query_asks_for_no_place(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.long
 def test_plan_over_a_hundred_thousand_files_takes_no_longer_than_without_prefixes() -> None:
     many, plain = twins(91_000, 1_000)
-    ours, theirs = (min(cpu_s(lambda one=one: one.table().read_plan()) for _ in range(3)) for one in (many, plain))
+    ours, theirs = float("inf"), float("inf")
+    for _ in range(6):  # what else the machine does is in both by chance
+        ours = min(ours, cpu_s(many.table().read_plan))
+        theirs = min(theirs, cpu_s(plain.table().read_plan))
+        if ours <= 1.1 * theirs:
+            break
     assert ours <= 1.1 * theirs, (ours, theirs)
     many.forget()
     plain.forget()
