@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hoodie.config import resolve
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.locks import LockOptions, held_group_lock
 from hoodie.locks.registry import group_locks
@@ -24,7 +25,7 @@ from hoodie.timeline import complete, create_requested, to_inflight
 from hoodie.timeline.marker_lists import ListedMarkers
 from hoodie.timeline.markers import DirectMarkers
 from hoodie.transaction import Committed, EarlyConflict, WriteConflict
-from hoodie.transaction.early_detection import ENABLE, STRATEGY, WatchfulMarkers
+from hoodie.transaction.early_detection import ENABLE, STRATEGY, WatchfulMarkers, parse_early_detection
 from hoodie.transaction.heartbeat import HeartbeatRule, heartbeat_path
 from hoodie.transaction.lookout import KnownCommits, Lookout
 
@@ -112,6 +113,8 @@ def test_a_single_writer_cannot_ask_for_it_and_nothing_is_written() -> None:
     with pytest.raises(Invalid, match="OPTIMISTIC_CONCURRENCY_CONTROL"):
         lake.write("upsert", [row("a", "n", 2)], EARLY)
     assert lake.files() == before
+    with pytest.raises(Invalid, match="OPTIMISTIC_CONCURRENCY_CONTROL"):
+        parse_early_detection(resolve({**EARLY, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}))
     fresh = Lake()
     with pytest.raises(Invalid, match="OPTIMISTIC_CONCURRENCY_CONTROL"):
         fresh.write("upsert", [row("a")], EARLY)

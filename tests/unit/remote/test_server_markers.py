@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 from hoodie import Table
+from hoodie.env import SystemEnv
 from hoodie.errors import Conflict
 from hoodie.remote import ServerAddress
 from hoodie.remote.connection import Retries
@@ -27,10 +28,12 @@ from hoodie.remote.server_markers import ServerMarkers
 from hoodie.server import Answer, Service
 from hoodie.server.marker_folder import Batching
 from hoodie.server.marker_service import MarkerService
-from hoodie.spec import MarkerKind
+from hoodie.spec import MarkerKind, WriteStat
+from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage
 from hoodie.testing.running_server import running_server
 from hoodie.timeline import markers_of
+from hoodie.transaction.abort import remove_losers
 
 INSTANT = "20260101000000000"
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string())])
@@ -236,6 +239,31 @@ def test_a_server_that_is_killed_before_it_writes_leaves_no_file_unannounced(
     markers.drop()
     assert names(table) == []
     assert len(warnings(caplog)) == 1
+
+
+def test_what_died_after_its_server_had_is_found_wherever_it_was_announced(table: Path) -> None:
+    """By the server, by its own list, and by a process that had made direct ones: what a roll-back deletes is all."""
+    made = ["p/a_0-1-2_1.parquet", "p/b_0-1-2_1.parquet", "p/c_0-1-2_1.parquet"]
+    with served(table) as port:
+        markers = markers_at(table, port)
+        markers.create(made[0], MarkerKind.CREATE)
+    markers.create(made[1], MarkerKind.MERGE)
+    markers_of(LocalStorage(str(table)), INSTANT).create(made[2], MarkerKind.CREATE)
+    assert names(table) == made
+
+
+def test_files_of_a_task_that_was_killed_and_ran_again_go_however_they_were_announced(table: Path) -> None:
+    """The first attempt had the server, the second one only its own list: one file is the write's, the other goes."""
+    handle = load_handle(LocalStorage(str(table)), SystemEnv())
+    first, second = (f"p/f-0_{attempt}-1-2_{INSTANT}.parquet" for attempt in range(2))
+    with served(table) as port:
+        markers_at(table, port).create(first, MarkerKind.CREATE)
+    markers = markers_at(table, port)
+    markers.create(second, MarkerKind.CREATE)
+    for path in (first, second):
+        handle.storage.put(path, b"x")
+    remove_losers(handle, markers, [WriteStat(file_id="f-0", path=second, partition_path="p")])
+    assert [file.path for file in handle.storage.list_dir("p").files] == [second]
 
 
 def options_for(port: int) -> dict[str, str]:

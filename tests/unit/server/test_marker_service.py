@@ -199,6 +199,26 @@ def test_a_type_that_nobody_knows_is_refused_and_one_that_says_nothing_written_a
     assert (folder / "MARKERS.type").read_bytes() == MARKER_TYPE
 
 
+def test_half_a_line_is_no_marker_and_nobody_goes_on_with_that_list(service: MarkerService, table: Path) -> None:
+    """Whoever wrote it died, and its file was never begun."""
+    folder = table / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "MARKERS.type").write_bytes(MARKER_TYPE)
+    torn = f"{NAMES[0]}\n{NAMES[1][:-6]}".encode()
+    (folder / "MARKERS0").write_bytes(torn)
+    assert create(service, folder, NAMES[0], NAMES[1]) == [False, True]
+    assert (folder / "MARKERS0").read_bytes() == torn
+    assert ask(service, "GET", "all", folder) == (200, sorted(NAMES[:2]))
+
+
+def test_lists_without_a_type_count_and_get_one(service: MarkerService, table: Path) -> None:
+    folder = table / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "MARKERS3").write_bytes(f"{NAMES[0]}\n".encode())
+    assert create(service, folder, NAMES[0], NAMES[1]) == [False, True]
+    assert (folder / "MARKERS.type").read_bytes() == MARKER_TYPE
+
+
 def folder_on(storage: CountingStorage, env: FakeEnv | None = None, lists: int = 1) -> MarkerFolder:
     return MarkerFolder(storage, INSTANT, Batching(lists, 0), env or FakeEnv(), lambda folder, _: folder.write_batch())
 
