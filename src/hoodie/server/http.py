@@ -17,7 +17,8 @@ import hmac
 import ipaddress
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,14 +38,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
-from hoodie.server.marker_service import MarkerService
+from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.metrics import Measured, Metrics
 from hoodie.server.page_http import figure_routes, page_routes
 from hoodie.server.pages import Pages
+from hoodie.server.quick_markers import QuickMarkers, encode_answer
 from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
-from hoodie.server.service import Service
+from hoodie.server.service import Answer, Service
 from hoodie.server.turns import Turns
+from hoodie.server.wake_ups import WakeUps
 
 log = logging.getLogger(__name__)
 
@@ -129,10 +132,17 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
     def tells_token(headers: Headers) -> bool:
         return _tells_token(headers, listening)
 
-    about_markers = None if markers is None else MarkerAnswers(markers, turns, refusal)
+    wake_ups = WakeUps()
+    about_markers = None if markers is None else MarkerAnswers(markers, turns, refusal, wake_ups)
+
+    def may_ask(headers: Mapping[str, str]) -> bool:
+        return listening.is_known_as(headers.get("host", "")) and _tells_token(headers, listening)
+
+    def counted(status: int, seconds: float) -> None:
+        metrics.counted("markers", "POST", status, seconds)
 
     metrics = Metrics(service, turns)
-    return Starlette(
+    app = Starlette(
         routes=[
             *page_routes(Pages(service), turns, listening.token, tells_token),
             *figure_routes(metrics, Readiness(service), turns, tells_token),
@@ -146,6 +156,9 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
         ],
     )
+    if markers is not None:
+        app.state.quick = QuickMarkers(markers, may_ask, counted, wake_ups)
+    return app
 
 
 def bound_socket(listening: Listening) -> socket.socket:
@@ -173,10 +186,12 @@ def bound_socket(listening: Listening) -> socket.socket:
 
 def server_of(service: Service, listening: Listening, markers: MarkerService | None = None) -> uvicorn.Server:
     """The server for a socket: `run(sockets=[bound_socket(listening)])` returns once it is told to stop."""
+    app = app_of(service, listening, markers)
+    quick = getattr(app.state, "quick", None)
     return uvicorn.Server(
         uvicorn.Config(
-            app_of(service, listening, markers),
-            http=_BoundedProtocol,
+            app,
+            http=type("_Protocol", (_BoundedProtocol,), {"quick": quick}),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -208,6 +223,10 @@ class _BoundedProtocol(H11Protocol):
     uvicorn waits for ever.
     """
 
+    quick: QuickMarkers | None = None
+    _asked: Future[bool] | None = None
+    _kept = b""
+    _quick_since: float | None = None
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
     _unread_since: float | None = None
@@ -219,6 +238,20 @@ class _BoundedProtocol(H11Protocol):
         self._watch_reader()
 
     def data_received(self, data: bytes) -> None:
+        if self._asked is not None:
+            self._kept += data
+            if len(self._kept) > MAX_HEAD_BYTES:
+                self.flow.pause_reading()
+            return
+        if self.quick is not None and self._is_between_requests() and len(self.connections) < MAX_CONNECTIONS:
+            end = data.find(b"\r\n\r\n") + 4
+            asked = self.quick.begun(data[:end])
+            if asked is not None:
+                self._stop_waiting()
+                self._unset_keepalive_if_required()
+                self._kept = data[end:]
+                self._answer_quickly(self.quick, asked)
+                return
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
@@ -231,6 +264,35 @@ class _BoundedProtocol(H11Protocol):
             self._write_timer.cancel()
         super().connection_lost(exc)
 
+    def _is_between_requests(self) -> bool:
+        """Whether the next byte begins a request."""
+        is_through = self.cycle is None or self.cycle.response_complete
+        is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
+        return is_through and is_idle and not self.conn.trailing_data[0]
+
+    def _answer_quickly(self, quick: QuickMarkers, asked: Future[bool]) -> None:
+        """Answers a request of which the library knows nothing, and then what came after it."""
+        self._asked = asked
+        self._quick_since = began = self.loop.time()
+
+        def say(said: Answer) -> None:
+            self._asked = None
+            self.server_state.total_requests += 1
+            self._quick_since = now = self.loop.time()
+            quick.counted(said.status, now - began)
+            self.transport.write(encode_answer(said, self.server_state.default_headers))
+
+        def there() -> None:
+            if self.transport.is_closing():
+                return
+            say(answered(asked))
+            kept, self._kept = self._kept, b""
+            if kept:
+                self.flow.resume_reading()
+                self.data_received(kept)
+
+        quick.wake_ups.call(self.loop, asked, there)
+
     def _wait_for_head(self) -> None:
         self._head_timer = asyncio.get_running_loop().call_later(HEAD_S, self.transport.close)
 
@@ -240,7 +302,10 @@ class _BoundedProtocol(H11Protocol):
             self._head_timer = None
 
     def _watch_reader(self) -> None:
-        """Hangs up on who left bytes unread for too long; closing would wait until they are read."""
+        """Hangs up on who left bytes unread for too long; closing would wait until they are read. Also on who waits for
+        too long for an answer that is given quickly, or has asked nothing since: a timer for each of these would cost
+        as much as they do.
+        """
         now = asyncio.get_running_loop().time()
         if not self.transport.get_write_buffer_size():
             self._unread_since = None
@@ -249,7 +314,18 @@ class _BoundedProtocol(H11Protocol):
         elif now - self._unread_since > WRITE_S:
             self.transport.abort()
             return
+        if self._quick_since is not None and self._is_over(now - self._quick_since):
+            self.transport.close()
+            return
         self._write_timer = asyncio.get_running_loop().call_later(WRITE_S / 4, self._watch_reader)
+
+    def _is_over(self, silent_s: float) -> bool:
+        """Whether a connection is given up that asked quickly, and has been silent for so long since, or unanswered."""
+        if self._asked is not None:
+            if silent_s > ANSWER_S:
+                log.warning("no answer about markers within %s s", ANSWER_S)
+            return silent_s > ANSWER_S
+        return silent_s > KEEP_ALIVE_S and self.timeout_keep_alive_task is None and self._is_between_requests()
 
 
 def named_hosts(names: Sequence[str]) -> tuple[str, ...]:
@@ -295,7 +371,7 @@ def _token_needed() -> Response:
     return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
 
 
-def _tells_token(headers: Headers, listening: Listening) -> bool:
+def _tells_token(headers: Mapping[str, str], listening: Listening) -> bool:
     if listening.token is None:
         return True
     return hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {listening.token}".encode())

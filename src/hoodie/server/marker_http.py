@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
@@ -24,6 +22,7 @@ from hoodie.remote.connection import MARKER
 from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.service import Answer
 from hoodie.server.turns import Turns
+from hoodie.server.wake_ups import WakeUps
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +35,11 @@ _CREATE = frozenset({f"{MARKER}create", f"{MARKER}create/"})
 class MarkerAnswers:
     """Answers requests about markers, within the time of `turns`, for one event loop."""
 
-    def __init__(self, markers: MarkerService, turns: Turns, refusal: Refusal) -> None:
+    def __init__(self, markers: MarkerService, turns: Turns, refusal: Refusal, wake_ups: WakeUps) -> None:
         self.markers = markers
         self._turns = turns
         self._refusal = refusal
-        self._waits = _Waits()
+        self._waits = wake_ups
 
     def routes(self) -> list[Route]:
         """All routes of markers."""
@@ -84,40 +83,6 @@ class MarkersFirst:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (await self.answers.known(scope) or self.app)(scope, receive, send)
-
-
-class _Waits:
-    """Requests of one event loop that wait for markers. A batch of them is woken at once: each wake-up of the loop
-    costs as much as answering a request.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._woken: list[asyncio.Future[None]] = []
-
-    async def done(self, answer: Future[bool]) -> None:
-        """Returns once the answer is there."""
-        if answer.done():
-            return
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        answer.add_done_callback(lambda _: self._wake_later(loop, waiter))
-        await waiter
-
-    def _wake_later(self, loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None:
-        with self._lock:
-            self._woken.append(waiter)
-            is_first = len(self._woken) == 1
-        if is_first:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        with self._lock:
-            woken, self._woken = self._woken, []
-        for waiter in woken:
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 def _response(answer: Answer) -> Response:
