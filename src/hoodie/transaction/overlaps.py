@@ -25,11 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Conflict
+from hoodie.logs import BlockKind, read_block_rows, read_blocks, read_deletes
 from hoodie.records import KEY_FIELD, from_avro, read_columns
 from hoodie.spec import COMMIT, COMPACTION, LOG_COMPACTION, CommitMetadata, Instant, InstantTime, WriteStat, keys
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage.lock_holder import LockHolder, parse_holder
+from hoodie.storage.lock_holder import LockHolder, parse_holder, this_holder
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.view import GroupId
@@ -46,8 +47,8 @@ _COMMIT_TIME: Final = "_hoodie_commit_time"
 
 class WriteConflict(Conflict):
     """What another writer did meanwhile does not go with this write, which may be repeated. Facts: `instant`, `other`,
-    `other_operation`, `owner` (a `LockHolder`, where the other said it), `groups` and `keys`, up to ten of this write's
-    own.
+    `operation` and `other_operation`, `writer` (this one, a `LockHolder`) and `owner` (the other, where it said it),
+    `groups`, `partitions` and `keys`, up to ten of this write's own.
     """
 
 
@@ -284,6 +285,7 @@ def write_conflict(  # noqa: PLR0917
         operation=pending.outcome.operation,
         other=other.instant.requested,
         other_operation=other.operation,
+        writer=this_holder(pending.outcome.operation.lower(), pending.handle.env),
         owner=other.owner,
         groups=tuple(said),
         partitions=tuple(partitions),
@@ -348,9 +350,27 @@ def _keys(handle: TableHandle, stat: WriteStat) -> pa.ChunkedArray:
 
 
 def _own_keys(handle: TableHandle, stat: WriteStat, instant: InstantTime, at_most: int) -> list[str]:
-    """Some keys that the write has changed in one of its base files."""
-    if stat.is_log or stat.path is None or not handle.config.populate_meta_fields:
+    """Some keys that the write has changed in one of its files."""
+    if stat.path is None or not handle.config.populate_meta_fields:
         return []
+    if stat.is_log:
+        return _logged_keys(handle, stat.path, stat.file_size_bytes, at_most)
     rows = read_columns(handle.storage, stat.path, [KEY_FIELD, _COMMIT_TIME])
     changed = rows.filter(pc.equal(rows.column(1), instant)).column(0)
     return [str(key) for key in changed.slice(0, at_most).to_pylist()]
+
+
+def _logged_keys(handle: TableHandle, path: str, size_bytes: int, at_most: int) -> list[str]:
+    """Some keys of rows and deletes in a log file."""
+    found: list[str] = []
+    for block in read_blocks(handle.storage, path, size_bytes):
+        if block.kind is BlockKind.DELETE:
+            said = read_deletes(handle.storage, block).keys
+        elif block.kind.is_data:
+            said = read_block_rows(handle.storage, block, columns=[KEY_FIELD]).column(0)
+        else:
+            continue
+        found += [str(key) for key in said.slice(0, at_most - len(found)).to_pylist()]
+        if len(found) >= at_most:
+            break
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -141,8 +142,9 @@ def test_a_clustering_beside_a_writer_loses_nothing(order: tuple[str, ...]) -> N
     assert lake.table.validate() == []
 
 
-def test_the_error_tells_who_was_faster_and_what_both_changed() -> None:
-    lake = Lake()
+@pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
+def test_the_error_tells_who_was_faster_and_what_both_changed(options: dict[str, str]) -> None:
+    lake = Lake(options=options)
     lake.upsert(row("a"))
     ends = run_in_order(tuple("AABBBA"), {name: writer(lake, [row("a", name, 2)]) for name in "AB"})
     error, winner = ends["A"], ends["B"]
@@ -152,6 +154,9 @@ def test_the_error_tells_who_was_faster_and_what_both_changed() -> None:
     assert error.facts["owner"].operation == "upsert"
     assert [partition for partition, _ in error.facts["groups"]] == ["p"]
     assert error.facts["keys"] == ("a",)
+    assert error.facts["partitions"] == ("p",)
+    assert (error.facts["operation"], error.facts["other_operation"]) == ("UPSERT", "UPSERT")
+    assert error.facts["writer"].process == os.getpid()
     assert f"the UPSERT {winner.instant} by process " in str(error)
 
 
