@@ -149,6 +149,7 @@ def with_metadata_table(version: int) -> Lake:
     return lake
 
 
+@pytest.mark.own_folder("with storage paths a damaged metadata table is refused, not made anew")
 @pytest.mark.parametrize("said", [{}, {METADATA: "true"}], ids=["unsaid", "true"])
 def test_metadata_table_is_never_left_stale(version: int, said: dict[str, str]) -> None:
     lake = with_metadata_table(version)

@@ -343,6 +343,7 @@ NOTE = ".hoodie/.temp/20260101000000000.overwrite"
 HERS = {"photo.jpg": b"1", "letters/a.txt": b"2", ".hoodie-not/b": b"3", "p=1/notes.csv": b"4"}
 
 
+@pytest.mark.own_folder("plants what another table says, whose storage paths are refused first")
 @pytest.mark.parametrize("named", [(), ("p=1/3ca348f2-c4ae-48de-a64c-d6015d3432d0-0_0-5-0_20260101000000000.parquet",)])
 def test_a_note_of_an_overwrite_that_somebody_planted_deletes_no_file_of_others(named: tuple[str, ...]) -> None:
     lake = Lake(9)
