@@ -11,11 +11,13 @@ It knows neither what records mean nor which group holds a key.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,6 +34,8 @@ from hoodie.view import BaseFile, FileSlice, LogFile
 
 KEY: Final = "key"
 TYPE: Final = "type"
+
+_KEPT_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +169,26 @@ def _decoded(found: KeyValues, hfile: HFile, columns: tuple[str, ...] | None) ->
             path=hfile.path,
         )
     keys = _texts(found.keys, hfile.path)
-    bytes_ = RowBytes(found.data, found.starts, found.ends)
-    rows = decode_rows(bytes_, schema, columns=columns, path=hfile.path)
+    rows = _rows(found, schema, columns, hfile.path)
     own = [name for name in rows.column_names if name != KEY and not name.startswith("_hoodie_")]
     return Part(hfile.path, keys, rows.select(own).add_column(0, KEY, keys))
+
+
+def _rows(found: KeyValues, schema: str, columns: tuple[str, ...] | None, path: str) -> pa.Table:
+    """The rows of some values. A writer reads the same small blocks again with every commit, until they are compacted:
+    what their bytes say is kept.
+    """
+    if len(found.data) > _KEPT_BYTES:
+        return decode_rows(RowBytes(found.data, found.starts, found.ends), schema, columns=columns, path=path)
+    data = bytes(found.data)
+    places = np.concatenate([found.starts, found.ends]).astype(np.int64).tobytes()
+    return _known_rows(data, places, schema, columns, path)
+
+
+@functools.lru_cache(maxsize=256)
+def _known_rows(data: bytes, places: bytes, schema: str, columns: tuple[str, ...] | None, path: str) -> pa.Table:
+    starts, ends = np.frombuffer(places, np.int64).reshape(2, -1)
+    return decode_rows(RowBytes(data, starts, ends), schema, columns=columns, path=path)
 
 
 def _texts(keys: pa.BinaryArray, path: str) -> pa.StringArray:
