@@ -18,6 +18,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ from hypothesis.stateful import (
 )
 
 from hoodie.errors import Invalid, Unsupported
+from hoodie.index import hbase_index
 from hoodie.services.clustering.cluster import CLUSTERINGS
 from hoodie.spec import Curve
 from hoodie.spec.sort_order import CURVE, SORT_COLUMNS
@@ -38,6 +40,7 @@ from hoodie.state.pending_plans import PendingPlans
 from hoodie.table import Table
 from hoodie.testing import table_laws as laws
 from hoodie.testing.driven_table import Act, DrivenTable, Fault
+from hoodie.testing.hbase_table import HBaseTable
 from hoodie.testing.table_model import (
     PARTS,
     Kept,
@@ -60,6 +63,12 @@ INDEXES: Final[Mapping[str, Mapping[str, str]]] = {
     "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
     "in memory": {"hoodie.index.type": "INMEMORY"},
+    "hbase": {
+        "hoodie.index.type": "HBASE",
+        "hoodie.index.hbase.table": "places",
+        "hoodie.index.hbase.zkquorum": "nowhere",
+        "hoodie.hbase.index.update.partition.path": "true",
+    },
     "buckets": BUCKETS,
     "rings": {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
     "record": {
@@ -74,7 +83,7 @@ INDEXES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Every write index, each with options under which it moves rows between partitions where it can."""
 
-MOVING: Final = frozenset({"global simple", "global bloom", "record"})
+MOVING: Final = frozenset({"global simple", "global bloom", "hbase", "record"})
 METADATA_INDEXES: Final = ("record_index", "column_stats", "partition_stats", "bloom_filters", "by_text", "days")
 SPLIT: Final = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.max.num.buckets": "4"}
 JOIN: Final = {"hoodie.bucket.index.min.num.buckets": "1"}
@@ -140,6 +149,9 @@ class TableMachine(RuleBasedStateMachine):
         self.clock = 0
         self.turns = itertools.count()
         self.table: DrivenTable
+        places = HBaseTable()
+        self.hbase = patch.object(hbase_index, "Gateway", lambda host, port, name: places)
+        self.hbase.start()
 
     @initialize(
         version=st.sampled_from([6, 8, 9]),
@@ -420,6 +432,12 @@ class TableMachine(RuleBasedStateMachine):
         self.table.ensure_nothing_outside_changed()
 
     def teardown(self) -> None:
+        try:
+            self._end()
+        finally:
+            self.hbase.stop()
+
+    def _end(self) -> None:
         if not self.states:
             return
         self._heal()
