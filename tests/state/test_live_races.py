@@ -19,6 +19,11 @@ __all__ = ["s3_bucket", "s3_server"]
 SECONDS = float(os.environ.get("HOODIE_RACE_SECONDS", "6"))
 SEED = int(os.environ.get("HOODIE_RACE_SEED", "20261123"))
 ON_DISK = [(6, "MERGE_ON_READ", 2), (8, "COPY_ON_WRITE", 4), (9, "MERGE_ON_READ", 6)]
+SHARED = [(9, "MERGE_ON_READ", 4), (8, "COPY_ON_WRITE", 3), (6, "COPY_ON_WRITE", 2)]
+OPTIMISTIC = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.num.retries.on.conflict.failures": "5",
+}
 ON_S3 = [(6, "COPY_ON_WRITE", 2), (9, "MERGE_ON_READ", 3)]
 
 
@@ -43,6 +48,15 @@ def test_nothing_is_lost_or_seen_too_early_on_s3(
 ) -> None:
     access = s3_server.options
     ensure_right(Race(f"s3://{s3_bucket}/table", tmp_path, version, table_type, writers, SECONDS, SEED, access))
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("version", "table_type", "writers"), SHARED)
+def test_what_optimistic_writers_of_the_same_rows_do_and_see_has_an_order(
+    version: int, table_type: str, writers: int, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "table")
+    ensure_right(Race(uri, tmp_path, version, table_type, writers, SECONDS, SEED, OPTIMISTIC, shares=True))
 
 
 def begun(group: int, text: str | None) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """Writers and readers in processes of their own on one table, stopped (SIGSTOP) and killed (SIGKILL) at random moments.
 
 Afterwards the table holds exactly what the writers' journals say: nothing acknowledged is lost, nothing else is seen,
-and no reader failed or saw half an action. All processes end with the race.
+and no reader failed or saw half an action. Where the writers share their rows, what all of them did and saw is what
+some order of their actions gives, for each group of rows (`registers`). All processes end with the race.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from hoodie.errors import Conflict
 from hoodie.table import Table, as_source, write
 from hoodie.testing.lake import row, table_of
 from hoodie.testing.race_journal import Account, State, account_of
-from hoodie.testing.race_worker import LEASE_SECONDS, Racer, state_of, turn
+from hoodie.testing.race_worker import GROUPS, LEASE_SECONDS, Racer, state_of, turn
+from hoodie.testing.registers import acts_of, is_serial
 
 _PATIENCE_SECONDS: Final = 60.0
 _BASE_OPTIONS: Final = {
@@ -56,6 +58,8 @@ class Race:
     seed: int
     access: Mapping[str, str]
     turns: str = ""
+    shares: bool = False
+    """Whether all writers change the same rows."""
     longest_pause: float = 0.6
     """Most seconds between two stops or kills."""
 
@@ -84,7 +88,7 @@ class Race:
         return self._judged(racers, counts)
 
     def _racer(self, name: str, *, reads_only: bool) -> Racer:
-        return Racer(name, reads_only, self.uri, self.options, str(self.folder), self.seed, self.turns)
+        return Racer(name, reads_only, self.uri, self.options, str(self.folder), self.seed, self.turns, self.shares)
 
     def _disturb(self, racers: list[Racer], running: dict[str, subprocess.Popen[bytes]], counts: Counter[str]) -> None:
         """Stop or kill a process every now and then; a killed one is started again."""
@@ -118,14 +122,33 @@ class Race:
             faults.append(f"{counts['ended by itself']} processes ended by an error")
         for racer in racers:
             notes = racer.journal.notes()
-            counts.update(note["what"] for note in notes if note["what"] in ("look", "read", "service"))
+            counts.update(note["what"] for note in notes if note["what"] in ("look", "saw", "read", "service"))
+            if self.shares:
+                faults += [f"{racer.name}: {note['text']}" for note in notes if note["what"] == "fault"]
+                counts.update(f"writes: {note['how']}" for note in notes if note["what"] == "end")
+                continue
             account: Account = account_of(notes)
             faults += [f"{racer.name}: {fault}" for fault in account.faults]
             counts.update({f"writes: {how}": number for how, number in account.ends.items()})
             own: State = {key: text for key, text in found.items() if key.startswith(f"{racer.name}-")}
             if own not in account.possible:
                 faults.append(f"{racer.name}: at the end {own}, possible: {account.possible}")
+        if self.shares:
+            faults += self._unserial(racers, found, counts)
         return RaceResult(tuple(faults), dict(counts))
+
+    def _unserial(self, racers: list[Racer], found: State, counts: Counter[str]) -> list[str]:
+        """The groups of shared rows whose history no order of actions explains; `found` is what is there at the end."""
+        now = time.monotonic()
+        last = {"what": "saw", "rows": dict(found), "began": now, "at": now}
+        journals = [*(racer.journal.notes() for racer in racers), [last]]
+        faults = []
+        for group in range(GROUPS):
+            acts = acts_of(journals, group)
+            counts["acts on registers"] += len(acts)
+            if not is_serial(acts):
+                faults.append(f"no order explains group {group}: {acts}")
+        return faults
 
     def _healed(self) -> Table:
         """The table after one more write and the services to which a write leaves what died in them."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 GROUP: Final = 3
-NOT_WRITTEN: Final = frozenset({"Conflict", "Invalid"})
+NOT_WRITTEN: Final = frozenset({"Conflict", "WriteConflict", "Invalid"})
 """Errors after which nothing has changed."""
 
 State = Mapping[str, str]

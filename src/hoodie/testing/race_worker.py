@@ -1,7 +1,8 @@
 """One process of a live race: `python -m hoodie.testing.race_worker {json}`. It ends when its stop file appears.
 
-A writer changes its own rows, runs services now and then, and looks at its rows; a reader looks at all rows. Each notes
-what it did and saw in its journal (`race_journal`); who stops and kills it is `live_race`.
+A writer changes its own rows, or such as all writers share, runs services now and then, and looks at its rows; a reader
+looks at all rows. Each notes what it did and saw, and when, in its journal (`race_journal`, `registers`); who stops and
+kills it is `live_race`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -25,6 +27,7 @@ from hoodie.storage.lease import held_lease
 from hoodie.table import Table
 from hoodie.testing.lake import row, table_of
 from hoodie.testing.race_journal import GROUP, Journal, State, keys_of
+from hoodie.testing.registers import SHARED
 
 GROUPS: Final = 3
 _FEW: Final = {
@@ -54,6 +57,13 @@ class Racer:
     seed: int
     turns: str = ""
     """A file that is locked around each change, for writers beside one that sees no lock of ours."""
+    shares: bool = False
+    """Whether all writers change the same rows."""
+
+    @property
+    def owner(self) -> str:
+        """Whose keys it writes."""
+        return SHARED if self.shares else self.name
 
     @property
     def journal(self) -> Journal:
@@ -92,7 +102,7 @@ def write_until_over(racer: Racer) -> None:
             with turn(racer.turns):
                 serve(racer, table, chance.choice(list(_SERVICES)))
         else:
-            text = None if chance.random() < 0.2 else f"{next(turns)}-{os.getpid()}"
+            text = None if chance.random() < 0.2 else f"{racer.name}-{next(turns)}-{os.getpid()}"
             with turn(racer.turns):
                 looks = change(racer, table, chance.randrange(GROUPS), text)
 
@@ -108,18 +118,18 @@ def turn(path: str) -> Iterator[None]:
 
 def change(racer: Racer, table: Table, group: int, text: str | None) -> bool:
     """Write the rows of a group, or delete them; whether it must be looked what became of it."""
-    keys = keys_of(racer.name, group)
+    keys = keys_of(racer.owner, group)
     rows = table_of([row(key, text, part=f"p{place}") for place, key in enumerate(keys)])
-    racer.journal.note(what="begin", writer=racer.name, group=group, text=text)
+    racer.journal.note(what="begin", writer=racer.owner, group=group, text=text, at=time.monotonic())
     try:
         if text is None:
             table.delete(rows)
         else:
             table.upsert(rows)
     except HudiError as error:
-        racer.journal.note(what="end", how=type(error).__name__, why=error.cause[:200])
+        racer.journal.note(what="end", how=type(error).__name__, why=error.cause[:200], at=time.monotonic())
         return True
-    racer.journal.note(what="end", how="done")
+    racer.journal.note(what="end", how="done", at=time.monotonic())
     return False
 
 
@@ -132,9 +142,10 @@ def serve(racer: Racer, table: Table, service: str) -> None:
 
 
 def look(racer: Racer, table: Table) -> None:
+    began = time.monotonic()
     try:
-        rows = state_of(table, filter=f"id LIKE '{racer.name}-%'")
-        racer.journal.note(what="look", rows=rows)
+        rows = state_of(table, filter=f"id LIKE '{racer.owner}-%'")
+        racer.journal.note(what="saw" if racer.shares else "look", rows=rows, began=began, at=time.monotonic())
     except HudiError as error:
         racer.journal.note(what="fault", text=f"a look failed: {type(error).__name__}: {error}"[:800])
 
@@ -142,6 +153,7 @@ def look(racer: Racer, table: Table) -> None:
 def read_until_over(racer: Racer) -> None:
     table = Table.open(racer.uri, options=racer.options)
     while not racer.is_over:
+        began = time.monotonic()
         try:
             found = state_of(table)
         except HudiError as error:
@@ -149,6 +161,8 @@ def read_until_over(racer: Racer) -> None:
             continue
         for halves in half_groups(found):
             racer.journal.note(what="fault", text=f"half an action: {halves}")
+        if racer.shares:
+            racer.journal.note(what="saw", rows=found, began=began, at=time.monotonic())
         racer.journal.note(what="read", count=len(found))
 
 
