@@ -23,6 +23,8 @@ SHARED = [(9, "MERGE_ON_READ", 4), (8, "COPY_ON_WRITE", 3), (6, "COPY_ON_WRITE",
 OPTIMISTIC = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.write.num.retries.on.conflict.failures": "5",
+    # Dead within three seconds, so that what they left is taken away before the table is looked at.
+    "hoodie.client.heartbeat.interval_in_ms": "1000",
 }
 ON_S3 = [(6, "COPY_ON_WRITE", 2), (9, "MERGE_ON_READ", 3)]
 
@@ -50,7 +52,7 @@ def test_nothing_is_lost_or_seen_too_early_on_s3(
     ensure_right(Race(f"s3://{s3_bucket}/table", tmp_path, version, table_type, writers, SECONDS, SEED, access))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.skipif("HOODIE_RACE_SECONDS" not in os.environ, reason="make races: some seconds say little here")
 @pytest.mark.parametrize(("version", "table_type", "writers"), SHARED)
 def test_what_optimistic_writers_of_the_same_rows_do_and_see_has_an_order(
     version: int, table_type: str, writers: int, tmp_path: Path

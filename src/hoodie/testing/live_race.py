@@ -27,6 +27,8 @@ from hoodie.testing.race_worker import GROUPS, LEASE_SECONDS, Racer, state_of, t
 from hoodie.testing.registers import acts_of, is_serial
 
 _PATIENCE_SECONDS: Final = 60.0
+_DEATH_SECONDS: Final = 4.0
+"""After so long without a heartbeat optimistic writers of these races are dead."""
 _BASE_OPTIONS: Final = {
     "hoodie.table.name": "race",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -119,7 +121,8 @@ class Race:
         found = state_of(table)
         faults = [f"validate: {finding}" for finding in table.validate() if finding.kind != "pending"]
         if counts["ended by itself"]:
-            faults.append(f"{counts['ended by itself']} processes ended by an error")
+            said = {racer.name: self._last_error(racer) for racer in racers}
+            faults.append(f"{counts['ended by itself']} processes ended by an error: {said}")
         for racer in racers:
             notes = racer.journal.notes()
             counts.update(note["what"] for note in notes if note["what"] in ("look", "saw", "read", "service"))
@@ -150,6 +153,9 @@ class Race:
                 faults.append(f"no order explains group {group}: {acts}")
         return faults
 
+    def _last_error(self, racer: Racer) -> str:
+        return (self.folder / f"{racer.name}.errors").read_text(errors="replace")[-600:]
+
     def _healed(self) -> Table:
         """The table after one more write and the services to which a write leaves what died in them."""
         table = Table.open(self.uri, options=self.options)
@@ -157,6 +163,7 @@ class Race:
         while True:
             try:
                 table.upsert(table_of([row("last", part="p0")]))
+                time.sleep(_DEATH_SECONDS if self.shares else 0)
                 table.services.archive()
                 table.services.clean()
                 if table.config.is_merge_on_read:
