@@ -173,6 +173,14 @@ def plan_one(world: World, storage: Storage) -> object:
     return world.table(storage).read_plan(filter=f"part = '{world.files.partitions[-1]}'")
 
 
+def plan_changes(world: World, storage: Storage) -> Callable[[], object]:
+    """An incremental query of one commit."""
+    table = world.table(storage)
+    table.insert(rows(1))
+    begin = table.timeline().completed_writes()[0].completed
+    return lambda: world.table(storage).read_plan(query="incremental", begin=begin)
+
+
 def insert(world: World, storage: Storage) -> object:
     return world.table(storage).insert(rows(1))
 
@@ -219,6 +227,7 @@ OPERATIONS: dict[str, tuple[Measured, bool, bool]] = {
     "plan a read of all, metadata table": (plan_all, True, False),
     "plan a read of one partition, folders": (plan_one, False, False),
     "plan a read of one partition, metadata table": (plan_one, True, False),
+    "plan an incremental query of a commit, folders": (plan_changes, False, True),
     "insert into 10 partitions, folders": (insert, False, False),
     "insert into 10 partitions, metadata table": (insert, True, False),
     "insert into 10 partitions, folders, warm service": (warm_insert, False, True),

@@ -60,6 +60,7 @@ def measure(kind: str, files: int, results: multiprocessing.Queue[dict[str, obje
     assert view is not None
     table.view, fed_s = _timed(lambda: _fed(view, files))
     held = psutil.Process().memory_info().rss
+    asking.connection.close()  # the service has hung up on it meanwhile
     times = [asking.ask(_name(1 + turn * 37 % (files // IN_PARTITION))) for turn in range(ASKED)]
     asked = psutil.Process().memory_info().rss
     whole = [asking.ask_all() for _ in range(WHOLE)]

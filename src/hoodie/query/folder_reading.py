@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +23,7 @@ import pyarrow as pa
 from hoodie.errors import Invalid
 from hoodie.query.value_spans import NULL, Span, Spans, exactly, texts_below
 from hoodie.records import DEFAULT_PARTITION, partition_values
-from hoodie.records.partition_values import parse_partition_text, time_fields
+from hoodie.records.partition_values import parse_partition_text, read_layout, time_fields
 from hoodie.spec import TableConfig, keys
 
 _DATE = re.compile(r"(\d{4})(?:/(\d{2})(?:/(\d{2}))?)?")
@@ -32,17 +31,19 @@ Known = Mapping[str, Spans]
 
 
 class FolderReading:
-    """Reads folders of a table. `types`: the columns whose values paths can give."""
+    """Reads folders of a table. `types`: the columns whose values paths can give; `is_possible`: whether a folder says
+    anything at all.
+    """
 
     def __init__(self, types: pa.Schema, config: TableConfig) -> None:
-        self._types = types
-        self._config = config
-        self._fields = config.partition_fields
-
-    @cached_property
-    def is_possible(self) -> bool:
-        """Whether a folder says anything at all."""
-        return self._config.has_known_keygen and not self._config.raw.get(keys.BOOTSTRAP_BASE_PATH)
+        self.layout = read_layout(config)
+        self.is_possible = config.has_known_keygen and not config.raw.get(keys.BOOTSTRAP_BASE_PATH)
+        self._types = {field.name: field.type for field in types}
+        self._schema = types
+        self._fields = self.layout.partition_fields
+        self._times = time_fields(self.layout)
+        self._is_hive, self._is_encoded = config.hive_style, config.url_encode
+        self._spanning = frozenset(name for name in self._fields if self._can_span(name))
 
     def may_be_whole(self, folder: str) -> bool:
         """Whether partitions at or below it can have one folder for each field."""
@@ -56,7 +57,7 @@ class FolderReading:
         count = folder.count("/") + 1
         path = "/".join((folder, *[DEFAULT_PARTITION] * (len(self._fields) - count)))
         try:
-            found = partition_values(path, self._types, self._config)
+            found = partition_values(path, self._schema, self.layout)
         except Invalid:  # it does not tell a column that no file has
             return {}
         return {name: found[name] for name in self._fields[:count] if name in found}
@@ -64,13 +65,13 @@ class FolderReading:
     def below(self, folder: str) -> Iterator[Known]:
         """What can be true of partitions at or below it that have more folders than fields; none: there are none."""
         segments = folder.split("/")
-        if not any(self._spans(name) for name in self._fields):
+        if not self._spanning:
             if len(segments) > len(self._fields):
                 yield {}
             return
         if len(self._fields) == 1:
             yield self._of_one(folder, is_whole=len(segments) > 1)
-        elif self._config.hive_style:
+        elif self._is_hive:
             yield self._marked(segments)
         elif any("=" in segment for segment in segments):
             yield {}
@@ -110,56 +111,58 @@ class FolderReading:
             for cuts in combinations(range(1, count), fields - 1):
                 begins = (0, *cuts, count)
                 texts = ["/".join(segments[begins[at] : begins[at + 1]]) for at in range(fields)]
-                if any("/" in text and not self._spans(name) for name, text in zip(self._fields, texts, strict=False)):
+                if any(
+                    "/" in text and name not in self._spanning for name, text in zip(self._fields, texts, strict=False)
+                ):
                     continue
                 known: dict[str, Spans] = {}
                 for at, (name, text) in enumerate(zip(self._fields, texts, strict=False)):
                     if text == DEFAULT_PARTITION:
                         known.update(self._nothing(name))
-                    elif not (self._config.url_encode and self._is_text(name)):  # files have it in another form
+                    elif not (self._is_encoded and self._is_text(name)):  # files have it in another form
                         known.update(self._known(name, text, is_open=at == fields - 1))
                 yield known
 
     def _nothing(self, name: str) -> Known:
         """What a file can have where the path has no value."""
-        if name not in self._types.names or self._is_time(name):
+        if name not in self._types or self._is_time(name):
             return {}
         return {name: (NULL, exactly("")) if self._is_text(name) else (NULL,)}
 
     def _known(self, name: str, text: str, *, is_open: bool) -> Known:
         """The values of a field that is written as `text`, or begins so where it `is_open`; nothing if any."""
-        if name not in self._types.names or self._is_time(name):
+        if name not in self._types or self._is_time(name):
             return {}
-        kind = self._types.field(name).type
+        kind = self._types[name]
         if self._is_text(name):
-            return {name: (exactly(text), *((texts_below(text),) if is_open and self._spans(name) else ()))}
+            return {name: (exactly(text), *((texts_below(text),) if is_open and name in self._spanning else ()))}
         if self._is_slash_date(name):
             days = _days(text)
             return {} if days is None else {name: (days,)}
-        if self._spans(name) or pa.types.is_floating(kind):
+        if name in self._spanning or pa.types.is_floating(kind):
             return {}
         try:
             return {name: (exactly(parse_partition_text(text, kind)),)}
         except ValueError:
             return {}
 
-    def _spans(self, name: str) -> bool:
+    def _can_span(self, name: str) -> bool:
         """Whether a value can take more than one folder."""
-        if self._is_time(name) or self._config.slash_dates:
+        if self._is_time(name) or self.layout.slash_dates:
             return True
-        return not self._config.url_encode and (name not in self._types.names or self._is_text(name))
+        return not self._is_encoded and (name not in self._types or self._is_text(name))
 
     def _is_time(self, name: str) -> bool:
-        return name in time_fields(self._config)
+        return name in self._times
 
     def _is_text(self, name: str) -> bool:
-        if name not in self._types.names or self._is_time(name):
+        if name not in self._types or self._is_time(name):
             return False
-        kind = self._types.field(name).type
+        kind = self._types[name]
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
     def _is_slash_date(self, name: str) -> bool:
-        return self._config.slash_dates and name in self._types.names and pa.types.is_date(self._types.field(name).type)
+        return self.layout.slash_dates and name in self._types and pa.types.is_date(self._types[name])
 
 
 def _text(segment: str) -> str:

@@ -32,7 +32,6 @@ class FilteredPartitions:
     def __init__(self, row_filter: RowFilter, types: pa.Schema, config: TableConfig) -> None:
         self._filter = row_filter
         self._types = types
-        self._config = config
         self._reading = FolderReading(types, config)
 
     def of(self, partitions: Collection[str]) -> frozenset[str]:
@@ -53,7 +52,7 @@ class FilteredPartitions:
 
     def _values(self, path: str) -> Mapping[str, Any]:
         try:
-            return partition_values(path, self._types, self._config)
+            return partition_values(path, self._types, self._reading.layout)
         except Invalid:  # it does not tell a column that no file has: an error for who reads it
             return {}
 

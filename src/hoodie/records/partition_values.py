@@ -48,6 +48,28 @@ class PartitionLayout(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLayout:
+    """The same read once, for who asks about many paths: properties are parsed each time they are asked for."""
+
+    partition_fields: tuple[str, ...]
+    partition_field_types: tuple[str, ...]
+    keygen_type: str
+    slash_dates: bool
+    drop_partition_columns: bool
+
+
+def read_layout(layout: PartitionLayout) -> ReadLayout:
+    """What a layout says now."""
+    return ReadLayout(
+        layout.partition_fields,
+        layout.partition_field_types,
+        layout.keygen_type,
+        layout.slash_dates,
+        layout.drop_partition_columns,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionColumns:
     """How a table's columns are read: the schema of the result, and those of its columns that the path gives."""
 
