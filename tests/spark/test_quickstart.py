@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 import hoodie
+from hoodie.quickstart import DataGenerator, convertToStringList, getQuickstartWriteConfigs
 
 pytestmark = pytest.mark.spark
 
@@ -165,3 +166,44 @@ def test_the_sql_parts_of_the_guide_say_that_they_are_not_there_yet(guide: Guide
     statement = "CREATE TABLE hudi_table (ts BIGINT, uuid STRING, city STRING) USING HUDI PARTITIONED BY (city)"
     with pytest.raises(hoodie.Unsupported, match="of the format hudi are not supported yet"):
         guide.spark.sql(statement)
+
+
+def test_rides_of_the_data_generator_are_clustered_inline_by_five_options(spark: SparkSession, tmp_path: Path) -> None:
+    """RFC-19's quick start: the options on `df.write`, and the rides that Hudi's guides take from the JVM."""
+    path = f"file://{tmp_path}/clustered"
+    rides = DataGenerator()
+    plan = "hoodie.clustering.plan.strategy"
+
+    def write(made: list[dict[str, Any]], mode: str) -> None:
+        frame = spark.read.json(spark.sparkContext.parallelize(convertToStringList(made), 2))
+        (
+            frame.coalesce(1)
+            .write.format("hudi")
+            .options(**getQuickstartWriteConfigs())
+            .option("hoodie.datasource.write.precombine.field", "ts")
+            .option("hoodie.datasource.write.recordkey.field", "uuid")
+            .option("hoodie.datasource.write.partitionpath.field", "partitionpath")
+            .option("hoodie.table.name", "clustered")
+            .option("hoodie.parquet.small.file.limit", "0")
+            .option("hoodie.clustering.inline", "true")
+            .option("hoodie.clustering.inline.max.commits", "4")
+            .option(f"{plan}.target.file.max.bytes", "1073741824")
+            .option(f"{plan}.small.file.limit", "629145600")
+            .option(f"{plan}.sort.columns", "fare")
+            .mode(mode)
+            .save(path)
+        )
+
+    hoodie.enable(spark)
+    write(rides.generateInserts(20), "overwrite")
+    for _ in range(2):
+        write(rides.generateInserts(20), "append")
+    write(rides.generateUniqueUpdates(10), "append")
+    table = hoodie.Table.open(path)
+    assert [instant.action for instant in table.timeline().completed_writes()].count("replacecommit") == 1
+    assert len(table.files()) == 3
+    for piece in table.files():
+        assert piece.base is not None
+        fares = [row.fare for row in spark.read.parquet(f"{path}/{piece.base.path}").coalesce(1).collect()]
+        assert fares == sorted(fares)
+    assert spark.read.format("hudi").load(path).count() == 60
