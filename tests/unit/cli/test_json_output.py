@@ -37,6 +37,7 @@ _NAMES = (
     ("F", re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:-\d)?")),
     ("W", re.compile(r"(?<=_)\d+-\d+-\d+(?=_|\.|\"|$)")),
 )
+_SIZES = re.compile(r"\d+(?:\.\d+)? (?:bytes|[KMG]iB)")
 
 
 class Session:
@@ -64,6 +65,7 @@ class Session:
         return self._named(json.dumps(_without_measures(document), indent=1).replace(str(self.folder), "FOLDER"))
 
     def _named(self, text: str) -> str:
+        text = _SIZES.sub("SIZE", text)
         for kind, pattern in _NAMES:
             text = pattern.sub(lambda found, kind=kind: self._name(kind, found[0]), text)  # type: ignore[misc]
         return text
