@@ -7,14 +7,16 @@ by the timeline (`metadata_writer.rebuild_partitions`). Nothing here changes any
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from hoodie.engine import Engine
-from hoodie.errors import HudiError, Unavailable
+from hoodie.errors import HudiError, Missing, Unavailable
 from hoodie.layout import FederatedStorage
 from hoodie.layout.federated import COPY
 from hoodie.query import Finding
 from hoodie.query.validate import missing_files
 from hoodie.services.relayout.relayout import load_move
+from hoodie.services.upgrading.logs import load_renames
 from hoodie.state.handle import TableHandle
 
 
@@ -26,7 +28,9 @@ def ensure_whole(handle: TableHandle, engine: Engine) -> None:
     """
     if not isinstance(handle.storage, FederatedStorage):
         return
-    missing = missing_files(handle, engine)
+    names = load_renames(handle.storage)
+    others = {**names, **{new: old for old, new in names.items()}}
+    missing = [one for one in missing_files(handle, engine) if not _is_there(handle, others.get(one.path))]
     if missing:
         raise Unavailable(
             f"{len(missing)} files that commits wrote are under no storage path, as {missing[0].path}",
@@ -34,6 +38,13 @@ def ensure_whole(handle: TableHandle, engine: Engine) -> None:
             "hoodie doctor --fix --accept-missing",
             missing=tuple(one.path for one in missing),
         )
+
+
+def _is_there(handle: TableHandle, other: str | None) -> bool:
+    """Whether a log file lies under the other name that a downgrade, which died, gave it or was about to."""
+    with suppress(Missing):
+        return other is not None and handle.storage.head(other).path == other
+    return False
 
 
 def unreached(handle: TableHandle) -> Iterator[Finding]:
