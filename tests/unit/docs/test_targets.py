@@ -46,3 +46,9 @@ def test_every_file_with_tests_has_a_name_that_is_collected() -> None:
         and not path.name.startswith("test_")
     ]
     assert named == []
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """pytest imports them by their names, and refuses the second."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert not [name for name in names if names.count(name) > 1]
