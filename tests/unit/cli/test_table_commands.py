@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,9 @@ def test_query_as_json_lines_with_condition_and_columns(table: str, capsys: pyte
 def test_query_and_files_ask_a_server_and_get_along_without(
     table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.disabled = False  # libraries that other tests load turn loggers off
     there = _lines(capsys, table)
     assert _lines(capsys, table, "--server", "127.0.0.1:9") == there
     assert _lines(capsys, table, "--server", "127.0.0.1:9", "--key", "a") == _lines(capsys, table, "--key", "a")

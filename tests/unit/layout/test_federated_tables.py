@@ -270,16 +270,3 @@ def test_wrong_options_make_no_table(world, options, error, match):
     with pytest.raises(error, match=match):
         hoodie.Table.create(world.uri, schema=SCHEMA, options=KEYED | options)
     assert world.stored()[0] == {}
-
-
-def test_overwrite_by_another_kind_of_table_is_refused(world):
-    world.created().upsert(rows(1))
-    before = world.stored()
-    other = KEYED | {"hoodie.datasource.write.recordkey.field": "v"}
-    with pytest.raises(Unsupported, match="storage paths"):
-        written(rows(2), world.uri, options=other, mode="overwrite")
-    with pytest.raises(Unsupported, match="hoodie relayout"):
-        written(rows(2), world.uri, options=KEYED | {"hoodie.storage.path": world.two}, mode="append")
-    assert world.stored() == before
-    written(rows(2), world.uri, options=KEYED, mode="overwrite")
-    assert content(world.opened()) == {2: 0}
