@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from hoodie.errors import HudiError, Invalid
+
+T = TypeVar("T")
 
 
 def own_class(key: str, path: str) -> Callable[..., Any]:
@@ -40,13 +42,22 @@ def made_by_own_class(key: str, path: str, *arguments: object, given: str) -> An
         Invalid: there is no such class, or it cannot be made. HudiError: what it raises of these.
     """
     found = own_class(key, path)
+
+    def cannot_be_made(said: str) -> Invalid:
+        return Invalid(f"{key}={path} cannot be made: {said}", remedy=f"It is called with {given}", key=key)
+
+    return answer_of_own_class(lambda: found(*arguments), cannot_be_made)
+
+
+def answer_of_own_class(call: Callable[[], T], wrong: Callable[[str], Invalid]) -> T:
+    """What a call of a class of the caller's own gives. `wrong` makes the error of what it raised instead, in words.
+
+    Raises:
+        Invalid: whatever it raises, by `wrong`. HudiError: what it raises of these.
+    """
     try:
-        return found(*arguments)
+        return call()
     except HudiError:
         raise
     except Exception as error:  # whatever the class raises
-        raise Invalid(
-            f"{key}={path} cannot be made: {type(error).__name__}: {error}",
-            remedy=f"It is called with {given}",
-            key=key,
-        ) from error
+        raise wrong(f"{type(error).__name__}: {error}") from error

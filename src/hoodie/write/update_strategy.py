@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from hoodie.config import Config
-from hoodie.config.own_class import made_by_own_class
-from hoodie.errors import Conflict, HudiError, Invalid, Unsupported
+from hoodie.config.own_class import answer_of_own_class, made_by_own_class
+from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.view import GroupId
 
@@ -68,16 +68,15 @@ class OwnUpdates:
         Raises:
             Invalid: the class fails.
         """
-        try:
-            given_up = frozenset(self.own.plans_to_give_up(taken))
-        except HudiError:
-            raise
-        except Exception as error:  # whatever the class raises
-            raise Invalid(
-                f"{UPDATES}={self.path}: {type(error).__name__}: {error}",
+
+        def wrong(said: str) -> Invalid:
+            return Invalid(
+                f"{UPDATES}={self.path}: {said}",
                 remedy="Nothing was written; mend `plans_to_give_up` of the class",
                 key=UPDATES,
-            ) from error
+            )
+
+        given_up = answer_of_own_class(lambda: frozenset(self.own.plans_to_give_up(taken)), wrong)
         left = {group: plan for group, plan in taken.items() if plan not in given_up}
         if left:
             raise in_the_way(left)

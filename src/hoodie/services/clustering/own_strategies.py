@@ -7,21 +7,19 @@ would write its rows twice, and nobody else would find out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from hoodie.config import Config
-from hoodie.config.own_class import made_by_own_class
-from hoodie.errors import HudiError, Invalid
+from hoodie.config.own_class import answer_of_own_class, made_by_own_class
+from hoodie.errors import Invalid
 from hoodie.services.clustering.plan_strategy import GroupOfSlices, PlanFacts, PlanNeeds, PlanStrategy
 from hoodie.services.clustering.row_order import GIVEN
 from hoodie.spec import TableConfig
 from hoodie.view import FileSlice, GroupId
 
 PLAN_STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,12 @@ class OwnPlan:
         Raises:
             Invalid: the class fails, or gives a slice twice or one that it was not given.
         """
-        groups = self._asked(lambda: [list(group) for group in self.own.arrange(slices, facts)])
+        groups = answer_of_own_class(lambda: [list(group) for group in self.own.arrange(slices, facts)], self._wrong)
         given = [part for group in groups for part in group]
-        if len({part.group_id for part in given}) < len(given) or not all(part in slices for part in given):
+        known = {part.group_id: part for part in slices}
+        if len({part.group_id for part in given}) < len(given) or any(
+            known.get(part.group_id) != part for part in given
+        ):
             raise self._wrong("arrange gives a slice twice, or one that it was not asked about")
         return [group for group in groups if group]
 
@@ -54,10 +55,9 @@ class OwnPlan:
         Raises:
             Invalid: the class fails, or gives other groups than those it was given.
         """
-        chosen = self._asked(lambda: list(self.own.choose(groups)))
-        if len({id(one) for one in chosen}) < len(chosen) or not all(
-            any(one is known for known in groups) for one in chosen
-        ):
+        chosen = answer_of_own_class(lambda: list(self.own.choose(groups)), self._wrong)
+        found = {id(one) for one in chosen}
+        if len(found) < len(chosen) or not found <= {id(one) for one in groups}:
             raise self._wrong("choose gives a group twice, or one that it was not asked about")
         return chosen
 
@@ -67,15 +67,9 @@ class OwnPlan:
         Raises:
             Invalid: the class fails.
         """
-        return self._asked(lambda: {str(key): str(value) for key, value in self.own.notes(left, facts).items()})
-
-    def _asked(self, call: Callable[[], _T]) -> _T:
-        try:
-            return call()
-        except HudiError:
-            raise
-        except Exception as error:  # whatever the class raises
-            raise self._wrong(f"{type(error).__name__}: {error}") from error
+        return answer_of_own_class(
+            lambda: {str(key): str(value) for key, value in self.own.notes(left, facts).items()}, self._wrong
+        )
 
     def _wrong(self, what: str) -> Invalid:
         return Invalid(

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config import Config
-from hoodie.config.own_class import made_by_own_class
-from hoodie.errors import HudiError, Invalid, Unsupported
+from hoodie.config.own_class import answer_of_own_class, made_by_own_class
+from hoodie.errors import Invalid, Unsupported
 from hoodie.services.clustering.hudi_curves import direct_positions, in_hudis_order, sampled_positions
 from hoodie.services.clustering.positions import ensure_sortable, sorted_positions
 from hoodie.spec import Curve, CurveMethod, SortOrder, TableConfig
@@ -95,16 +95,17 @@ class OwnOrder:
             Invalid: the class fails, or its answer is not every place once.
         """
         rows = len(columns[0])
-        try:
-            found = np.asarray(self.own.positions(columns)).astype(np.int64, casting="safe", copy=False)
-        except HudiError:
-            raise
-        except Exception as error:  # whatever the class raises
-            raise Invalid(
-                f"{EXECUTION_STRATEGY}={self.path} gave no places: {type(error).__name__}: {error}",
+
+        def wrong(said: str) -> Invalid:
+            return Invalid(
+                f"{EXECUTION_STRATEGY}={self.path} gave no places: {said}",
                 remedy="Nothing was changed; mend `positions` of the class",
                 key=EXECUTION_STRATEGY,
-            ) from error
+            )
+
+        found: Places = answer_of_own_class(
+            lambda: np.asarray(self.own.positions(columns)).astype(np.int64, casting="safe", copy=False), wrong
+        )
         if found.shape != (rows,) or not np.array_equal(np.sort(found), np.arange(rows)):
             raise Invalid(
                 f"{EXECUTION_STRATEGY}={self.path} does not give each of {rows} places once",
