@@ -1,13 +1,17 @@
-"""A global index that a table was made with: Hudi goes on with it without being told, and keeps the property."""
+"""A global index that a table was made with: Hudi goes on with it without being told, and keeps the property. One that
+it does not know it refuses."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pyarrow as pa
-from peers import Readers, read_rows, table_options, write_rows
+import pytest
+from peers import PeerFailed, Readers, read_rows, table_options, write_rows
 
 from hoodie import Table
+from hoodie.index import hbase_index
+from hoodie.testing.hbase_table import HBaseTable
 
 INDEX = "hoodie.index.type"
 
@@ -30,3 +34,18 @@ def test_hudi_goes_on_with_the_index_a_table_was_made_with_and_keeps_the_propert
         assert Table.open(str(table)).config.raw[INDEX] == "GLOBAL_SIMPLE"
         Table.open(str(table)).upsert(_row("d", 4))
         assert [(one["region"], one["ts"]) for one in read_rows(table).to_pylist()] == [("d", 4)]
+
+
+def test_hudi_12_refuses_a_table_of_the_hbase_index_until_it_is_told_another(
+    readers: Readers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = HBaseTable()
+    monkeypatch.setattr(hbase_index, "Gateway", lambda host, port, name: places)
+    options = {INDEX: "HBASE", "hoodie.index.hbase.table": "places", "hoodie.index.hbase.zkquorum": "nowhere"}
+    table = tmp_path / "table"
+    write_rows(table, "upsert", _row("a", 1), {**table_options(9, "id", "region"), **options})
+    assert readers.hudi_12.read(table, "snapshot").num_rows == 1
+    with pytest.raises(PeerFailed, match="IndexType.HBASE"):
+        readers.hudi_12.write(table, "upsert", _row("a", 2), {})
+    readers.hudi_12.write(table, "upsert", _row("a", 2), {INDEX: "GLOBAL_SIMPLE"})
+    assert [row["ts"] for row in read_rows(table).to_pylist()] == [2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +125,14 @@ def test_query_as_json_lines_with_condition_and_columns(table: str, capsys: pyte
 def test_query_and_files_ask_a_server_and_get_along_without(
     table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for logger in logging.root.manager.loggerDict.values():
-        if isinstance(logger, logging.Logger):
-            logger.disabled = False  # libraries that other tests load turn loggers off
-    there = _lines(capsys, table)
-    assert _lines(capsys, table, "--server", "127.0.0.1:9") == there
-    assert _lines(capsys, table, "--server", "127.0.0.1:9", "--key", "a") == _lines(capsys, table, "--key", "a")
-    assert main(["files", table, "--server", "127.0.0.1:9"]) == 0
-    assert len([one for one in caplog.records if "127.0.0.1:9" in one.getMessage()]) == 1
+    with socket.socket() as unheard:  # bound, so that nobody else gets the port; a test before knows no silence of it
+        unheard.bind(("127.0.0.1", 0))
+        server = f"127.0.0.1:{unheard.getsockname()[1]}"
+        there = _lines(capsys, table)
+        assert _lines(capsys, table, "--server", server) == there
+        assert _lines(capsys, table, "--server", server, "--key", "a") == _lines(capsys, table, "--key", "a")
+        assert main(["files", table, "--server", server]) == 0
+    assert len([one for one in caplog.records if server in one.getMessage()]) == 1
     assert main(["query", table, "--server", "a b"]) != 0
     assert main(["query", table, "--server", "lake", "-o", "hoodie.filesystem.view.type=MEMORY"]) != 0
 
