@@ -25,8 +25,6 @@ SEED = int(os.environ.get("HOODIE_MACHINE_SEED", "20261123"))
 WITH_RECORDS = dict.fromkeys(
     ("hoodie.metadata.enable", "hoodie.metadata.record.index.enable", "hoodie.embed.timeline.server"), "true"
 )
-# Hudi 1.2 has no HBase index (test_remembered_index.py).
-INSTEAD = {"hoodie.index.type": "GLOBAL_SIMPLE"}
 
 
 class HudiReadMachine(TableMachine):
@@ -50,9 +48,10 @@ class HudiReadMachine(TableMachine):
             laws.ensure_change_data(read, table, begin, self.states, may_refuse=False)
         if self.table.on_disk:
             return  # its clock stands in 2050: what Hudi writes now would come before
+        if self.index == "hbase":
+            return  # Hudi 1.2 has no such index (test_remembered_index.py)
         added = {"k77": Kept("p2", "Hudi's", 2_000_000)}
-        options = WITH_RECORDS if self.index.startswith("record") else INSTEAD if self.index == "hbase" else {}
-        self.hudi.write(path, "upsert", arrow_rows(added), options)
+        self.hudi.write(path, "upsert", arrow_rows(added), WITH_RECORDS if self.index.startswith("record") else {})
         laws.ensure_snapshot(laws.local_reader(Table.open(str(path))), {**self.rows, **added})
 
 

@@ -36,7 +36,7 @@ def test_hudi_goes_on_with_the_index_a_table_was_made_with_and_keeps_the_propert
         assert [(one["region"], one["ts"]) for one in read_rows(table).to_pylist()] == [("d", 4)]
 
 
-def test_hudi_12_refuses_a_table_of_the_hbase_index_until_it_is_told_another(
+def test_hudi_12_refuses_a_table_of_the_hbase_index_until_the_property_is_taken_out(
     readers: Readers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = HBaseTable()
@@ -45,7 +45,10 @@ def test_hudi_12_refuses_a_table_of_the_hbase_index_until_it_is_told_another(
     table = tmp_path / "table"
     write_rows(table, "upsert", _row("a", 1), {**table_options(9, "id", "region"), **options})
     assert readers.hudi_12.read(table, "snapshot").num_rows == 1
-    with pytest.raises(PeerFailed, match="IndexType.HBASE"):
-        readers.hudi_12.write(table, "upsert", _row("a", 2), {})
+    for options in ({}, {INDEX: "GLOBAL_SIMPLE"}):
+        with pytest.raises(PeerFailed, match="HBASE"):
+            readers.hudi_12.write(table, "upsert", _row("a", 2), options)
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace(f"{INDEX}=HBASE\n", ""))
     readers.hudi_12.write(table, "upsert", _row("a", 2), {INDEX: "GLOBAL_SIMPLE"})
     assert [row["ts"] for row in read_rows(table).to_pylist()] == [2]
