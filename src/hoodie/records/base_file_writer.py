@@ -303,7 +303,9 @@ class KeyCollector:
     def __init__(self, options: BloomOptions, inherit: BaseFooter | None) -> None:
         self._options = options
         self._inherited = inherit if inherit is not None and _is_inheritable(inherit, options) else None
-        self._filter: BloomFilter | None = None if self._inherited else options.new_filter()
+        self._filter: BloomFilter | None = None
+        # Keys of a file that has few so far: how large its filter is depends on how many it will have.
+        self._few: list[pa.ChunkedArray] = []
         self.range: KeyRange | None = None
         if self._inherited is not None and self._inherited.min_key is not None and self._inherited.max_key is not None:
             self.range = KeyRange(self._inherited.min_key, self._inherited.max_key)
@@ -313,23 +315,35 @@ class KeyCollector:
             return
         if self._filter is None and self._inherited is not None:
             self._filter = self._inherited.bloom(self._options.max_entries)
-        assert self._filter is not None
-        self._filter.add(keys)
+        if self._filter is None:
+            self._few.append(keys)
+            if not self._options.fits(sum(map(len, self._few))):
+                self._filter = self._of_few()
+        else:
+            self._filter.add(keys)
         added = key_range(keys)
         if added is not None:
             self.range = added.union(self.range)
 
     def footer(self) -> dict[str, str]:
         values = {}
-        if self._filter is not None:
-            values[BLOOM_FOOTER_KEY] = self._filter.to_text()
-        elif self._inherited is not None and self._inherited.bloom_text is not None:
+        if self._filter is None and self._inherited is not None and self._inherited.bloom_text is not None:
             values[BLOOM_FOOTER_KEY] = self._inherited.bloom_text
+        else:
+            values[BLOOM_FOOTER_KEY] = (self._filter or self._of_few()).to_text()
         if self._options.filter_type != SIMPLE:
             values[BLOOM_TYPE_FOOTER_KEY] = self._options.filter_type
         if self.range is not None:
             values |= {MIN_KEY_FOOTER_KEY: self.range.low, MAX_KEY_FOOTER_KEY: self.range.high}
         return values
+
+    def _of_few(self) -> BloomFilter:
+        """The filter of the keys that were kept."""
+        made = self._options.new_filter(sum(map(len, self._few)))
+        for keys in self._few:
+            made.add(keys)
+        self._few.clear()
+        return made
 
 
 def _is_inheritable(footer: BaseFooter, options: BloomOptions) -> bool:
@@ -338,7 +352,7 @@ def _is_inheritable(footer: BaseFooter, options: BloomOptions) -> bool:
         return False
     if footer.rows > 0 and (footer.min_key is None or footer.max_key is None):
         return False
-    return options.is_made_like(footer.bloom_text)
+    return options.is_made_like(footer.bloom_text, footer.rows)
 
 
 def _stored_field(column: pa.Field) -> pa.Field:

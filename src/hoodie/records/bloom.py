@@ -35,6 +35,11 @@ DEFAULT_ENTRIES: Final = 60_000
 DEFAULT_FPP: Final = 1e-9
 DEFAULT_MAX_ENTRIES: Final = 100_000
 
+FEWEST_ENTRIES: Final = 256
+"""Keys that the smallest filter made for a file is made for: 1 400 bytes of text with the default rate."""
+_MOST_FITTED_ROWS: Final = 4
+"""Rows of bits up to which a filter that was made for fewer keys than a file of today holds is continued."""
+
 _VERSION: Final = -1
 _MURMUR: Final = 1
 _ROW_HEADER: Final = struct.Struct(">iibi")
@@ -50,14 +55,17 @@ class BloomOptions:
 
     `filter_type` (`hoodie.bloom.index.filter.type`); `entries` (`hoodie.index.bloom.num_entries`): keys a row of bits
     is made for; `fpp` (`hoodie.index.bloom.fpp`): wanted share of false answers; `max_entries`
-    (`hoodie.bloom.index.filter.dynamic.max.entries`): keys up to which a DYNAMIC_V0 filter gets new rows. Lower
-    `entries` when files hold few keys: it sets the footer's size.
+    (`hoodie.bloom.index.filter.dynamic.max.entries`): keys up to which a DYNAMIC_V0 filter gets new rows.
+
+    `fitted`: a DYNAMIC_V0 filter of a file with fewer keys than `entries` is made for as many as it has (the next power
+    of two), since with the default 60 000 entries a filter takes 430 kB, however few keys it holds.
     """
 
     filter_type: FilterType = DYNAMIC
     entries: int = DEFAULT_ENTRIES
     fpp: float = DEFAULT_FPP
     max_entries: int = DEFAULT_MAX_ENTRIES
+    fitted: bool = False
 
     def __post_init__(self) -> None:
         if self.entries < 1 or not 0.0 < self.fpp < 1.0 or vector_size(self.entries, self.fpp) >= 2**31:
@@ -66,15 +74,19 @@ class BloomOptions:
                 remedy="Set hoodie.index.bloom.num_entries to 1 or more and hoodie.index.bloom.fpp between 0 and 1",
             )
 
-    def new_filter(self) -> BloomFilter:
-        """An empty filter of this kind."""
+    def new_filter(self, keys: int | None = None) -> BloomFilter:
+        """An empty filter of this kind for a file with so many keys; None: nobody knows how many."""
         if self.filter_type == SIMPLE:
             return BloomFilter.simple(self.entries, self.fpp)
-        return BloomFilter.dynamic(self.entries, self.fpp, self.max_entries)
+        return BloomFilter.dynamic(self._entries_for(keys), self.fpp, self.max_entries)
 
-    def is_made_like(self, text: str) -> bool:
-        """Whether a footer's filter has the sizes these options give, seen from its first bytes; no decoding of the
-        bits.
+    def fits(self, keys: int) -> bool:
+        """Whether the filter of a file with so many keys would be smaller than that of one with more."""
+        return self._entries_for(keys) < self.entries
+
+    def is_made_like(self, text: str, keys: int) -> bool:
+        """Whether a footer's filter is one these options give to a file that has so many keys now, and gets some more;
+        seen from its first bytes, no decoding of the bits.
         """
         try:
             head = base64.b64decode(text[: 4 * ((_ROW_HEADER.size + _COUNTERS.size + 2) // 3)], validate=True)
@@ -82,14 +94,16 @@ class BloomOptions:
             entries = self.entries if self.filter_type == SIMPLE else _COUNTERS.unpack_from(head, _ROW_HEADER.size)[0]
         except (binascii.Error, struct.error):
             return False
-        wanted = vector_size(self.entries, self.fpp)
-        return (version, hash_type, size, hashes, entries) == (
-            _VERSION,
-            _MURMUR,
-            wanted,
-            hash_count(wanted, self.entries),
-            self.entries,
-        )
+        fits = self._entries_for(entries) == entries and keys <= _MOST_FITTED_ROWS * entries
+        if not (entries == self.entries or fits):
+            return False
+        wanted = vector_size(entries, self.fpp)
+        return (version, hash_type, size, hashes) == (_VERSION, _MURMUR, wanted, hash_count(wanted, entries))
+
+    def _entries_for(self, keys: int | None) -> int:
+        if keys is None or not self.fitted or self.filter_type == SIMPLE:
+            return self.entries
+        return min(self.entries, max(FEWEST_ENTRIES, 1 << max(keys - 1, 0).bit_length()))
 
 
 class BloomFilter:
@@ -189,6 +203,11 @@ class BloomFilter:
     def type_code(self) -> FilterType:
         """`SIMPLE` or `DYNAMIC_V0`."""
         return self._type
+
+    @property
+    def entries(self) -> int:
+        """Keys that a row of bits is made for."""
+        return self._entries
 
     @property
     def vector_size(self) -> int:

@@ -93,12 +93,11 @@ class _Keys:
 
 def _filter(footers: Sequence[BaseFooter], options: BloomOptions, keys: _Keys) -> BloomFilter:
     rows = sum(footer.rows for footer in footers)
-    made = options.new_filter()
-    if rows <= options.entries and all(_is_like(footer, options) for footer in footers):
-        for footer in footers:
-            found = footer.bloom(options.max_entries)
-            assert found is not None
-            made.join(found)
+    made = options.new_filter(rows)
+    found = _joinable(footers, options, made) if rows <= made.entries else []
+    if found:
+        for bloom in found:
+            made.join(bloom)
     elif rows > _HOPELESS * max(options.entries, options.max_entries):
         made.fill(rows)
     else:
@@ -106,6 +105,14 @@ def _filter(footers: Sequence[BaseFooter], options: BloomOptions, keys: _Keys) -
     return made
 
 
-def _is_like(footer: BaseFooter, options: BloomOptions) -> bool:
-    kind = footer.bloom_type or SIMPLE
-    return footer.bloom_text is not None and kind == options.filter_type and options.is_made_like(footer.bloom_text)
+def _joinable(footers: Sequence[BaseFooter], options: BloomOptions, made: BloomFilter) -> list[BloomFilter]:
+    """The filters of the files if each is of the size of `made`; else none."""
+    found = []
+    for footer in footers:
+        if footer.bloom_text is None or (footer.bloom_type or SIMPLE) != options.filter_type:
+            return []
+        bloom = footer.bloom(options.max_entries) if options.is_made_like(footer.bloom_text, footer.rows) else None
+        if bloom is None or (bloom.vector_size, bloom.row_count) != (made.vector_size, 1):
+            return []
+        found.append(bloom)
+    return found

@@ -43,6 +43,7 @@ _REPLACED: dict[Operation, Replaces] = {
     "delete_partition": "partitions",
 }
 _ROW_GROUP = "hoodie.parquet.block.size"
+_BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _BLOCK_KINDS = {"avro": BlockKind.AVRO_DATA, "parquet": BlockKind.PARQUET_DATA, "hfile": BlockKind.HFILE_DATA}
 _OVERWRITING_PAYLOADS = {"OverwriteWithLatestAvroPayload"}
@@ -345,9 +346,10 @@ def base_file_options(config: Config, table: TableConfig) -> BaseFileOptions:
     """How base files of the table are written, whoever writes them."""
     bloom = BloomOptions(
         filter_type=config.text("hoodie.bloom.index.filter.type"),  # type: ignore[arg-type]
-        entries=config.integer("hoodie.index.bloom.num_entries"),
+        entries=config.integer(_BLOOM_ENTRIES),
         fpp=config.number("hoodie.index.bloom.fpp"),
         max_entries=config.integer("hoodie.bloom.index.filter.dynamic.max.entries"),
+        fitted=not config.is_set(_BLOOM_ENTRIES),
     )
     wanted = table.populate_meta_fields and config.flag("hoodie.parquet.bloom.filter.enabled")
     return BaseFileOptions(

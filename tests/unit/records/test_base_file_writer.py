@@ -144,6 +144,36 @@ def test_old_file_without_filter_or_range_is_not_inherited(storage: MemoryStorag
     assert read_footer(storage, "new").min_key == "k00000"
 
 
+FITTED = BaseFileOptions(BloomOptions(entries=2000, fitted=True))
+
+
+def test_filter_is_fitted_to_the_keys_of_the_file_up_to_the_entries_that_are_wanted(storage: MemoryStorage) -> None:
+    for count, entries in ((20, 256), (700, 1024), (1500, 2000)):
+        tables = [(rows(first, 10), False) for first in range(0, count, 10)]
+        written(storage, "f", *tables, options=FITTED)
+        bloom = read_footer(storage, "f").bloom()
+        assert bloom is not None
+        assert bloom.entries == entries
+        assert bloom.contains(rows(0, count)["_hoodie_record_key"]).all()
+        assert not bloom.contains(rows(10_000, 1000)["_hoodie_record_key"]).any()
+
+
+def test_fitted_filter_is_copied_continued_and_made_anew_when_the_file_has_grown(storage: MemoryStorage) -> None:
+    written(storage, "old", (rows(0, 200), False), options=FITTED)
+    first = read_footer(storage, "old")
+    written(storage, "same", (rows(0, 200), True), options=FITTED, inherit=first)
+    assert read_footer(storage, "same").bloom_text == first.bloom_text
+    written(storage, "more", (rows(0, 200), True), (rows(200, 1000), False), options=FITTED, inherit=first)
+    more = read_footer(storage, "more")
+    found = more.bloom()
+    assert found is not None
+    assert (found.entries, found.row_count) == (256, 5)
+    assert found.contains(rows(0, 1200)["_hoodie_record_key"]).all()
+    written(storage, "anew", (rows(0, 1200), True), options=FITTED, inherit=more)
+    written(storage, "fresh", (rows(0, 1200), False), options=FITTED)
+    assert read_footer(storage, "anew").bloom_text == read_footer(storage, "fresh").bloom_text
+
+
 def test_table_without_meta_columns_has_no_filter(storage: MemoryStorage) -> None:
     with BaseFileWriter(storage, "f", pa.schema([("a", pa.int32())])) as writer:
         writer.write(pa.table({"a": pa.array([1], pa.int32())}))

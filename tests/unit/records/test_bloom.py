@@ -127,10 +127,24 @@ def test_empty_filter_contains_nothing_and_survives_storing() -> None:
 
 def test_same_sizes_are_recognised_from_the_text_alone() -> None:
     text = BloomFilter.dynamic(500).to_text()
-    assert BloomOptions(entries=500).is_made_like(text)
-    assert not BloomOptions(entries=501).is_made_like(text)
-    assert not BloomOptions(entries=500, fpp=1e-3).is_made_like(text)
-    assert not BloomOptions(entries=500).is_made_like("")
+    assert BloomOptions(entries=500).is_made_like(text, 10)
+    assert not BloomOptions(entries=501).is_made_like(text, 10)
+    assert not BloomOptions(entries=500, fpp=1e-3).is_made_like(text, 10)
+    assert not BloomOptions(entries=500).is_made_like("", 10)
+
+
+def test_a_filter_fitted_to_few_keys_is_small_and_continued_until_they_are_many_more() -> None:
+    fitted = BloomOptions(fitted=True)
+    counts = (0, 1, 256, 257, 1000, 32_768, 32_769, 10**6)
+    assert [fitted.new_filter(keys).entries for keys in counts] == [256, 256, 256, 512, 1024, 32_768, 60_000, 60_000]
+    assert fitted.new_filter().vector_size == fitted.new_filter(60_000).vector_size == 2_587_966
+    text = fitted.new_filter(256).to_text()
+    assert len(text) < 2_000
+    assert fitted.is_made_like(text, 1024)
+    assert not fitted.is_made_like(text, 1025)
+    assert not BloomOptions().is_made_like(text, 10)
+    assert not fitted.is_made_like(BloomFilter.dynamic(300).to_text(), 10)
+    assert BloomOptions("SIMPLE", fitted=True).new_filter(10).vector_size == 2_587_966
 
 
 def test_damaged_text_is_corrupt_and_never_an_empty_filter() -> None:

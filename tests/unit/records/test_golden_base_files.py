@@ -81,7 +81,7 @@ def test_schema_text_and_filter_are_rebuilt_letter_for_letter(archive: Path, sto
         if stored is None or HALF_WRITTEN in archive.parts:
             continue
         sizes = (BloomOptions(stored.type_code, entries) for entries in (500, 60_000))
-        options = next(one for one in sizes if footer.bloom_text and one.is_made_like(footer.bloom_text))
+        options = next(one for one in sizes if footer.bloom_text and one.is_made_like(footer.bloom_text, footer.rows))
         rebuilt = options.new_filter()
         rebuilt.add(read_columns(storage, path, ["_hoodie_record_key"])[0])
         assert rebuilt.to_text() == footer.bloom_text

@@ -178,8 +178,9 @@ def test_some_row_groups_can_be_copied_and_the_name_left_as_it_is(files: Files) 
         (BLOOM, True),
         (BloomOptions(entries=300, max_entries=300), True),
         (BloomOptions(entries=20, max_entries=40), False),
+        (BloomOptions(fitted=True), True),
     ],
-    ids=["joined", "made anew", "hopeless"],
+    ids=["joined", "made anew", "hopeless", "fitted"],
 )
 def test_no_key_is_lost_whatever_becomes_of_the_filters(files: Files, bloom: BloomOptions, says_no: bool) -> None:
     files.copy(bloom)
@@ -188,6 +189,17 @@ def test_no_key_is_lost_whatever_becomes_of_the_filters(files: Files, bloom: Blo
     assert found is not None
     assert found.contains(read_columns(files.storage, "new.parquet", [KEY_FIELD]).column(0)).all()
     assert found.contains(pa.array(["another"]))[0] != says_no
+
+
+def test_fitted_filters_are_joined_where_they_have_the_size_of_the_new_one() -> None:
+    files, bloom = Files(), BloomOptions(fitted=True)
+    for first in (0, 60, 120):
+        files.add(rows(first, 60), bloom=bloom)
+    files.copy(bloom).close()
+    files.decoded(bloom)
+    joined, decoded = (read_footer(files.storage, path) for path in ("new.parquet", "decoded.parquet"))
+    assert joined.bloom_text == decoded.bloom_text
+    assert len(joined.bloom_text or "") < 2_000
 
 
 def test_a_range_that_no_footer_says_is_read(files: Files) -> None:
