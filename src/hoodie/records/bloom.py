@@ -35,9 +35,9 @@ DEFAULT_ENTRIES: Final = 60_000
 DEFAULT_FPP: Final = 1e-9
 DEFAULT_MAX_ENTRIES: Final = 100_000
 
-FEWEST_ENTRIES: Final = 256
+_MIN_ENTRIES: Final = 256
 """Keys that the smallest filter made for a file is made for: 1 400 bytes of text with the default rate."""
-_MOST_FITTED_ROWS: Final = 4
+_MAX_FITTED_ROWS: Final = 4
 """Rows of bits up to which a filter that was made for fewer keys than a file of today holds is continued."""
 
 _VERSION: Final = -1
@@ -94,7 +94,7 @@ class BloomOptions:
             entries = self.entries if self.filter_type == SIMPLE else _COUNTERS.unpack_from(head, _ROW_HEADER.size)[0]
         except (binascii.Error, struct.error):
             return False
-        fits = self._entries_for(entries) == entries and keys <= _MOST_FITTED_ROWS * entries
+        fits = self._entries_for(entries) == entries and keys <= _MAX_FITTED_ROWS * entries
         if not (entries == self.entries or fits):
             return False
         wanted = vector_size(entries, self.fpp)
@@ -103,7 +103,7 @@ class BloomOptions:
     def _entries_for(self, keys: int | None) -> int:
         if keys is None or not self.fitted or self.filter_type == SIMPLE:
             return self.entries
-        return min(self.entries, max(FEWEST_ENTRIES, 1 << max(keys - 1, 0).bit_length()))
+        return min(self.entries, max(_MIN_ENTRIES, 1 << max(keys - 1, 0).bit_length()))
 
 
 class BloomFilter:
