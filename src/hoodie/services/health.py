@@ -34,6 +34,10 @@ from hoodie.view import FileSlice, View
 Severity = Literal["error", "warning", "note"]
 
 STUCK_SECONDS = 3600
+CHEAP_LOGS = 1 << 20
+"""Bytes of logs of a file group up to which opening them is what they cost a read."""
+FEW_BYTES = 1 << 20
+"""Bytes of old versions of a table up to which nobody wants them back."""
 SMALL_FILES = 10
 _WARNINGS = frozenset({"orphan", "pending", "stray", "uncommitted", "version"})
 _TROUBLE = {
@@ -262,7 +266,7 @@ def _log_debt(handle: TableHandle, config: Config, timeline: Timeline, debts: Se
     deltas = [i for i in timeline.completed_writes() if i.action == "deltacommit" and i.requested > since]
     limit = config.integer("hoodie.compact.inline.max.delta.commits")
     logs, base = sum(one.log_bytes for one in debts), sum(one.base_bytes for one in debts)
-    if len(deltas) > 2 * limit or (base and logs > base):
+    if len(deltas) > 2 * limit or (base and logs > max(base, CHEAP_LOGS * len(debts))):
         yield Concern(
             "warning",
             "log debt",
@@ -304,7 +308,7 @@ def _overlaps(handle: TableHandle, overlaps: Sequence[ColumnOverlap]) -> Iterato
 
 def _old_versions(handle: TableHandle, timeline: Timeline, partitions: Sequence[PartitionSizes]) -> Iterator[Concern]:
     old, live = sum(one.old_bytes for one in partitions), sum(one.base_bytes + one.log_bytes for one in partitions)
-    if old > 3 * live and old > 0:
+    if old > max(3 * live, FEW_BYTES):
         cleans = Counter(one.action for one in timeline.completed())["clean"]
         yield Concern(
             "note" if cleans else "warning",

@@ -33,6 +33,13 @@ def rows(*ids: int, city: str = "<b>rome") -> pa.Table:
     return pa.table({"id": list(ids), "city": [city] * len(ids)})
 
 
+@pytest.fixture
+def every_byte_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes of logs and old versions are a concern, too."""
+    monkeypatch.setattr("hoodie.services.health.CHEAP_LOGS", 0)
+    monkeypatch.setattr("hoodie.services.health.FEW_BYTES", 0)
+
+
 def made(folder: Path, env: FakeEnv, commits: int = 2) -> str:
     path = str(folder / "trips")
     table = hoodie.Table.create(path, options=OPTIONS, env=env)
@@ -80,6 +87,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     assert health.concerns[0].severity == "error"
 
 
+@pytest.mark.usefixtures("every_byte_counts")
 def test_a_timeline_twice_as_long_as_archiving_allows_is_a_concern(tmp_path: Path) -> None:
     env = FakeEnv()
     path = made(tmp_path, env, commits=5)
@@ -96,6 +104,7 @@ def test_the_page_stands_alone_and_escapes_what_the_table_says(tmp_path: Path) -
     assert ensure_harmless(page).count("svg", "timeline") == 1
 
 
+@pytest.mark.usefixtures("every_byte_counts")
 def test_remedies_quote_what_a_shell_would_run(tmp_path: Path) -> None:
     env = FakeEnv()
     folder = tmp_path / "a; touch b"
@@ -117,6 +126,21 @@ def test_the_json_of_a_health_says_what_its_fields_say(tmp_path: Path) -> None:
 def concern(path: str, kind: str, env: FakeEnv, **options: object) -> Concern:
     (one,) = (one for one in health_of(path, env, **options).concerns if one.kind == kind)
     return one
+
+
+def test_a_few_bytes_of_logs_are_no_debt_even_on_smaller_base_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = FakeEnv()
+    path = str(tmp_path / "trips")
+    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = hoodie.Table.create(path, options={**OPTIONS, **kind}, env=env)
+    for _ in range(9):
+        table.upsert(rows(1, 2))
+    often = {"hoodie.compact.inline.max.delta.commits": 9}
+    assert health_of(path, env, **often).concerns == ()
+    monkeypatch.setattr("hoodie.services.health.CHEAP_LOGS", 0)
+    assert "file groups have" in concern(path, "log debt", env, **often).message
 
 
 def test_log_debt_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
@@ -145,9 +169,13 @@ def test_many_small_files_are_a_note_with_a_remedy(tmp_path: Path, monkeypatch: 
     assert health_of(path, env).is_healthy
 
 
-def test_old_versions_are_a_concern_with_the_command_that_removes_them(tmp_path: Path) -> None:
+def test_old_versions_are_a_concern_with_the_command_that_removes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = FakeEnv()
     path = made(tmp_path, env, commits=5)
+    assert health_of(path, env).concerns == ()  # a few kilobytes
+    monkeypatch.setattr("hoodie.services.health.FEW_BYTES", 0)
     found = concern(path, "old versions", env)
     assert (found.severity, found.remedy) == ("warning", f"hoodie clean {path}")
     hoodie.Table.open(path, env=env).services.clean(**{"hoodie.clean.commits.retained": 1})
