@@ -63,6 +63,17 @@ def load_retained_from(
     return found if found > as_of else None
 
 
+def load_unpromised(storage: Storage, view: View) -> frozenset[tuple[str, str]]:
+    """Partitions and names of files that cleans took which promise no earliest commit. Reads what all cleans say.
+
+    Raises:
+        Corrupt: metadata of a clean cannot be read.
+    """
+    removals = _load_removals(storage, view, "")
+    unpromised = [removal.files for removal in removals if removal.earliest is None]
+    return frozenset((partition, name) for files in unpromised for partition in files for name in files[partition])
+
+
 def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:
     timeline = view.timeline
     cleans = [instant for instant in timeline.instants if instant.action == CLEAN]

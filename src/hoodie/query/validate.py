@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, HudiError, Missing, Unsupported
 from hoodie.fileview import FolderView
+from hoodie.query.cleaned import load_unpromised
 from hoodie.query.deep_check import check_files
 from hoodie.query.time_travel import load_last_retained
 from hoodie.slices.base_rows import row_count
@@ -218,13 +219,18 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
 def _named_files(storage: Storage, picture: _Picture) -> Iterator[Finding]:
     """Files that commits name and that are not there or have another size."""
     newest = _newest_base(picture.commits)
+    unpromised: frozenset[tuple[str, str]] | None = None
     for requested, metadata in picture.commits.items():
         for partition, stat in metadata.write_stats():
             if stat.path is None:
                 continue
             size = picture.sizes.get(stat.path)
             if size is None:
-                if _must_exist(picture, (partition, stat.file_id or ""), requested, newest):
+                if not _must_exist(picture, (partition, stat.file_id or ""), requested, newest):
+                    continue
+                if unpromised is None:
+                    unpromised = load_unpromised(storage, picture.view)
+                if (partition, stat.path.rpartition("/")[2]) not in unpromised:
                     yield _not_listed(storage, picture, partition, stat, requested)
             elif _is_other_size(stat, size):
                 message = f"has {size} bytes, its commit {requested} wrote {stat.file_size_bytes}"
@@ -264,7 +270,7 @@ def _newest_base(commits: _Commits) -> dict[GroupId, InstantTime]:
 def _must_exist(
     picture: _Picture, group: GroupId, requested: InstantTime, newest: Mapping[GroupId, InstantTime]
 ) -> bool:
-    """Whether no clean can have removed a file that a commit wrote to a group."""
+    """Whether no clean that promises an earliest commit can have removed a file that a commit wrote to a group."""
     replaced = picture.view.replaced.get(group)
     if not picture.was_cleaned:
         return True

@@ -7,6 +7,8 @@ import pytest
 from hoodie.query import validate_table
 from hoodie.spec import State, keys
 from hoodie.testing.hand_table import HandTable, at
+from hoodie.testing.lake import Lake
+from hoodie.testing.lake import row as lake_row
 
 
 def row(key: str) -> dict[str, object]:
@@ -32,6 +34,22 @@ def test_cleaned_files_are_not_missing(profile):
     table = good(profile)
     table.clean(at(5), at(3), removed=[table.path_of(at(1), "p0", "a")])
     assert found(table) == []
+
+
+def test_files_that_a_clean_took_which_counts_versions_are_not_missing_after_one_that_counts_commits(version):
+    lake = Lake(version, {"hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false"})
+    for ts in range(3):
+        lake.upsert(lake_row("b", ts=ts, part="q"))
+    lake.upsert(lake_row("a"))
+    lake.table.delete_partition("p")
+    lake.table.services.clean(
+        **{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 2}
+    )
+    assert not [path for path in lake.base_files() if path.startswith("p/")]
+    lake.upsert(lake_row("b", ts=3, part="q"))
+    lake.upsert(lake_row("b", ts=4, part="q"))
+    assert lake.table.services.clean(**{"hoodie.clean.commits.retained": 3})
+    assert lake.table.validate() == []
 
 
 def test_files_that_a_pending_clean_may_have_removed_are_not_missing(profile):
