@@ -103,8 +103,9 @@ def test_first_write_makes_such_a_table_from_options(world):
     assert data_names(world.first)
 
 
-def test_services_work_on_it(world):
-    table = world.created(datasource__write__table__type="MERGE_ON_READ")
+@pytest.mark.parametrize(("version", "other"), [(6, 8), (8, 9), (9, 8)])
+def test_services_work_on_it(world, version, other):
+    table = world.created(datasource__write__table__type="MERGE_ON_READ", write__table__version=version)
     for v in range(4):
         table.upsert(rows(*range(12), v=v))
     assert table.services.compact() is not None
@@ -121,7 +122,7 @@ def test_services_work_on_it(world):
     table.delete_partition(["p0"])
     table.services.restore(saved)
     assert content(table) == dict.fromkeys(range(12), 3)
-    table.services.upgrade(8)
+    table.services.upgrade(other)
     assert content(world.opened()) == dict.fromkeys(range(12), 3)
     assert not world.opened().doctor().concerns
 
