@@ -12,6 +12,8 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,6 +23,8 @@ from hoodie.layout.places import places_of
 from hoodie.layout.strategy import parse_strategy
 from hoodie.testing.many_files import ManyFiles, twins
 from hoodie.testing.throttled_store import ThrottledStore
+
+NEWEST: Final = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
 def layout(text: str) -> Layout:
@@ -84,6 +88,17 @@ def operations(rows: int, rounds: int) -> dict[str, tuple[float, float]]:
 
 
 def _lifetime(folder: str, strategy: str, count: int) -> Iterator[tuple[str, float]]:
+    rows = _rows(0, count)
+    table = hoodie.Table.create(f"{folder}/table", schema=rows.schema, options=_options(folder, strategy))
+    yield "bulk insert", _cpu_s(lambda: table.bulk_insert(rows), 1)
+    yield "upsert of 10 %", _cpu_s(lambda: table.upsert(_rows(1, count).slice(0, count // 10)), 1)
+    yield "upsert of 100 rows", _cpu_s(lambda: table.upsert(_rows(2, 100)), 1)
+    yield "snapshot with logs", _cpu_s(lambda: table.scan().read_all())
+    yield "compaction", _cpu_s(table.services.compact, 1)
+    yield "full scan", _cpu_s(lambda: table.scan().read_all())
+
+
+def _options(folder: str, strategy: str) -> dict[str, str]:
     options = {
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "p",
@@ -93,16 +108,23 @@ def _lifetime(folder: str, strategy: str, count: int) -> Iterator[tuple[str, flo
     }
     if strategy:
         options |= {"hoodie.storage.path": f"{folder}/root", "hoodie.storage.strategy": strategy}
-    rows = _rows(0, count)
-    table = hoodie.Table.create(f"{folder}/table", schema=rows.schema, options=options)
-    yield "bulk insert", _cpu_s(lambda: table.bulk_insert(rows), 1)
-    yield "upsert of 10 %", _cpu_s(lambda: table.upsert(_rows(1, count).slice(0, count // 10)), 1)
-    yield "upsert of 100 rows", _cpu_s(lambda: table.upsert(_rows(2, 100)), 1)
-    yield "snapshot with logs", _cpu_s(lambda: table.scan().read_all())
-    yield "compaction", _cpu_s(table.services.compact, 1)
-    yield "full scan", _cpu_s(lambda: table.scan().read_all())
-    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
-    yield "clean", _cpu_s(lambda: table.services.clean(**newest), 1)
+    return options
+
+
+def cleans(old: int, rounds: int) -> tuple[float, float]:
+    """Seconds of processor of a clean of 16 times so many files, as a median: it is over too soon for the least of few
+    to say anything.
+    """
+    taken: tuple[list[float], list[float]] = [], []
+    for _ in range(rounds):
+        for number, strategy in enumerate(("", "bits:8")):
+            with tempfile.TemporaryDirectory() as folder:
+                options = _options(folder, strategy) | {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
+                table = hoodie.Table.create(f"{folder}/table", schema=_rows(0, 1).schema, options=options)
+                for v in range(old + 1):
+                    table.upsert(_rows(v, 160))
+                taken[number].append(_cpu_s(lambda table=table: table.services.clean(**NEWEST), 1))  # type: ignore[misc]
+    return median(taken[0]), median(taken[1])
 
 
 def _rows(v: int, count: int) -> pa.Table:
@@ -140,6 +162,9 @@ def main() -> None:
     print("\n| operation on a local disk | its own folder, s | 256 prefixes, s | ratio |\n|---|---|---|---|")
     for what, (one, two) in operations(400_000, 3).items():
         print(f"| {what} | {one:.2f} | {two:.2f} | {two / one:.2f} |")
+    for old in (3, 30):
+        one, two = cleans(old, 15)
+        print(f"| clean of {16 * old} files | {one:.3f} | {two:.3f} | {two / one:.2f} |")
 
 
 if __name__ == "__main__":

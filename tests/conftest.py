@@ -4,9 +4,9 @@
 `.ci/run` takes its turn from the commit. Without it all run.
 
 With `HOODIE_TEST_STRATEGY` (a storage strategy, see `hoodie.testing.lake`) only tests of modules that make lakes run,
-one in about `HOODIE_STRATEGY_EVERY` of them, by the same turns. Those that turn the metadata table off, which such a
-table cannot do without, are skipped, and those that copy a table, or count or stop the calls of one storage:
-tests/state does so with those of both.
+one in about `HOODIE_STRATEGY_EVERY` of them, by the same turns. Those marked `own_folder` are skipped with the reason
+they give. So are those that turn the metadata table off, which such a table cannot do without, and those that copy a
+table, or count or stop the calls of one storage: tests/state does so with those of both.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             not_now.add(case.nodeid)
     if STRATEGY:
         not_now |= {item.nodeid for item in items if not _is_for_strategies(item)}
+        for item in items:
+            if own := item.get_closest_marker("own_folder"):
+                item.add_marker(pytest.mark.skip(reason=own.args[0]))
     if not_now:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in not_now])
         items[:] = [item for item in items if item.nodeid not in not_now]
@@ -80,7 +83,7 @@ def _is_for_strategies(item: pytest.Item) -> bool:
     """Whether a test is run with a storage strategy now: it makes lakes, and its turn has come."""
     makes_lakes = {"Lake", "logged_lake"} & vars(getattr(item, "module", object)).keys()
     its_turn = crc32(item.nodeid.encode()) % STRATEGY_EVERY == MORE_TURN % STRATEGY_EVERY
-    return bool(makes_lakes) and its_turn and item.get_closest_marker("own_folder") is None
+    return bool(makes_lakes) and its_turn
 
 
 def _left_to_more(items: list[pytest.Item]) -> Iterator[pytest.Item]:

@@ -84,7 +84,7 @@ class Lake:
         if "hoodie.storage.path" not in self.options:
             return storage
         with suppress(HudiError):  # tests damage properties
-            self._laid = laid_out(storage, load_table_config(storage, SystemEnv())) if is_table(storage) else None
+            self._laid = laid_out(storage, load_table_config(storage, Awake())) if is_table(storage) else None
         return self._laid or storage
 
     @property

@@ -127,6 +127,21 @@ def test_services_work_on_it(world, version, other):
     assert not world.opened().doctor().concerns
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_table_can_be_read_right_after_a_restore(world, version, kind):
+    more = {"write.table.version": version, "datasource.write.table.type": kind}
+    table = world.created(**more)
+    table.upsert(rows(1, 2, 3))
+    saved = table.savepoints.create()
+    table.upsert(rows(2, 4, v=1))
+    table.services.restore(saved.instant)
+    assert content(world.opened()) == {1: 0, 2: 0, 3: 0}
+    assert table.validate() == []
+    table.upsert(rows(4, v=2))
+    assert content(world.opened()) == {1: 0, 2: 0, 3: 0, 4: 2}
+
+
 def test_drop_leaves_only_what_is_not_the_tables(world):
     table = world.created()
     table.upsert(rows(*range(12)))

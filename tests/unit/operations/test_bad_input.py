@@ -161,6 +161,7 @@ def test_metadata_table_is_never_left_stale(version: int, said: dict[str, str]) 
     lake.ensure_sound()
 
 
+@pytest.mark.own_folder("it turns the metadata table off")
 def test_metadata_table_is_dropped_when_told_to(version: int) -> None:
     lake = with_metadata_table(version)
     lake.upsert(row("c"), **{METADATA: "false"})
@@ -175,6 +176,7 @@ def test_metadata_table_is_dropped_when_told_to(version: int) -> None:
     lake.ensure_sound()
 
 
+@pytest.mark.own_folder("the metadata table it begins with is damaged")
 def test_metadata_table_survives_bad_rows_as_far_as_they_are_known_before(version: int) -> None:
     lake = with_metadata_table(version)
     with refused(lake, Invalid, "Column `v`"):

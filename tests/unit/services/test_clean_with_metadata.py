@@ -99,6 +99,7 @@ def test_archiving_waits_for_the_metadata_table_and_goes_on_after_its_compaction
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.own_folder("stops calls of one storage; tests/state does so with those of both")
 def test_dying_in_a_clean_leaves_both_as_the_next_clean_makes_them_equal(version: int) -> None:
     lake = lake_of(version)
     before = lake.files()
