@@ -2,6 +2,7 @@
 
     python -m bench.scale [--files 1000 10000 ...] [--in-partition 100] [--real FOLDER] [--only NAME ...]
     python -m bench.scale --rows 1000000 10000000 ... [--real FOLDER]
+    python -m bench.scale --key-rows 3000000 30000000 ... [--real FOLDER]
 
 1. Tables are simulated: names and sizes of data files that nobody opens, made up when a folder is listed. A listing
    counts as often as an object store is asked for it, a thousand names at a time, as does a walk below a folder.
@@ -10,6 +11,8 @@
 3. With `--real` the files are real ones on that disk, without bytes: the same calls, and the seconds of a disk.
 4. With `--rows` real rows are inserted in bulk into ten partitions of a table on the disk, by two threads; then a
    thousand of them are updated, once spread over all files and once into one partition.
+5. With `--key-rows` so many rows make a merge-on-read table of 70 files, keys in order and in no order; then a hundred
+   of them, spread over all files, are updated by the default index, three times.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine
 from hoodie.hfile import HFileOptions
@@ -301,6 +305,48 @@ def measure_rows(count: int, folder: Path) -> Iterator[dict[str, object]]:
         }
 
 
+KEY_FILES = 70
+KEY_SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("price", pa.float64())])
+
+
+def measure_keys(count: int, folder: Path, *, in_order: bool) -> Iterator[dict[str, object]]:
+    options = {
+        "hoodie.table.name": "keys",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    chance = np.random.default_rng(1)
+    each = count // KEY_FILES
+
+    def batch(ids: np.ndarray, ts: int) -> pa.RecordBatch:
+        keys = pc.utf8_lpad(pa.array(ids).cast(pa.string()), 12, "0")
+        parts = pa.array([f"p{number}" for number in range(10)]).take(pa.array(ids * 10 // count))
+        return pa.record_batch([keys, parts, np.full(len(ids), ts), np.modf(ids * 0.618)[0]], schema=KEY_SCHEMA)
+
+    def batches(turn: int) -> Iterator[pa.RecordBatch]:
+        for partition in range(10):
+            start = (partition * KEY_FILES // 10 + turn) * each
+            ids = np.arange(start, start + each)
+            yield batch(ids if in_order else chance.permutation(ids), 1)
+
+    table = Table.create(str(folder), schema=KEY_SCHEMA, options=options, engine=LocalEngine(2))
+    for turn in range(KEY_FILES // 10):
+        table.bulk_insert(pa.RecordBatchReader.from_batches(KEY_SCHEMA, batches(turn)))
+    for turn in range(3):
+        rows = pa.Table.from_batches([batch(np.unique(chance.integers(0, KEY_FILES * each, 100)), turn + 2)])
+        start, cpu = time.perf_counter(), time.process_time()
+        table.upsert(rows)
+        yield {
+            "operation": f"upsert of 100 rows, keys in {'' if in_order else 'no '}order",
+            "rows": count,
+            "files": KEY_FILES,
+            "seconds": round(time.perf_counter() - start, 2),
+            "cpu": round(time.process_time() - cpu, 2),
+        }
+
+
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -314,6 +360,12 @@ def _rows_told(count: int, folder: Path) -> None:
         print(json.dumps(found), flush=True)
 
 
+def _keys_told(count: int, folder: Path) -> None:
+    for in_order in (True, False):
+        for found in measure_keys(count, folder / str(in_order), in_order=in_order):
+            print(json.dumps(found), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--files", type=int, nargs="+", default=SIZES)
@@ -321,15 +373,17 @@ def main() -> None:
     parser.add_argument("--real", type=Path)
     parser.add_argument("--only", nargs="+", default=list(OPERATIONS), help="operations that begin like this")
     parser.add_argument("--rows", type=int, nargs="+", default=[])
+    parser.add_argument("--key-rows", type=int, nargs="+", default=[])
     asked = parser.parse_args()
     spawn = multiprocessing.get_context("spawn")
-    for count in asked.rows:
+    real_rows = [(_rows_told, count) for count in asked.rows] + [(_keys_told, count) for count in asked.key_rows]
+    for told, count in real_rows:
         folder = (asked.real or Path(tempfile.gettempdir())) / uuid.uuid4().hex
-        child = spawn.Process(target=_rows_told, args=(count, folder))
+        child = spawn.Process(target=told, args=(count, folder))
         child.start()
         child.join()
         shutil.rmtree(folder, ignore_errors=True)
-    if asked.rows:
+    if real_rows:
         return
     for name in [name for name in OPERATIONS if any(name.startswith(one) for one in asked.only)]:
         for count in asked.files:

@@ -1,7 +1,8 @@
 """Which incoming rows already live in a base file, and at which row of it.
 
-1. One task looks at one base file and one set of keys. It reads the key column only, and where the footer is asked not
-   even that, unless its key range and bloom filter let a key through.
+1. One task looks at one base file and one set of keys. It reads the key column only: of few keys those row groups and
+   pages that may have one by their bounds. Where the footer is asked not even that, unless its key range and bloom
+   filter let a key through.
 2. A key that stands several times in a file is found at each of its rows.
 3. The answer is exact: a bloom hit is confirmed on the key column.
 
@@ -17,7 +18,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.engine import TaskId
 from hoodie.index.keyed_rows import KeySet, Positions
@@ -34,6 +34,7 @@ from hoodie.records import (
     read_columns,
 )
 from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.value_rows import places_of_values, rows_with_values
 from hoodie.storage import Storage
 
 StitchedRows: TypeAlias = Callable[[pa.Schema], Iterator[pa.RecordBatch]]
@@ -122,13 +123,11 @@ def _found(task: LookupTask, storage: OneInput, keys: pa.Array, positions: Posit
         keys, positions = _candidates(task, footer, keys, positions)
     if not len(keys):
         return _hits(task, storage, footer, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    stored = _stored_keys(storage, task.path, task.generator, footer)
-    found = pc.index_in(stored, value_set=keys)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
-    at = found.drop_null().to_numpy(zero_copy_only=False)
-    return _hits(task, storage, footer, rows, positions[at])
+    if task.generator is None:
+        rows, places = rows_with_values(storage, task.path, KEY_FIELD, keys, footer=footer)
+    else:
+        rows, places = places_of_values(_stored_keys(storage, task.path, task.generator, footer), keys)
+    return _hits(task, storage, footer, rows, positions[places])
 
 
 def _candidates(

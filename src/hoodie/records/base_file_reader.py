@@ -89,8 +89,8 @@ def read_columns(
         Corrupt: the file is damaged.
         Unsupported: by its name a Lance file.
     """
-    with _opened(storage, path, footer) as file:
-        wanted = _selected(file.schema, columns, path)
+    with opened_base_file(storage, path, footer) as file:
+        wanted = selected_columns(file.schema, columns, path)
         return align(file.read(wanted.names), wanted)
 
 
@@ -140,9 +140,9 @@ def iter_batches(
         Corrupt: the file is damaged; batches given before the damage are good.
         Unsupported: by its name a Lance file.
     """
-    with _opened(storage, path, footer) as file:
+    with opened_base_file(storage, path, footer) as file:
         full = file.schema if schema is None else schema
-        wanted = _selected(full, columns, path)
+        wanted = selected_columns(full, columns, path)
         read = wanted if filter is None else _read_for(filter, filter_columns, wanted, full)
         pages = file.paged(filter, filter_columns, condition)
         for at in range(file.group_count if pages is None else pages.group_count):
@@ -167,7 +167,7 @@ def iter_batches(
                     yield rows if read is wanted else rows.select(wanted.names)
 
 
-class _ParquetRows:
+class ParquetRows:
     """An open parquet file as the functions above use it. Arrow opens it when it is first needed."""
 
     def __init__(self, source: Any, path: str, footer: BaseFooter | None, *, is_local: bool) -> None:
@@ -252,8 +252,18 @@ class _ParquetRows:
         )
         return _expression_may_match(condition, alike, group_stats(self._stored_footer, group, alike))
 
+    def within_bounds(self, group: int, column: pa.Field, values: pa.Array) -> pa.Array:
+        """Which of the values, which are of the column's type, may be in a row group by its statistics (boolean)."""
+        known = None
+        if self._stored_footer is not None and _has_alike(self._file.schema_arrow, column):
+            known = group_stats(self._stored_footer, group, pa.schema([column])).get(column.name)
+        if known is None or known.low is None:
+            return pa.repeat(pa.scalar(True), len(values))
+        low, high = pa.scalar(known.low, column.type), pa.scalar(known.high, column.type)
+        return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
 
-class _OrcRows:
+
+class OrcRows:
     """An open ORC file likewise. Its stripes take the place of row groups."""
 
     def __init__(self, file: Any, path: str) -> None:
@@ -287,15 +297,15 @@ class _OrcRows:
 
 
 @contextmanager
-def _opened(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[_ParquetRows | _OrcRows]:
+def opened_base_file(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[ParquetRows | OrcRows]:
     _ensure_known(path)
     if _is_orc(path):
         with _orc(storage, path) as (_, file):
-            yield _OrcRows(file, path)
+            yield OrcRows(file, path)
         return
     with reading(path), storage.open_input(path) as source:
         _ensure_not_empty(source, path)
-        yield _ParquetRows(source, path, footer, is_local=_is_local(storage))
+        yield ParquetRows(source, path, footer, is_local=_is_local(storage))
 
 
 def _parquet_file(
@@ -411,7 +421,7 @@ def _int96_leaves(file: Any) -> frozenset[int]:
     return frozenset(at for at, column in enumerate(columns) if column.physical_type == "INT96")
 
 
-def _selected(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+def selected_columns(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
     if columns is None:
         return schema
     missing = [name for name in columns if schema.get_field_index(name) < 0]
@@ -483,7 +493,7 @@ def _probe(
     return pa.schema([field for field in read if field.name in columns])
 
 
-def _matches(file: _ParquetRows | _OrcRows, group: int, schema: pa.Schema, condition: pc.Expression, path: str) -> bool:
+def _matches(file: ParquetRows | OrcRows, group: int, schema: pa.Schema, condition: pc.Expression, path: str) -> bool:
     """Whether a row of the group meets the condition. Reads up to the first one."""
     present = [name for name in schema.names if name in file.names]
     batches = file.stream(present, [group], _PROBE_ROWS)

@@ -117,6 +117,20 @@ class PagedFile:
         Raises:
             Invalid: values do not fit the types of `wanted`. Errors of Arrow for damaged pages.
         """
+        found = self._candidates(group, wanted)
+        present = [name for name in wanted.names if name in self._footer.names]
+        return None if found is None else self._completed(group, self._filtered(*found, wanted), present, wanted)
+
+    def located(self, group: int, column: pa.Field) -> tuple[pa.ChunkedArray, Positions] | None:
+        """Where the filter asks for values of one column only: those of a row group that are one of its constants, and
+        the numbers of their rows in the group, ascending. None and raises as `matching`.
+        """
+        found = self._candidates(group, pa.schema([column]))
+        test = None if found is None else found[1].test
+        return None if found is None or test is None else self._tested(found[0][column.name], test)
+
+    def _candidates(self, group: int, wanted: pa.Schema) -> tuple[dict[str, ChunkPages], _Stretches] | None:
+        """The pages of the columns that the filter looks at, and the rows that may meet it."""
         footer, page_filter = self._footer, self._filter
         present = [name for name in wanted.names if name in footer.names]
         if not page_filter.columns <= set(present) or any(name not in footer.flat for name in present):
@@ -130,15 +144,12 @@ class PagedFile:
             return None
         alike = {name for name in known if footer.stored_type(name) == wanted.field(name).type}
         possible = self._possible(page_filter.condition, group, {name: known[name] for name in alike}, wanted)
-        if possible is None or possible.count > MAX_SHARE * rows:
+        if possible is None or possible.count > MAX_SHARE * rows or not self._pays(known.values(), possible):
             return None
-        decided = self._decided(known, possible, wanted)
-        return None if decided is None else self._completed(group, decided, present, wanted)
+        return known, possible
 
-    def _decided(self, chunks: Mapping[str, ChunkPages], possible: _Stretches, wanted: pa.Schema) -> pa.Table | None:
-        """The rows that meet the filter: the columns it looks at, and the rows' numbers."""
-        if not self._pays(chunks.values(), possible):
-            return None
+    def _filtered(self, chunks: Mapping[str, ChunkPages], possible: _Stretches, wanted: pa.Schema) -> pa.Table:
+        """The rows that meet the filter, of those that may: the columns it looks at, and the rows' numbers."""
         columns: dict[str, Any] = {}
         if possible.test is not None:
             columns[possible.test.column], at = self._tested(chunks[possible.test.column], possible.test)

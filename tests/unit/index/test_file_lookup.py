@@ -27,6 +27,7 @@ from hoodie.records import (
     read_footer,
     with_meta,
 )
+from hoodie.records.value_rows import rows_with_values
 from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import CountingStorage
 
@@ -97,11 +98,11 @@ def test_keys_beyond_the_basic_plane_are_in_javas_order(asked: Asked) -> None:
 def test_bloom_kinds_read_the_key_column_only_for_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     columns: list[str] = []
 
-    def noted(storage: Any, path: str, names: list[str], **more: Any) -> pa.Table:
-        columns.extend(names)
-        return read_columns(storage, path, names, **more)
+    def noted(storage: Any, path: str, column: str, *more: Any, **named: Any) -> Any:
+        columns.append(column)
+        return rows_with_values(storage, path, column, *more, **named)
 
-    monkeypatch.setattr(key_lookup, "read_columns", noted)
+    monkeypatch.setattr(key_lookup, "rows_with_values", noted)
     keys = [f"k{n:03d}" for n in range(100)]
     counted = CountingStorage(storage_with(keys))
     for names in (("a", "z"), ("k0505", "k0995")):  # outside the range; inside it, but not in the filter
