@@ -70,6 +70,7 @@ NEW = {"upsert": range(500, 2_000), "bulk_insert": range(2_000, 4_000)}
 """The ids of the rows of a write. An upsert brings no new ones: they would go to base files."""
 BASE_FILE, LOG_FILE = r"write p\d/[^.][^/]*\.parquet$", r"write p\d/\.[^/]*\.log\."
 MARKER, INFLIGHT = r"link \.hoodie/\.temp/[^/]*/p\d/", r"link \.hoodie/timeline/.*\.inflight$"
+LISTS, LIST = r"link \.hoodie/\.temp/[^/]*/MARKERS\.type$", r"link \.hoodie/\.temp/[^/]*/MARKERS\d"
 BEFORE = {n: f"old {n}" for n in OLD}
 NEWEST_ONLY = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
@@ -138,6 +139,8 @@ def test_rows_of_killed_workers_are_written_once(families: Families, table_type:
     [
         ("COPY_ON_WRITE", 9, "bulk_insert", BASE_FILE),
         ("COPY_ON_WRITE", 6, "upsert", MARKER),
+        ("COPY_ON_WRITE", 6, "upsert", LIST),
+        ("COPY_ON_WRITE", 9, "upsert", LISTS),
         ("MERGE_ON_READ", 9, "upsert", LOG_FILE),
         ("MERGE_ON_READ", 8, "bulk_insert", INFLIGHT),
     ],
@@ -146,13 +149,14 @@ def test_what_a_killed_driver_left_is_healed(
     families: Families, table_type: str, version: int, operation: str, at: str, tmp_path: Path
 ) -> None:
     base = _table(tmp_path / "table", table_type, version)
-    print(f"killed at: {families.running().die(_job(base, operation), base, at)}")
+    markers = "DIRECT" if at == MARKER else None
+    print(f"killed at: {families.running().die(_job(base, operation, markers), base, at)}")
     _ensure_healed(base, operation)
 
 
-def _job(base: str, operation: str) -> dict[str, object]:
+def _job(base: str, operation: str, markers: str | None = None) -> dict[str, object]:
     ids = NEW[operation]
-    return {"path": base, "operation": operation, "first": ids.start, "last": ids.stop}
+    return {"path": base, "operation": operation, "first": ids.start, "last": ids.stop, "markers": markers}
 
 
 def _after(operation: str) -> dict[int, str]:

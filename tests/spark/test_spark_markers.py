@@ -1,4 +1,6 @@
-"""Markers of a write on Spark: executors ask the timeline server in the driver for them, over HTTP."""
+"""Markers of a write on Spark: executors ask the timeline server in the driver for them, over HTTP, unless options say
+which markers there are.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,6 @@ OPTIONS = {
     "hoodie.table.name": "rides",
     WRITE + "recordkey.field": "id",
     WRITE + "partitionpath.field": "day",
-    "hoodie.write.markers.type": "TIMELINE_SERVER_BASED",
     "hoodie.metadata.enable": "false",
 }
 
@@ -66,6 +67,19 @@ def test_a_server_that_writes_none_costs_one_warning_and_no_row(
     monkeypatch.setattr(MarkerService, "answer", fails)
     frame = spark.createDataFrame([(key, f"d{key % 3}") for key in range(30)], "id long, day string").repartition(2)
     frame.write.format("hudi").options(**OPTIONS).mode("append").save(str(tmp_path / "rides"))
+    assert made == []
+    assert not list((tmp_path / "rides" / ".hoodie" / ".temp").iterdir())
+    assert spark.read.format("hudi").load(str(tmp_path / "rides")).count() == 30
+
+
+@pytest.mark.parametrize(
+    "options", [{"hoodie.write.markers.type": "DIRECT"}, {"hoodie.embed.timeline.server": "false"}], ids=["type", "off"]
+)
+def test_who_does_not_want_it_has_direct_ones(
+    spark: SparkSession, tmp_path: Path, made: list[str], options: dict[str, str]
+) -> None:
+    frame = spark.createDataFrame([(key, f"d{key % 3}") for key in range(30)], "id long, day string").repartition(2)
+    frame.write.format("hudi").options(**OPTIONS, **options).mode("append").save(str(tmp_path / "rides"))
     assert made == []
     assert not list((tmp_path / "rides" / ".hoodie" / ".temp").iterdir())
     assert spark.read.format("hudi").load(str(tmp_path / "rides")).count() == 30

@@ -87,14 +87,17 @@ def ensure_lists_count(storage: Storage, instant: InstantTime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListedMarkers:
-    """Markers of which each process keeps one list."""
+    """Markers of which each process keeps one list; one for each `attempt` at the instant: the lists of those before
+    are gone, and what said that there are lists.
+    """
 
     storage: Storage
     instant: InstantTime
+    attempt: int = 0
 
     def create(self, data_path: str, kind: MarkerKind) -> None:
         """See `Markers`: at most one call, two more for the first marker of a process."""
-        _shared_list(self.storage, self.instant).add(self.storage, marker_name(data_path, kind))
+        _shared_list(self).add(self.storage, marker_name(data_path, kind))
 
     def load(self) -> tuple[Marker, ...] | None:
         """See `Markers`: as `load_markers`."""
@@ -103,7 +106,7 @@ class ListedMarkers:
     def drop(self) -> None:
         """See `Markers`: one call."""
         with _lock:
-            _lists.pop(_key(self.storage, self.instant), None)
+            _lists.pop(_key(self), None)
         self.storage.delete_dir(marker_dir(self.instant))
 
 
@@ -153,26 +156,26 @@ class _SharedList:
             line.failure, line.is_settled = failure, True
 
 
-_Key = tuple[int, str, InstantTime]
+_Key = tuple[int, str, InstantTime, int]
 _lists: OrderedDict[_Key, _SharedList] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _key(storage: Storage, instant: InstantTime) -> _Key:
+def _key(markers: ListedMarkers) -> _Key:
     """A list belongs to a process: one that was forked begins its own."""
-    return os.getpid(), storage.uri, instant
+    return os.getpid(), markers.storage.uri, markers.instant, markers.attempt
 
 
 def _any_number() -> int:
     return _NUMBERS.start + int(SystemEnv().random() * len(_NUMBERS))
 
 
-def _shared_list(storage: Storage, instant: InstantTime) -> _SharedList:
+def _shared_list(markers: ListedMarkers) -> _SharedList:
     with _lock:
-        key = _key(storage, instant)
+        key = _key(markers)
         found = _lists.get(key)
         if found is None:
-            found = _lists[key] = _SharedList(MarkerList(instant, _any_number))
+            found = _lists[key] = _SharedList(MarkerList(markers.instant, _any_number))
         _lists.move_to_end(key)
         while len(_lists) > _KEPT_WRITES:
             _lists.popitem(last=False)

@@ -1,7 +1,8 @@
 """How a write announces its files: which kind of markers its options ask for, and which it gets.
 
-1. Direct ones are the default. A timeline server is asked where one is asked for the table's files, too: an embedded
-   server sees to that. Without one `TIMELINE_SERVER_BASED` is direct, as it is for Hudi.
+1. Direct ones are the default, as for Hudi's Java client; on Spark those of the timeline server in the driver
+   (`remote.embedding`). A server is asked where one is asked for the table's files, too: an embedded one sees to that.
+   Without one `TIMELINE_SERVER_BASED` is direct, as it is for Hudi.
 2. `PROCESS_LISTS` is ours: lists as a server writes them, one for each process that writes files. A process writes its
    list anew for each file it begins, so it makes as many calls as direct markers do, but leaves few files to delete.
 3. On HDFS a server makes direct ones, as Hudi does: the name node has them in memory, and limits no requests.
@@ -37,9 +38,13 @@ _VIEW: Final = "hoodie.filesystem.view.type"
 _REMOTE: Final = frozenset({"REMOTE_ONLY", "REMOTE_FIRST"})
 
 
-def markers_for(storage: Storage, instant: InstantTime, config: Config) -> Markers:
-    """The markers of the write `instant`, as the options of the writer want them."""
-    return _by_server(storage, instant, config) or _by_hand(storage, instant, config)
+def markers_for(storage: Storage, instant: InstantTime, config: Config, attempt: int = 0) -> Markers:
+    """The markers of the write `instant`, as the options of the writer want them. `attempt`: which one it is of those
+    that carry out a plan at its instant; a process begins its list anew for each.
+    """
+    own = ListedMarkers(storage, instant, attempt)
+    served = _by_server(storage, instant, config)
+    return _by_hand(own, config) if served is None else replace(served, own=own)
 
 
 def watchful_markers(lookout: Lookout, asked: EarlyDetection, config: Config) -> Markers:
@@ -47,15 +52,13 @@ def watchful_markers(lookout: Lookout, asked: EarlyDetection, config: Config) ->
     storage, instant = lookout.handle.storage, lookout.instant
     served = _by_server(storage, instant, config)
     if served is None:
-        return WatchfulMarkers(_by_hand(storage, instant, config), lookout, asked.locks)
+        return WatchfulMarkers(_by_hand(ListedMarkers(storage, instant), config), lookout, asked.locks)
     instead = WatchfulMarkers(ListedMarkers(storage, instant), lookout, asked.locks)
     return ServedMarkers(replace(served, own=instead, looks_around=lookout.wishes), instead, lookout)
 
 
-def _by_hand(storage: Storage, instant: InstantTime, config: Config) -> Markers:
-    if config.text(_TYPE) == _BY_PROCESS:
-        return ListedMarkers(storage, instant)
-    return markers_of(storage, instant)
+def _by_hand(listed: ListedMarkers, config: Config) -> Markers:
+    return listed if config.text(_TYPE) == _BY_PROCESS else markers_of(listed.storage, listed.instant)
 
 
 def _by_server(storage: Storage, instant: InstantTime, config: Config) -> ServerMarkers | None:

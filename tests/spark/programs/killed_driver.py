@@ -1,7 +1,8 @@
 """A Spark driver for a test to kill: does one job for each line of its input, in a family that is watched.
 
 A line is a JSON object. `service` names one of `killed_services.SERVICES`, to be run on the table at `path`; without it
-`operation`, `first` and `last` (the ids of the rows) say what is written there. The answer is the line `done`; the
+`operation`, `first` and `last` (the ids of the rows) say what is written there, and `markers` of which type its markers
+are, if it is not the default. The answer is the line `done`; the
 first line is `ready`. All work goes to Spark's workers, however little.
 """
 
@@ -54,6 +55,8 @@ def do(spark: Any, job: dict[str, Any]) -> None:
     rows = spark.range(job["first"], job["last"], 1, 2)
     frame = rows.selectExpr("id", "concat('p', id % 2) part", "2L ts", "concat('new ', id) v")
     options = {**OPTIONS, "hoodie.datasource.write.operation": job["operation"]}
+    if job["markers"] is not None:
+        options["hoodie.write.markers.type"] = job["markers"]
     frame.write.format("hudi").options(**options).mode("append").save(job["path"])
 
 

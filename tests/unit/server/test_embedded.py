@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 import hoodie.server.embedded as module
 from hoodie.config import Config, resolve
 from hoodie.engine import LocalEngine
+from hoodie.errors import Unavailable
 from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, asked_server
 from hoodie.remote.connection import MARKER
@@ -26,14 +28,21 @@ from hoodie.server import Answer, embedded_view
 from hoodie.server.embedded import embedded_address, stop_embedded
 from hoodie.server.marker_service import MarkerService
 from hoodie.server.service import Service
-from hoodie.spec import MarkerKind
+from hoodie.spec import MARKER_TYPE_FILE, Instant, MarkerKind, marker_dir
 from hoodie.state.handle import timeline_of
+from hoodie.storage import MemoryStorage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
+from hoodie.timeline import DirectMarkers
+from hoodie.timeline.marker_lists import ListedMarkers
+from hoodie.transaction import Transaction, markers_for
 
 EMBEDDED = "hoodie.embed.timeline.server"
-BY_SERVER = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
+TYPE = "hoodie.write.markers.type"
+BY_SERVER = {TYPE: "TIMELINE_SERVER_BASED"}
+STRATEGY = "hoodie.write.concurrency.early.conflict.detection.strategy"
+LOOKS = "org.apache.hudi.table.marker."
 
 
 @pytest.fixture(autouse=True)
@@ -153,6 +162,77 @@ def test_who_gets_one(lake: Lake) -> None:
     found = asked_server(with_embedded_server(storage, only, Spread()))
     assert found is not None
     assert not found.falls_back
+
+
+class Hdfs(MemoryStorage):
+    @property
+    def scheme(self) -> str:
+        return "hdfs"
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "kind"),
+    [
+        (Spread(), {}, ServerMarkers),
+        (Spread(), {EMBEDDED: "true"}, ServerMarkers),
+        (Spread(), {EMBEDDED: "false"}, DirectMarkers),
+        (Spread(), {TYPE: "DIRECT"}, DirectMarkers),
+        (Spread(), {TYPE: "PROCESS_LISTS"}, ListedMarkers),
+        (Spread(), {"hoodie.filesystem.view.type": "REMOTE_FIRST"}, DirectMarkers),
+        (Spread(), {STRATEGY: f"{LOOKS}SimpleDirectMarkerBasedDetectionStrategy"}, DirectMarkers),
+        (Spread(), {STRATEGY: f"{LOOKS}SimpleTransactionDirectMarkerBasedDetectionStrategy"}, DirectMarkers),
+        (LocalEngine(), {EMBEDDED: "true"}, DirectMarkers),
+        (LocalEngine(), {EMBEDDED: "true", **BY_SERVER}, ServerMarkers),
+    ],
+)
+def test_who_does_not_say_which_markers_has_those_of_the_server_where_tasks_run_elsewhere(
+    engine: LocalEngine, options: dict[str, str], kind: type
+) -> None:
+    storage = MemoryStorage("who-has-which-markers")
+    config = with_embedded_server(storage, resolve(options), engine)
+    assert type(markers_for(storage, "20260101000000000", config)) is kind
+
+
+def test_on_hdfs_they_are_direct_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    storage = Hdfs("markers-on-hdfs")
+    with caplog.at_level(logging.INFO, logger="hoodie"):
+        for _ in range(2):
+            config = with_embedded_server(storage, resolve({}), Spread())
+            assert asked_server(config) is not None
+            assert isinstance(markers_for(storage, "20260101000000000", config), DirectMarkers)
+    assert [one.levelno for one in caplog.records if "HDFS" in one.getMessage()] == [logging.INFO]
+
+
+@pytest.mark.parametrize("kind", ["TIMELINE_SERVER_BASED", "PROCESS_LISTS"])
+def test_a_plan_that_is_carried_out_again_begins_its_lists_anew(
+    lake: Lake, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who made them still knows of those of the first attempt, whose folder is gone."""
+    lake.upsert(row("a", part="p"), row("b", part="q"), hoodie__markers__timeline_server_based__batch__num_threads="1")
+    lake.upsert(row("a", "new", ts=2, part="p"))
+    seen: list[tuple[list[str], set[str]]] = []
+    commit = Transaction.commit
+
+    def fails_once(self: Transaction, *arguments: Any) -> Instant:
+        folder = marker_dir(self.instant)
+        names = sorted(file.path.removeprefix(f"{folder}/") for file in lake.storage.list(folder))
+        lines = b"".join(lake.storage.read(f"{folder}/{name}") for name in names if name != MARKER_TYPE_FILE)
+        seen.append((names, set(lines.decode().split())))
+        if len(seen) == 1:
+            raise Unavailable("not now", remedy="Try again")
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", fails_once)
+    options = {TYPE: kind, "hoodie.compact.inline.max.delta.commits": "1"}
+    with pytest.raises(Unavailable, match="not now"):
+        lake.table.services.compact(**options)
+    lake.table.services.compact(**options)
+    (first, lines), (second, lines_again) = seen
+    assert first[0] == second[0] == MARKER_TYPE_FILE  # "." comes before digits
+    assert lines
+    assert not lines & lines_again
+    assert lake.values() == {"a": "new", "b": "a"}
+    lake.ensure_sound()
 
 
 def test_a_port_that_is_taken_is_said_once_and_written_without(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:

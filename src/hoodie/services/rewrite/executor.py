@@ -41,7 +41,15 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.timeline import Timeline, create_requested, instant_path, load_commit_metadata, markers_of, to_inflight
+from hoodie.timeline import (
+    Markers,
+    Timeline,
+    create_requested,
+    instant_path,
+    load_commit_metadata,
+    markers_of,
+    to_inflight,
+)
 from hoodie.transaction import (
     HeldThroughout,
     Locking,
@@ -49,6 +57,7 @@ from hoodie.transaction import (
     TakenAtBothEnds,
     Transaction,
     executor_lock,
+    markers_for,
     plans_rule,
 )
 from hoodie.transaction.deletion import delete_files
@@ -100,7 +109,8 @@ def run_plan(
         taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, parse_lock_options(config))
         locking = HeldThroughout(handle) if held else taken
         plans = PendingPlans(handle.storage, _without_dead_rollbacks(handle, config, engine, locking))
-        pending = _pending_again(handle, engine, plans, asked)
+        markers = markers_for(handle.storage, asked.requested, config)
+        pending = _pending_again(handle, engine, plans, asked, markers)
         if pending is None:
             return None
         partitions = {partition for partition, _ in plans.groups(pending)}
@@ -121,19 +131,23 @@ def run_plan(
         except (CommitUnknown, Fenced):
             raise
         except (Exception, KeyboardInterrupt):
-            _give_up(handle, engine, inflight, stats)
+            _give_up(handle, engine, inflight, stats, markers)
             raise
         written.settle()
         return CarriedOut(run, done, outcome, int((handle.env.monotonic() - clock) * 1000))
 
 
-def roll_back_run(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> None:
-    """Makes an inflight plan a requested one: what was written of it goes. The caller holds its executor lock."""
+def roll_back_run(
+    handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant, markers: Markers | None = None
+) -> None:
+    """Makes an inflight plan a requested one: what was written of it goes. The caller holds its executor lock.
+    `markers`: those of who is to carry it out again, so that a server which knows of earlier ones forgets them.
+    """
     log.info("rolling back the unfinished %s %s", instant.action, instant.requested)
     doomed = _files_of(handle, plans, instant)
     delete_files(handle.storage, engine, doomed, f"undo {instant.action}")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))
-    markers_of(handle.storage, instant.requested).drop()
+    (markers or markers_of(handle.storage, instant.requested)).drop()
 
 
 def _without_dead_rollbacks(handle: TableHandle, config: Config, engine: Engine, locking: Locking) -> Timeline:
@@ -151,7 +165,9 @@ def _without_dead_rollbacks(handle: TableHandle, config: Config, engine: Engine,
         return finish_interrupted(locked, engine, timeline_of(locked), config)
 
 
-def _pending_again(handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant) -> Instant | None:
+def _pending_again(
+    handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant, markers: Markers
+) -> Instant | None:
     """The instant as a plan that nobody has begun; None when it is completed."""
     now = plans.timeline.find(instant.requested, instant.comparable_action)
     if now is None:
@@ -163,17 +179,19 @@ def _pending_again(handle: TableHandle, engine: Engine, plans: PendingPlans, ins
     if now.is_completed:
         return None
     if now.state is State.INFLIGHT:
-        roll_back_run(handle, engine, plans, now)
+        roll_back_run(handle, engine, plans, now, markers)
     return replace(now, state=State.REQUESTED)
 
 
-def _give_up(handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequence[WriteStat]) -> None:
+def _give_up(
+    handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequence[WriteStat], markers: Markers
+) -> None:
     """After an error: leave a plan that nobody has begun. When that fails too, the next run does it."""
     try:
         plans = PendingPlans(handle.storage, timeline_of(handle))
         now = plans.timeline.find(inflight.requested, inflight.comparable_action)
         if now is not None and now.state is State.INFLIGHT:
-            roll_back_run(handle, engine, plans, now)
+            roll_back_run(handle, engine, plans, now, markers)
         elif now is not None and now.is_completed:
             kept = {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
             for stat in stats:

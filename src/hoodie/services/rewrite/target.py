@@ -87,7 +87,7 @@ def prepare_tasks(run: PlanRun, found: PlanSlices) -> tuple[Engine, RewriteTarge
         populate_meta_fields=config.populate_meta_fields,
         table_name=config.name,
         options=run.options.base_file,
-        markers=markers_for(handle.storage, run.instant.requested, run.config),
+        markers=markers_for(handle.storage, run.instant.requested, run.config, run.attempt),
         merge=merge,
         ids=facts.ids,
         batch_rows=READ_BATCH_ROWS,
