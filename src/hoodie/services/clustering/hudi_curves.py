@@ -58,8 +58,10 @@ def direct_positions(
     """
     if hilbert:
         axes = [_hilbert_number(one, name) & ~_SIGN for one, name in zip(columns, names, strict=True)]
-        return _sorted(hilbert_axes(axes, _HILBERT_BITS), _HILBERT_BITS)
-    return _sorted([_bytes(one, name) for one, name in zip(columns, names, strict=True)], 64)
+        words = _words(hilbert_axes(axes, _HILBERT_BITS), _HILBERT_BITS)
+    else:
+        words = _words([_bytes(one, name) for one, name in zip(columns, names, strict=True)], 64)
+    return np.lexsort(words[::-1])
 
 
 def sampled_positions(
@@ -70,19 +72,36 @@ def sampled_positions(
     Raises:
         Unsupported: Hudi puts no values of such a type on a curve.
     """
-    bounds = [_bounds(_comparable(one, name), sample_size) for one, name in zip(columns, names, strict=True)]
+    step = sampling_step(len(columns[0]), sample_size)
+    sampled = [one.take(pa.array(np.arange(0, len(one), step))) for one in columns]
+    return np.lexsort(sampled_words(columns, names, sampled, hilbert=hilbert)[::-1])
+
+
+def sampling_step(rows: int, sample_size: int) -> int:
+    """Each how many rows one is sampled."""
+    return max(1, rows // sample_size)
+
+
+def sampled_words(
+    columns: Sequence[pa.ChunkedArray], names: Sequence[str], sampled: Sequence[pa.ChunkedArray], *, hilbert: bool
+) -> list[Words]:
+    """Where the rows are on the curve by bounds of `sampled` rows, as words of 64 bits, the highest first.
+
+    Raises:
+        Unsupported: Hudi puts no values of such a type on a curve.
+    """
+    compared = [
+        _comparable(pa.chunked_array([*few.chunks, *all_.chunks], few.type), name)
+        for few, all_, name in zip(sampled, columns, names, strict=True)
+    ]
+    bounds = [np.unique(values[: len(few)]) for values, few in zip(compared, sampled, strict=True)]
     longest = max(len(one) for one in bounds)
     axes = []
-    for column, name, own in zip(columns, names, bounds, strict=True):
-        ranks = np.searchsorted(own, _comparable(column, name).astype(own.dtype), side="left").astype(np.uint64)
+    for column, values, own in zip(columns, compared, bounds, strict=True):
+        ranks = np.searchsorted(own, values[len(values) - len(column) :], side="left").astype(np.uint64)
         ranks[column.is_null().to_numpy()] = len(own) + 1
         axes.append(ranks * np.uint64(max(1, longest // max(1, len(own)))))
-    return _sorted(hilbert_axes(axes, _SAMPLED_BITS), _SAMPLED_BITS) if hilbert else _sorted(axes, 64)
-
-
-def _bounds(values: npt.NDArray[np.generic], sample_size: int) -> npt.NDArray[np.generic]:
-    step = max(1, len(values) // sample_size)
-    return np.unique(values[::step])
+    return _words(hilbert_axes(axes, _SAMPLED_BITS), _SAMPLED_BITS) if hilbert else _words(axes, 64)
 
 
 def _comparable(column: pa.ChunkedArray, name: str) -> npt.NDArray[np.generic]:
@@ -167,8 +186,8 @@ def _first_bytes(column: pa.ChunkedArray) -> Words:
     return np.concatenate(words).astype(np.uint64) if words else np.zeros(0, np.uint64)
 
 
-def _sorted(axes: Sequence[Words], bits: int) -> npt.NDArray[np.int64]:
-    """The order of the rows by the lowest `bits` of the axes, interleaved from the highest on."""
+def _words(axes: Sequence[Words], bits: int) -> list[Words]:
+    """The lowest `bits` of the axes, interleaved from the highest on, as words of 64 bits."""
     rows = len(axes[0])
     words = [np.zeros(rows, np.uint64) for _ in range(-(-len(axes) * bits // 64))]
     at = 0
@@ -176,4 +195,4 @@ def _sorted(axes: Sequence[Words], bits: int) -> npt.NDArray[np.int64]:
         for axis in axes:
             words[at // 64] |= ((axis >> np.uint64(bit)) & np.uint64(1)) << np.uint64(63 - at % 64)
             at += 1
-    return np.lexsort(words[::-1])
+    return words

@@ -51,19 +51,45 @@ def sorted_positions(columns: Sequence[pa.ChunkedArray], names: Sequence[str], c
         Unsupported: values of a column have no order (lists, structs, maps), or a curve of too many columns.
     """
     if curve is Curve.LINEAR or len(columns) == 1:
-        ranks = [_ranks(column, name, "dense") for column, name in zip(columns, names, strict=True)]
+        ranks = [value_ranks(column, name, "dense") for column, name in zip(columns, names, strict=True)]
         return np.lexsort(ranks[::-1])
-    bits = min(_RANK_BITS, _KEY_BITS // len(columns))
+    bits = curve_bits(len(columns))
+    below = [value_ranks(one, name, "min") for one, name in zip(columns, names, strict=True)]
+    scaled = [scaled_ranks(one, int(one.max(initial=1)), bits) for one in below]
+    return np.argsort(curve_word(scaled, curve, bits), kind="stable")
+
+
+def curve_bits(columns: int) -> int:
+    """The bits of each column's ranks on a curve through so many.
+
+    Raises:
+        Unsupported: a curve of too many columns.
+    """
+    bits = min(_RANK_BITS, _KEY_BITS // columns)
     if bits < 2:
-        raise Unsupported(f"A curve through {len(columns)} columns", remedy="Name fewer sort columns")
-    scaled = [_scaled(_ranks(one, name, "min"), bits) for one, name in zip(columns, names, strict=True)]
-    axes = hilbert_axes(scaled, bits) if curve is Curve.HILBERT else scaled
-    return np.argsort(interleaved(axes, bits), kind="stable")
+        raise Unsupported(f"A curve through {columns} columns", remedy="Name fewer sort columns")
+    return bits
 
 
-def _ranks(column: pa.ChunkedArray, name: str, tiebreaker: str) -> Ranks:
+def scaled_ranks(ranks: Ranks, most: int, bits: int) -> Ranks:
+    """Ranks, of which the greatest of all rows is `most`, as numbers of so many bits."""
+    return (ranks.astype(np.float64) * (((1 << bits) - 1) / most)).astype(np.uint64)
+
+
+def curve_word(scaled: Sequence[Ranks], curve: Curve, bits: int) -> Ranks:
+    """Where rows of these scaled ranks are on a curve."""
+    return interleaved(hilbert_axes(scaled, bits) if curve is Curve.HILBERT else scaled, bits)
+
+
+def value_ranks(column: pa.ChunkedArray, name: str, tiebreaker: str) -> Ranks:
+    """Numbers that compare as the values of a column do, 0 for NULL: dense ones, or ("min") how many rows are below,
+    and one.
+
+    Raises:
+        Unsupported: its values have no order.
+    """
     try:
-        ranked = pc.rank(_ordered(column), sort_keys="ascending", tiebreaker=tiebreaker)
+        ranked = pc.rank(ordered_values(column), sort_keys="ascending", tiebreaker=tiebreaker)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise Unsupported(
             f"Rows cannot be sorted by column {name} of type {column.type}",
@@ -76,11 +102,11 @@ def _ranks(column: pa.ChunkedArray, name: str, tiebreaker: str) -> Ranks:
     return found
 
 
-def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def ordered_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column as values that Arrow ranks in the wanted order."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _ordered(column.cast(kind.value_type))
+        return ordered_values(column.cast(kind.value_type))
     if pa.types.is_boolean(kind):
         return column.cast(pa.int8())
     if not pa.types.is_floating(kind):
@@ -92,9 +118,3 @@ def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = np.where(np.isnan(numbers), np.iinfo(np.int64).max, whole)
     missing = values.is_null().to_numpy()
     return pa.chunked_array([pa.array(whole, mask=missing)])
-
-
-def _scaled(ranks: Ranks, bits: int) -> Ranks:
-    most = int(ranks.max(initial=1))
-    steps = (1 << bits) - 1
-    return (ranks.astype(np.float64) * (steps / most)).astype(np.uint64)

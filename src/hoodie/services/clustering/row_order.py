@@ -61,6 +61,12 @@ class ByColumns:
         """See `ExecutionStrategy`."""
         return self.order.columns
 
+    @property
+    def is_of_values(self) -> bool:
+        """Whether two rows compare by their own values, whatever rows there are beside them, as by ranks."""
+        order = self.order
+        return order.curve is Curve.LINEAR or len(order.columns) == 1 or order.method is CurveMethod.DIRECT
+
     def positions(self, columns: Sequence[pa.ChunkedArray]) -> Places:
         """See `ExecutionStrategy`.
 

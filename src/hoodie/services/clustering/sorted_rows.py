@@ -1,33 +1,31 @@
 """Rows of one group on their way through a sort, in bounded memory.
 
-1. Rows come in batches and are held up to a limit. Beyond it they go to a file, and only the sort columns stay.
-2. Sorting is finding the places of the rows (`row_order`). Rows that are held are taken in that order. Those in a file
-   are dealt out to files of consecutive ranks, until these fit in memory; each of them is put in order then.
-3. The folder goes when the rows are closed (`spill_folder`).
+1. Rows come in batches and are held up to a limit. Beyond it they go to a file.
+2. Rows that are held are sorted by their places (`row_order`) and taken in that order.
+3. Those in a file are put in order by way of the disk (`external_sort`). Where an order looks at all rows to place one
+   (ranks or samples on a curve), they are sorted by words that say where they are on it: made in memory while the sort
+   columns fit there, else by way of the disk, too (`curve_words`).
+4. An order of a caller's own is given its columns of all rows: these are held, whatever they take.
+5. The folder goes when the rows are closed (`spill_folder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.merge.spill_folder import SpillFolder
-from hoodie.services.clustering.row_order import ExecutionStrategy
+from hoodie.services.clustering.curve_words import by_words, curve_words
+from hoodie.services.clustering.external_sort import BATCH_ROWS, ExternalSort, ValueOrder, taken
+from hoodie.services.clustering.row_files import RowFile
+from hoodie.services.clustering.row_order import ByColumns, ExecutionStrategy
+from hoodie.services.clustering.row_pieces import RowPieces
 
-_ROWS: Final = 1 << 16
-"""Rows that are taken at once."""
-
-_FILES: Final = 64
-"""Files that are written at the same time; what they hold too much of is dealt out again."""
-
-_SHARE: Final = 4
-"""A file of consecutive ranks may take this part of the limit: it is held twice while it is put in order."""
+_PLACING_BYTES: Final = 48
+"""What placing a row on a curve takes for each sort column, beside the column."""
 
 
 class SortedRows:
@@ -45,21 +43,19 @@ class SortedRows:
         self._order = order
         self._limit = limit_bytes
         self._parent = parent
-        self._names = () if order is None else order.columns
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._all_bytes = 0
-        self._sorted_by: list[list[pa.Array]] = [[] for _ in self._names]
         self._spill_folder: SpillFolder | None = None
-        self._spilled: Any = None
+        self._spilled: RowFile | None = None
+        self._keys: _Keys | None = None
 
     def __enter__(self) -> SortedRows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._spilled is not None:
-            self._spilled.close()
-            self._spilled = None
+        for file in (self._spilled, None if self._keys is None else self._keys.file):
+            if file is not None:
+                file.close()
         if self._spill_folder is not None:
             self._spill_folder.close()
 
@@ -70,11 +66,8 @@ class SortedRows:
             Unavailable: they do not fit in memory, and the disk is full.
         """
         self.count += rows.num_rows
-        for column, name in zip(self._sorted_by, self._names, strict=True):
-            column.append(rows.column(name))
         self._held.append(rows)
         self._held_bytes += rows.nbytes
-        self._all_bytes += rows.nbytes
         if self._held_bytes > self._limit:
             self._spill()
 
@@ -84,87 +77,105 @@ class SortedRows:
         Raises:
             Unsupported: a sort column's values have no order. Unavailable: the disk is full.
         """
-        if self._order is None:
-            yield from self._as_they_came()
-            return
-        fields = [self._schema.field(name) for name in self._names]
-        columns = [
-            pa.chunked_array(chunks, type=field.type) for chunks, field in zip(self._sorted_by, fields, strict=True)
-        ]
-        order = self._order.positions(columns)
-        self._sorted_by = [[] for _ in self._names]
-        if self._spilled is None:
+        if self._spilled is not None:
+            yield from self._by_way_of_the_disk(self._spilled)
+        elif self._order is None:
+            yield from self._held
+        else:
             table = pa.Table.from_batches(self._held, self._schema).combine_chunks()
             self._held = []
-            yield from _taken(table, order)
-            return
-        if self._held:
-            self._spill()
-        self._spilled.close()
-        yield from self._put_in_order("rows", order)
-
-    def _as_they_came(self) -> Iterator[pa.RecordBatch]:
-        if self._spilled is not None:
-            self._spilled.close()
-            with self._folder.disk(), pa.ipc.open_stream(self._folder.path("rows")) as reader:
-                yield from reader
-        yield from self._held
+            yield from taken(table, self._order.positions([table.column(name) for name in self._order.columns]))
 
     def _spill(self) -> None:
         if self._spill_folder is None:
-            self._spill_folder = SpillFolder(self._parent, "Rows to be sorted", "hoodie.memory.compaction.max.size")
-        with self._folder.disk():
-            if self._spilled is None:
-                self._spilled = self._folder.writer("rows", self._schema)
-            for rows in self._held:
-                self._spilled.write_batch(rows)
+            folder = SpillFolder(self._parent, "Rows to be sorted", "hoodie.memory.compaction.max.size")
+            by_value = _value_order(self._order)
+            self._spill_folder = folder
+            self._spilled = RowFile(folder, "rows", self._schema, () if by_value is None else by_value.columns)
+            if self._order is not None and by_value is None:
+                self._keys = _Keys(folder, self._order, self._schema, self._limit)
+        assert self._spilled is not None
+        for rows in self._held:
+            self._spilled.write(rows)
+            if self._keys is not None:
+                self._keys.add(rows)
         self._held, self._held_bytes = [], 0
 
-    def _put_in_order(self, name: str, order: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """The rows of a file in `order`. The file goes."""
-        parts = min(_FILES, -(-self._all_bytes * len(order) * _SHARE // (self.count * self._limit)))
-        if parts <= 1:
-            with self._folder.disk():
-                table = _read(self._folder.path(name))
-                Path(self._folder.path(name)).unlink()
-            yield from _taken(table, order)
-            return
-        ranks = np.empty(len(order), dtype=np.int64)
-        ranks[order] = np.arange(len(order))
-        part_of = ranks * parts // len(order)
-        names = [f"{name}-{number}" for number in range(parts)]
-        self._deal(name, names, part_of)
-        for number, one in enumerate(names):
-            yield from self._put_in_order(one, np.argsort(ranks[part_of == number], kind="stable"))
-
-    def _deal(self, name: str, names: Sequence[str], part_of: npt.NDArray[np.int64]) -> None:
-        """Deals the rows of a file out to files of these names, each row to its part. The file goes."""
-        with self._folder.disk(), ExitStack() as opened:
-            writers = [opened.enter_context(self._folder.writer(one, self._schema)) for one in names]
-            at = 0
-            with pa.ipc.open_stream(self._folder.path(name)) as reader:
-                for rows in reader:
-                    own = part_of[at : at + rows.num_rows]
-                    at += rows.num_rows
-                    places = np.argsort(own, kind="stable")
-                    bounds = np.searchsorted(own[places], np.arange(len(names) + 1))
-                    for number in np.flatnonzero(np.diff(bounds)).tolist():
-                        chosen = places[bounds[number] : bounds[number + 1]]
-                        writers[number].write_batch(rows.take(pa.array(chosen)))
-            Path(self._folder.path(name)).unlink()
-
-    @property
-    def _folder(self) -> SpillFolder:
+    def _by_way_of_the_disk(self, spilled: RowFile) -> Iterator[pa.RecordBatch]:
         assert self._spill_folder is not None
-        return self._spill_folder
+        if self._held:
+            self._spill()
+        spilled.close()
+        by_value = _value_order(self._order)
+        if self._order is None:
+            yield from spilled.batches()
+        elif by_value is not None:
+            yield from ExternalSort(self._spill_folder, self._schema, by_value, self._limit).in_order(spilled)
+        else:
+            assert self._keys is not None
+            words = self._keys.words()
+            order = by_words(len(words.sample.schema))
+            keyed = pa.schema([*self._schema, *words.sample.schema])
+            sort = ExternalSort(self._spill_folder, keyed, order, self._limit)
+            size_bytes = spilled.size_bytes + words.size_bytes
+            for rows in sort.parted("keyed", _joined(spilled, words, keyed), words.sample, size_bytes):
+                yield rows.select(self._schema.names)
 
 
-def _read(path: str) -> pa.Table:
-    with pa.ipc.open_stream(path) as reader:
-        return reader.read_all().combine_chunks()
+class _Keys:
+    """The sort columns of rows that went to a file: in memory while they fit, or while there is no other way. `file`:
+    where they are when they do not.
+    """
+
+    def __init__(self, folder: SpillFolder, order: ExecutionStrategy, schema: pa.Schema, limit_bytes: int) -> None:
+        self.file: RowFile | None = None
+        self._folder = folder
+        self._order = order
+        self._schema = pa.schema([schema.field(name) for name in order.columns])
+        self._limit = limit_bytes
+        self._held: list[pa.RecordBatch] = []
+        self._needed_bytes = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Adds the sort columns of rows."""
+        keys = rows.select(self._schema.names)
+        self._needed_bytes += keys.nbytes + keys.num_rows * _PLACING_BYTES * len(self._schema)
+        self._held.append(keys)
+        if isinstance(self._order, ByColumns) and self._needed_bytes > self._limit:
+            self.file = self.file or RowFile(self._folder, "keys", self._schema)
+            for held in self._held:
+                self.file.write(held)
+            self._held = []
+
+    def words(self) -> RowFile:
+        """A file of words by which the rows are sorted, in the order of the rows."""
+        if self.file is not None:
+            assert isinstance(self._order, ByColumns)
+            self.file.close()
+            return curve_words(self._order.order, self.file, self._folder, self._limit)
+        table = pa.Table.from_batches(self._held, self._schema)
+        self._held = []
+        places = self._order.positions(table.columns)
+        ranks = np.empty(len(places), dtype=np.uint64)
+        ranks[places] = np.arange(len(places), dtype=np.uint64)
+        (name,) = by_words(1).columns
+        file = RowFile(self._folder, "words", pa.schema([(name, pa.uint64())]), (name,))
+        for at in range(0, len(ranks), BATCH_ROWS):
+            file.write(pa.RecordBatch.from_arrays([pa.array(ranks[at : at + BATCH_ROWS])], names=[name]))
+        file.close()
+        return file
 
 
-def _taken(table: pa.Table, order: Sequence[int] | npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-    places = pa.array(order)
-    for start in range(0, len(places), _ROWS):
-        yield from table.take(places.slice(start, _ROWS)).combine_chunks().to_batches()
+def _value_order(order: ExecutionStrategy | None) -> ValueOrder | None:
+    """The order, if rows compare by their own values alone."""
+    if isinstance(order, ByColumns) and order.is_of_values:
+        return ValueOrder(order.columns, order.positions)
+    return None
+
+
+def _joined(rows: RowFile, words: RowFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows with their words."""
+    pieces = RowPieces(words.batches())
+    for batch in rows.batches():
+        own = pa.Table.from_batches(pieces.take(batch.num_rows)).combine_chunks().to_batches()[0]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *own.columns], schema=schema)

@@ -5,8 +5,8 @@
    the file name changes.
 3. Files of one group get the same number of rows, but for the last. Where rows need no order and files fit together,
    row groups are copied (`stitch`), and files get whole ones.
-4. Memory: the log of one slice up to its limit; the rows of the group up to half of it, where they are sorted or split
-   (`sorted_rows`, which holds what it takes twice while it puts it in order); one row group.
+4. Memory: the log of one slice up to its limit; the rows of the group up to a quarter of it, where they are sorted or
+   split (`sorted_rows`); one row group.
 
 No row becomes a Python object.
 """
@@ -26,6 +26,7 @@ from hoodie.records import BaseFileWriter, BaseFooter, read_footer, with_meta
 from hoodie.records.parquet_layout import ParquetLayout
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.services.clustering.row_order import ExecutionStrategy
+from hoodie.services.clustering.row_pieces import RowPieces
 from hoodie.services.clustering.sorted_rows import SortedRows
 from hoodie.services.clustering.stitch import load_stitchable, split_evenly, stitched
 from hoodie.services.rewrite.file_rows import with_file_name
@@ -90,7 +91,7 @@ def _decoded(
         for batch in rows:
             held.add(batch)
         per_file = -(-held.count // len(task.file_ids))
-        pieces = _Pieces(held.batches())
+        pieces = RowPieces(held.batches())
         written = (_written(task_id, task, one, schema, pieces.take(per_file)) for one in task.file_ids)
         return tuple(file for file in written if file is not None)
 
@@ -109,27 +110,6 @@ def _merged(
                 ]
                 if rows.num_rows:
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-class _Pieces:
-    """Batches that are given out a number of rows at a time."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._rest: pa.RecordBatch | None = None
-
-    def take(self, count: int) -> Iterator[pa.RecordBatch]:
-        """The next `count` rows, or what is left."""
-        while count:
-            batch = next(self._batches, None) if self._rest is None else self._rest
-            self._rest = None
-            if batch is None:
-                return
-            if batch.num_rows > count:
-                self._rest = batch.slice(count)
-                batch = batch.slice(0, count)
-            count -= batch.num_rows
-            yield batch
 
 
 def _written(
