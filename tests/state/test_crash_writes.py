@@ -98,6 +98,7 @@ def mend(path: Path) -> None:
         table.indexes.rebuild()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "strategy"), [(6, ""), (8, ""), (9, ""), (6, "bits:4"), (9, "bits:4")], ids=str)
 @pytest.mark.parametrize("action", [upsert, delete, bulk_insert, insert_overwrite, delete_partition])
 def test_killed_writer_leaves_before_or_after_and_next_write_succeeds(

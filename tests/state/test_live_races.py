@@ -37,6 +37,7 @@ def ensure_right(race: Race) -> None:
     assert result.counts["read"] > 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "table_type", "writers"), ON_DISK)
 def test_nothing_is_lost_or_seen_too_early_on_a_disk(
     version: int, table_type: str, writers: int, tmp_path: Path
@@ -44,6 +45,7 @@ def test_nothing_is_lost_or_seen_too_early_on_a_disk(
     ensure_right(Race(str(tmp_path / "table"), tmp_path, version, table_type, writers, SECONDS, SEED, {}))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("version", "table_type", "writers"), ON_S3)
 def test_nothing_is_lost_or_seen_too_early_on_s3(
     version: int, table_type: str, writers: int, tmp_path: Path, s3_server: S3Server, s3_bucket: str

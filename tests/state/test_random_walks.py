@@ -139,6 +139,7 @@ def held(table: pa.Table) -> Rows:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(SEED, SEED + WALKS))
 def test_table_holds_what_the_model_holds(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -177,6 +177,7 @@ WORLDS = [(version, partitioned, compacted) for version in (6, 8, 9) for partiti
 TRIED = [one for one in WORLDS if one[:2] != (6, 1)] if ALL else [(6, 0, 1), (9, 0, 0), (9, 1, 1)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("version", "partitioned", "compacted"), TRIED)
 def test_no_damage_of_the_metadata_table_changes_rows(version: int, partitioned: bool, compacted: bool) -> None:
     one = world(version, partitioned, compacted)

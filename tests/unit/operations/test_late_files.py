@@ -71,6 +71,7 @@ def rows_listed(lake: Lake) -> dict[str, Any]:
     return dict(zip(*found.to_pydict().values(), strict=True))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kept", [False, True], ids=["listed", "metadata"])
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_file_that_comes_after_its_write_was_taken_back_is_never_committed(kind: tuple[int, Any], kept: bool) -> None:

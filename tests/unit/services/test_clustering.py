@@ -216,6 +216,7 @@ def test_it_is_only_planned_when_that_is_asked_for():
     assert [one.action for one in lake.table.timeline().pending()] == ["clustering"]
 
 
+@pytest.mark.sampled(3)
 @KINDS
 @pytest.mark.parametrize(
     ("version", "index"), [(6, "record"), (8, "record"), (9, "record"), (8, "secondary"), (9, "secondary")]

@@ -151,6 +151,7 @@ def copied(store: MemoryStore) -> MemoryStore:
     return made
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ACTS)
 def test_service_that_lost_its_lease_deletes_nothing_of_the_table(name: str, bucket: Bucket) -> None:
     kind, commits, act = ACTS[name]

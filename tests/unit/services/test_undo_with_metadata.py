@@ -38,6 +38,7 @@ def instants(lake: Lake) -> list[str]:
     return [one.requested for one in lake.table.timeline().completed_writes()]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("action", ["rollback", "restore"])
 def test_metadata_table_lists_what_is_there_wherever_the_undoing_dies(version: int, kind: str, action: str) -> None:
