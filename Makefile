@@ -31,7 +31,7 @@ JAVA_OF_TESTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-prefixes test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-prefixes test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs bench-timeline-server lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -169,6 +169,9 @@ bench: bench-setup  ## the benchmark against Hudi, Delta, deltalake and plain Sp
 
 bench-prefixes: setup  ## what storage paths are worth and cost: simulated stores, places of paths, repairs, operations on a local disk
 	$(BIN)/python bench/prefixes.py
+
+bench-timeline-server: setup compat-setup  ## questions to our timeline server with each store, and to the real one of Hudi
+	$(BIN)/python bench/timeline_server.py
 
 bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
 	$(BIN)/python bench/report.py docs/benchmarks.md $(wildcard build/bench/results*.json)

@@ -63,7 +63,7 @@ class _Asker(asyncio.Protocol):
             self._ask()
 
 
-async def _asked(port: int, folder: str, seconds: float, connections: int, first: int = 0) -> list[float]:
+async def asked(port: int, folder: str, seconds: float, connections: int, first: int = 0) -> list[float]:
     loop, latencies = asyncio.get_running_loop(), list[float]()
     askers = [_Asker(first + number, folder, latencies) for number in range(connections)]
     for asker in askers:
@@ -86,9 +86,9 @@ def measure_requests(seconds: float, connections: int) -> None:
             assert served.stdout is not None
             port = int(served.stdout.readline().rsplit(":", 1)[1])
             folder = urllib.parse.quote(f"{table}/.hoodie/.temp/{INSTANT}", safe="")
-            warm = asyncio.run(_asked(port, folder, 1, 1, first=connections))  # it loads what it needs when it is asked
+            warm = asyncio.run(asked(port, folder, 1, 1, first=connections))  # it loads what it needs when it is asked
             idle, before = _cpu_of(served.pid), time.process_time()
-            latencies = sorted(asyncio.run(_asked(port, folder, seconds, connections)))
+            latencies = sorted(asyncio.run(asked(port, folder, seconds, connections)))
             own, of_service = time.process_time() - before, _cpu_of(served.pid) - idle
             served.terminate()
         found = load_markers(LocalStorage(str(table)), INSTANT) or ()

@@ -14,6 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+SERVERS = "timeline_server"
+"""What results of `bench/timeline_server.py` begin with."""
 STEPS = {
     "bulk_insert": "bulk insert of all rows",
     "upsert_1pct": "upsert of 1 % spread over all files",
@@ -194,14 +196,56 @@ def console_report(results: dict[str, Any]) -> None:
 
 
 def markdown_page(runs: list[dict[str, Any]]) -> str:
-    """The page docs/benchmarks.md: one part for each run."""
+    """The page docs/benchmarks.md: one part for each run, and one for what timeline servers were asked."""
     head = "Made by `make bench` and then `make bench-docs`; do not edit by hand. What is done and how: `bench/run.py`."
     foot = (
         "## Storage paths\n\nWhat files under prefixes of other folders cost beside this (processor time of the same "
         "operations with and without): `make bench-prefixes`, and [0025](design/0025-storage-layouts.md#measured) for "
         "what it measured.\n"
     )
-    return "\n".join(["# Benchmarks", "", head, "", *(markdown_report(run) for run in runs), foot])
+    parts = [server_report(run[SERVERS]) if SERVERS in run else markdown_report(run) for run in runs]
+    return "\n".join(["# Benchmarks", "", head, "", *parts, foot])
+
+
+def server_report(found: dict[str, Any]) -> str:
+    """What `bench/timeline_server.py` measured, as a part of the page."""
+    files, touched, rounds = found["files"], found["touched"], found["rounds"]
+    views = [["milliseconds (of the server's processor time)", *(one["server"] for one in found["views"])]]
+    for title, name in (
+        (f"the newest 100 slices of one partition of {files // 100:,}, p50", "look_up"),
+        ("the same, p99", "look_up_p99"),
+        ("all slices to one client", "whole"),
+        (f"the first look-up after a commit of {touched:,} files", "sync"),
+    ):
+        views.append([title, *(_server_time(one, name) for one in found["views"])])
+    made = [["markers", *(one["server"] for one in found["markers"])]]
+    for title, name in (
+        ("durable in a second", "a_second"),
+        ("for a second of the server's processor time", "a_second_of_processor"),
+        ("milliseconds until one is, p50", "p50_ms"),
+    ):
+        made.append([title, *(f"{one[name]:,}" for one in found["markers"])])
+    low, high = found["load"]
+    text = [
+        "## Timeline servers",
+        "",
+        f"* Run of {found['started']} by `make bench-timeline-server`: {found['machine']}, load average {low} before "
+        f"and {high} after; {rounds} rounds in turns, each server in a process of its own, asked over HTTP on one kept "
+        "connection.",
+        f"* A table of {files:,} empty files on disk, without a metadata table, all partitions loaded. All slices come "
+        "as an Arrow stream from ours, as JSON from Hudi's, and are parsed; Hudi's syncs incrementally.",
+        f"* Markers: {found['connections']} connections, each for one marker at a time, on disk.",
+        "",
+    ]
+    for rows in (views, made):
+        text += ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+        text += ["| " + " | ".join(row) + " |" for row in rows[1:]] + [""]
+    return "\n".join(text)
+
+
+def _server_time(one: dict[str, Any], name: str) -> str:
+    cpu = one.get(f"{name}_cpu_ms")
+    return f"{one[f'{name}_ms']:,.1f}" + ("" if cpu is None else f" ({cpu:,.1f})")
 
 
 def markdown_report(results: dict[str, Any]) -> str:

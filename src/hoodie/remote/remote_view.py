@@ -15,10 +15,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Protocol
+from urllib.parse import quote_plus
 
 from hoodie.errors import Conflict, HudiError, Unavailable
 from hoodie.fileview import FileSystemView
@@ -41,6 +43,8 @@ LATEST = "99991231235959999"
 """A time after all instants."""
 
 _STATUSES_OF_QUESTION = (500, 501)
+_NAMES_BYTES = 6000
+"""Of the names of partitions in one question: proxies pass heads of 8 KiB."""
 
 
 class ViewServer(Protocol):
@@ -93,13 +97,14 @@ class RemoteView:
         return self._paths
 
     def files(self, partitions: Collection[str] | None = None) -> tuple[PartitionFiles, ...]:
-        """One request for all of them, or one for each partition that was not asked for before; two for each to a
-        server of Hudi's.
+        """One request for all of them, or for some hundred partitions that were not asked for before; two for each to
+        a server of Hudi's.
         """
         columns = self.columns() if partitions is None else None
         if columns is not None:
             return tuple(named_files(name, columns[name].items()) for name in sorted(columns))
         names = self.partitions() if partitions is None else sorted(set(partitions))
+        self._load_together([name for name in names if name not in self._loaded])
         return tuple(self._files(name) for name in names)
 
     def columns(self) -> Mapping[str, FileColumns] | None:
@@ -122,8 +127,25 @@ class RemoteView:
             return committed_logs(self._storage, self.timeline, logs)
         return committed_logs(self._storage, self.timeline, with_stored_sizes(self._storage, logs).values())
 
+    def _load_together(self, names: Collection[str]) -> None:
+        """Asks about several partitions at once, where the server answers such questions."""
+        if self._columns is not None:
+            told = self._columns
+            self._loaded.update((name, named_files(name, told[name].items())) for name in names if name in told)
+        elif len(names) > 1:
+            for some in _questions(names):
+                columns = self._ask_files("files/chosen", partitions=json.dumps(some))
+                if columns is None:
+                    return
+                if columns.keys() != set(some):
+                    raise not_understood("asked about some partitions, it tells of others")
+                self._loaded.update((name, named_files(name, columns[name].items())) for name in some)
+
     def _files(self, partition: str) -> PartitionFiles:
-        if partition not in self._loaded and (columns := self._ask_files("files/partition", partition)) is not None:
+        if (
+            partition not in self._loaded
+            and (columns := self._ask_files("files/partition", partition=partition)) is not None
+        ):
             if set(columns) != {partition}:
                 raise not_understood(f"asked about {short(partition)}, it tells of others")
             self._loaded[partition] = named_files(partition, columns[partition].items())
@@ -146,13 +168,27 @@ class RemoteView:
             )
         return self._loaded[partition]
 
-    def _ask_files(self, path: str, partition: str | None = None) -> dict[str, FileColumns] | None:
-        about = {} if partition is None else {"partition": partition}
-        body = self._server.ask_files(path, {**self._about, **about})
+    def _ask_files(self, path: str, **parameters: str) -> dict[str, FileColumns] | None:
+        body = self._server.ask_files(path, {**self._about, **parameters})
         return None if body is None else parse_files(body)
 
     def _ask(self, path: str, **parameters: str) -> Json:
         return self._server.ask(path, {**self._about, **parameters})
+
+
+def _questions(names: Iterable[str]) -> Iterator[list[str]]:
+    """The names in lists that fit into the head of a request each."""
+    some: list[str] = []
+    size = 0
+    for name in names:
+        length = len(quote_plus(json.dumps(name))) + 6  # a comma and a space
+        if some and size + length > _NAMES_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(name)
+        size += length
+    if some:
+        yield some
 
 
 class FallingBackView:
@@ -184,6 +220,9 @@ class FallingBackView:
         if partitions is None and self._told_columns():
             return self._remote.files()
         names = self.partitions() if partitions is None else sorted(set(partitions))
+        together = self._told_together(names) if len(names) > 1 else None
+        if together is not None:
+            return together
         found: dict[str, PartitionFiles] = {}
         for name in names:
             if not self._may_ask():
@@ -207,6 +246,19 @@ class FallingBackView:
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
         return self._remote.committed_logs(logs)
+
+    def _told_together(self, names: Collection[str]) -> tuple[PartitionFiles, ...] | None:
+        """The files of some partitions; None where the server does not tell of all of them."""
+        if not self._may_ask():
+            return None
+        try:
+            found = self._remote.files(names)
+        except (Unavailable, Conflict) as error:
+            if error.facts.get("status") not in _STATUSES_OF_QUESTION:  # else it may know of each but one
+                self._gave_up(error, f"{len(names)} partitions")
+            return None
+        self._answered()
+        return found
 
     def _told_columns(self) -> bool:
         """Whether the server tells the files of all partitions at once."""

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ MAX_TEXT = 4096
 """Characters of one value, but for lists of instants or partitions, which the length of a request limits."""
 
 _INSTANT = re.compile(r"[0-9]{1,32}")
-Covers = Literal["timeline", "partition", "loaded", "all"]
+Covers = Literal["timeline", "partition", "chosen", "loaded", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Asked:
     min_instant: str
     instant: str
     instants: tuple[str, ...]
+    partitions: tuple[str, ...]
     with_compactions: bool
 
 
@@ -107,6 +109,7 @@ def asked_of(parameters: Mapping[str, str], route: Route) -> Asked:
         min_instant=parameters.get("mininstant", ""),
         instant=parameters.get("instant", ""),
         instants=instants,
+        partitions=_partitions(parameters),
         with_compactions=parameters.get("includependingcompaction", "").lower() == "true",
     )
     for at in (asked.max_instant, asked.min_instant, asked.instant, *instants):
@@ -116,6 +119,24 @@ def asked_of(parameters: Mapping[str, str], route: Route) -> Asked:
     if "/" in asked.file_id or "\\" in asked.file_id:
         raise Invalid(f"{asked.file_id!r} is no file id", remedy="Send one of the table's", file_id=asked.file_id)
     return asked
+
+
+def _partitions(parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """The partitions of a request about some.
+
+    Raises:
+        Invalid: they are no JSON array of partitions.
+    """
+    text = parameters.get("partitions", "[]")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Invalid("partitions is no list of texts", remedy="Send a JSON array")
+    for one in found:
+        ensure_partition(one)
+    return tuple(found)
 
 
 def ensure_partition(partition: str) -> None:
@@ -214,6 +235,10 @@ def _files(known: Known, asked: Asked) -> bytes:
     return encode_files([(asked.partition, _columns(known, asked.partition))])
 
 
+def _chosen_files(known: Known, asked: Asked) -> bytes:
+    return encode_files((name, _columns(known, name)) for name in dict.fromkeys(asked.partitions))
+
+
 def _all_files(known: Known, asked: Asked) -> bytes:
     return encode_files((name, _columns(known, name)) for name in known.loaded())
 
@@ -298,9 +323,10 @@ ROUTES: Mapping[str, Route] = {
 FILES: Mapping[str, Route] = {
     "files/partitions": Route("all", _partition_names),
     "files/partition": Route("partition", _files),
+    "files/chosen": Route("chosen", _chosen_files, ("partitions",)),
     "files/all": Route("all", _all_files),
 }
-"""What our clients ask: names of all partitions, and names and sizes of the files of one or all."""
+"""What our clients ask: names of all partitions, and names and sizes of the files of one, some or all."""
 
 COMMANDS: Mapping[str, Route] = {
     "refresh": Route("timeline", _done, is_checked=False),

@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +29,7 @@ from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
 from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
-from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of, ensure_partition
+from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
 from hoodie.server.stores.memory import MemoryStores
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
@@ -46,6 +46,12 @@ MAX_TABLES = 256
 
 _ANYHOW = "It is asked again with the next write; without it the table can be written as well"
 _BOOTSTRAPPED = "hoodie.bootstrap.base.path"
+_LOADED_FIRST: Mapping[str, Callable[[Asked], Sequence[str] | None]] = {
+    "partition": lambda asked: (asked.partition,),
+    "chosen": lambda asked: asked.partitions,
+    "all": lambda asked: None,
+}
+"""The partitions that are loaded for a question (None: all), by what it covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +128,13 @@ class Service:
         Raises:
             Invalid: there is no table. Unsupported: it is not served. Corrupt: it is damaged.
         """
+        asked = None if partition is None else (partition,)
         with self._table(place) as table:
             try:
-                return self._loaded(table, self._synced(table), partition)
+                return self._loaded(table, self._synced(table), asked)
             except StoreFailed as error:
                 self._keep_in_memory(table, error)
-                return self._loaded(table, self._synced(table), partition)
+                return self._loaded(table, self._synced(table), asked)
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         """The answer to a request. Never raises: what goes wrong is an answer, too."""
@@ -186,7 +193,6 @@ class Service:
         try:
             asked = asked_of(parameters, route)
             place = place_of(asked.base_path)
-            asked_partitions = _partitions(parameters)
         except Invalid as error:
             return _text(400, str(error))
         if not (place in self._admitted or is_below(place, self._roots)):
@@ -196,7 +202,7 @@ class Service:
 
                 def answered() -> Answer:
                     if name in COMMANDS:
-                        self._command(table, name, asked_partitions)
+                        self._command(table, name, asked.partitions)
                         return _json(True, parameters)
                     return self._read(table, route, asked, parameters)
 
@@ -246,8 +252,8 @@ class Service:
             view = self._synced(table)
         if is_checked and is_behind(view.timeline, last, known_hash) and not is_forgiven(view.timeline, known_hash):
             return _text(400, _differs(view.timeline, last))
-        if route.covers in ("partition", "all"):
-            view = self._loaded(table, view, None if route.covers == "all" else asked.partition)
+        if route.covers in _LOADED_FIRST:
+            view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
         if isinstance(found := route.answer(view, asked), bytes):
             return Answer(200, found, MEDIA_TYPE)
         return _json(found, parameters)
@@ -320,15 +326,15 @@ class Service:
                 table.view = self._open(table)
             return table.view
 
-    def _loaded(self, table: _Table, view: KeptView, partition: str | None) -> KeptView:
-        """The view with a partition (None: all) loaded, at the same timeline. It is kept where it is still the one."""
-        if partition is not None and view.has(partition):
+    def _loaded(self, table: _Table, view: KeptView, partitions: Sequence[str] | None) -> KeptView:
+        """The view with partitions (None: all) loaded, at the same timeline. It is kept where it is still the one."""
+        if partitions is not None and all(map(view.has, partitions)):
             return view
         with table.lock:
             newest = table.view
             if newest is None or newest.timeline != view.timeline:
-                return self._load(aside(view), _asked(partition))
-            table.view = self._load(newest, _asked(partition))
+                return self._load(aside(view), partitions)
+            table.view = self._load(newest, partitions)
             return table.view
 
     def _load(self, view: KeptView, partitions: Sequence[str] | None) -> KeptView:
@@ -367,28 +373,6 @@ def is_forgiven(timeline: Timeline, known_hash: str) -> bool:
     """Whether the client lacks nothing but a clean that came last."""
     instants = told_instants(timeline)
     return bool(instants) and instants[-1].action == CLEAN and hash_of(instants[:-1]) == known_hash
-
-
-def _asked(partition: str | None) -> Sequence[str] | None:
-    return None if partition is None else (partition,)
-
-
-def _partitions(parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The partitions of a request to load some.
-
-    Raises:
-        Invalid: they are no JSON array of partitions.
-    """
-    text = parameters.get("partitions", "[]")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise Invalid("partitions is no list of texts", remedy="Send a JSON array")
-    for one in found:
-        ensure_partition(one)
-    return tuple(found)
 
 
 def _json(value: Json, parameters: Mapping[str, str]) -> Answer:

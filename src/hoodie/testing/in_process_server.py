@@ -32,7 +32,8 @@ class InProcessServer:
         self.asked.append(path)
         if self.is_down:
             raise Unavailable("no connection")
-        if parameters.get("partition") in self.broken:
+        about = {parameters.get("partition"), *json.loads(parameters.get("partitions", "[]"))}
+        if about.intersection(self.broken):
             raise Unavailable("it cannot", status=500)
         answer = self.service.answer("GET", VIEW + path, parameters)
         if answer.status == 400:

@@ -13,6 +13,7 @@ from typing import Any
 
 from hfile_server import bare_jvm
 from hudi_server import own_stdout, serve
+from py4j.java_gateway import set_field
 
 
 class ServerJobs:
@@ -22,8 +23,10 @@ class ServerJobs:
         self.jvm = jvm
         self.running: list[Any] = []
 
-    def start(self, metadata: bool = True, incremental: bool = False) -> dict[str, Any]:
-        """A server on a free port. `metadata`: whether it reads metadata tables; `incremental`: how it syncs."""
+    def start(self, metadata: bool = True, incremental: bool = False, markers: bool = False) -> dict[str, Any]:
+        """A server on a free port. `metadata`: whether it reads metadata tables; `incremental`: how it syncs;
+        `markers`: whether it writes them.
+        """
         hudi = self.jvm.org.apache.hudi
         views = hudi.common.table.view
         hadoop = self.jvm.org.apache.hadoop.conf.Configuration()
@@ -34,8 +37,8 @@ class ServerJobs:
         common = hudi.common.config.HoodieCommonConfig.newBuilder().build()
         manager = views.FileSystemViewManager.createViewManagerWithTableMetadata(engine, reading, stored, common)
         config = getattr(hudi.timeline.service, "TimelineService$Config")()
-        config.serverPort = 0
-        config.numThreads = 16
+        for name, value in (("serverPort", 0), ("numThreads", 16), ("enableMarkerRequests", markers)):
+            set_field(config, name, value)
         server = hudi.timeline.service.TimelineService(conf, config, manager)
         port = server.startService()
         self.running.append(server)

@@ -207,6 +207,54 @@ def test_a_server_of_ours_is_asked_once_for_all_files_and_once_for_a_partition(
     }
 
 
+@pytest.mark.parametrize("falls_back", [False, True])
+def test_some_partitions_of_many_are_asked_about_together_and_once(
+    falls_back: bool, lake: Lake, arrow_server: InProcessServer
+) -> None:
+    there = FolderView(lake.storage, timeline_of(lake.handle()))
+    view, local = falling_back(lake, arrow_server) if falls_back else (remote(lake, arrow_server), None)
+    assert view.files(["r", "p"]) == there.files(["p", "r"])
+    assert view.load(["p", "r"]).slices_at() == there.load(["p", "r"]).slices_at()
+    assert view.files(["p", "q", "r", "nowhere"]) == there.files(["nowhere", "p", "q", "r"])
+    assert arrow_server.asked == ["files/chosen", "files/chosen"]
+    assert local is None or not local.asked
+
+
+def test_who_knows_all_files_asks_about_no_partition(lake: Lake, arrow_server: InProcessServer) -> None:
+    view = remote(lake, arrow_server)
+    view.columns()
+    assert [one.partition for one in view.files(["p", "q"])] == ["p", "q"]
+    assert arrow_server.asked == ["files/all"]
+
+
+def test_names_that_fill_the_head_of_a_request_are_asked_in_several(lake: Lake, arrow_server: InProcessServer) -> None:
+    view = remote(lake, arrow_server)
+    names = [f"nowhere/ä{'x' * 100}{number:03}" for number in range(100)]
+    assert [one.partition for one in view.files(names)] == sorted(names)
+    assert arrow_server.asked == ["files/chosen"] * 3
+
+
+def test_a_partition_the_server_fails_for_is_asked_elsewhere_and_no_other(
+    lake: Lake, arrow_server: InProcessServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    arrow_server.broken = ("q",)
+    view, local = falling_back(lake, arrow_server)
+    with caplog.at_level(logging.WARNING):
+        assert view.files(["p", "q", "r"]) == FolderView(lake.storage, view.timeline).files()
+    assert local.asked == [("files", ["q"])]
+    assert arrow_server.asked == ["files/chosen", *["files/partition"] * 3]
+    (said,) = caplog.records
+    assert "partition 'q'" in said.getMessage()
+
+
+def test_a_stream_about_other_partitions_is_refused(lake: Lake, arrow_server: InProcessServer) -> None:
+    view = remote(lake, arrow_server)
+    whole = arrow_server.ask_files
+    arrow_server.ask_files = lambda path, about: whole(path, {**about, "partitions": '["p", "r"]'})  # type: ignore[method-assign]
+    with pytest.raises(Unavailable, match="tells of others"):
+        view.files(["p", "q"])
+
+
 def test_a_wrong_stream_is_refused_and_the_table_asked(
     lake: Lake, arrow_server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -266,6 +266,8 @@ HOSTILE = {
     "a missing parameter": ("GET", "datafile/on/latest/", {"fileid": "f"}, 400),
     "a very long value": ("GET", "slices/all", {"partition": "p" * 5000}, 400),
     "partitions that are no list": ("POST", "loadpartitions/", {"partitions": '{"a":1}'}, 400),
+    "none of many partitions": ("GET", "files/chosen/", {}, 400),
+    "some that lead out": ("GET", "files/chosen/", {"partitions": '["p", "../x"]'}, 400),
     "partitions that lead out": ("POST", "loadpartitions/", {"partitions": '["../x"]'}, 400),
     "half of a character": ("POST", "loadpartitions/", {"partitions": '["\\ud800"]'}, 400),
     "half of a character in a question": ("GET", "slices/all", {"partition": "\ud800"}, 400),
