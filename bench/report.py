@@ -225,6 +225,9 @@ def server_report(found: dict[str, Any]) -> str:
         ("milliseconds until one is, p50", "p50_ms"),
     ):
         made.append([title, *(f"{one[name]:,}" for one in found["markers"])])
+    reached = [["what must be reached, by the clock", "wanted", "measured", "reached"]]
+    for what, wanted, measured, ok in _server_verdicts(found):
+        reached.append([what, wanted, measured, "yes" if ok else "NO"])
     low, high = found["load"]
     text = [
         "## Timeline servers",
@@ -237,10 +240,31 @@ def server_report(found: dict[str, Any]) -> str:
         f"* Markers: {found['connections']} connections, each for one marker at a time, on disk.",
         "",
     ]
-    for rows in (views, made):
+    for rows in (views, made, reached):
         text += ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
         text += ["| " + " | ".join(row) + " |" for row in rows[1:]] + [""]
     return "\n".join(text)
+
+
+def _server_verdicts(found: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """As `verdicts`. The last of the servers is Hudi's."""
+    *ours, theirs = found["views"]
+    verdicts = []
+    for one, limit in zip(ours, (3, 6, 6), strict=False):
+        p50, p99 = one["look_up_ms"], one["look_up_p99_ms"]
+        what = f"{one['server']}: the newest slices of one partition"
+        verdicts.append((f"{what}, p50", f"<= {limit} ms", f"{p50:.1f} ms", p50 <= limit))
+        verdicts.append((f"{what}, p99", "<= 20 ms", f"{p99:.1f} ms", p99 <= 20))
+        ratio = theirs["look_up_ms"] / p50
+        verdicts.append((f"{what}, p50 against {theirs['server']}", ">= 1x", f"{ratio:.2f}x", ratio >= 1))
+    first, rate = ours[0], found["markers"][0]["a_second"]
+    for what, limit, took in (
+        ("all slices to one client", 300, first["whole_ms"]),
+        (f"the first look-up after a commit of {found['touched']:,} files", 50, first["sync_ms"]),
+    ):
+        verdicts.append((f"{first['server']}: {what}", f"<= {limit} ms", f"{took:.0f} ms", took <= limit))
+    verdicts.append(("markers durable in a second", ">= 5,000", f"{rate:,}", rate >= 5_000))
+    return verdicts
 
 
 def _server_time(one: dict[str, Any], name: str) -> str:

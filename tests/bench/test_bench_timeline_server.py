@@ -57,3 +57,4 @@ def test_a_small_run_has_all_figures_and_its_part_of_the_page(
     told = page.read_text()
     assert "## Timeline servers" in told
     assert "the first look-up after a commit of 2 files" in told
+    assert "| hoodie, in memory: all slices to one client | <= 300 ms |" in told
