@@ -47,6 +47,10 @@ OPTIONS: Final[dict[str, Any]] = {
     "hoodie.compact.inline": "false",
     "hoodie.write.lock.wait_time_ms": "0",
 }
+BY_V: Final = {
+    "hoodie.clustering.plan.strategy.sort.columns": "v,ts",
+    "hoodie.layout.optimize.strategy": "ZORDER",
+}
 _names = itertools.count()
 
 World = dict[str, bytes]
@@ -217,6 +221,35 @@ def repair(storage: Storage, kind: Kind) -> object:
     return opened(storage, kind).services.repair_compaction()
 
 
+def appended(storage: Storage, kind: Kind) -> None:
+    """Each partition has small base files without log files, too."""
+    for number in range(2):
+        opened(storage, kind).append(table_of([row(f"a{number}-{n}", "0", 1, f"p{n}") for n in range(2)]))
+
+
+def plan_clustering(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).services.cluster(op="schedule", **BY_V)
+
+
+def cluster(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).services.cluster(**BY_V)
+
+
+def appended_and_planned(storage: Storage, kind: Kind) -> None:
+    """A clustering is pending."""
+    appended(storage, kind)
+    plan_clustering(storage, kind)
+
+
+def unschedule_clustering(storage: Storage, kind: Kind) -> object:
+    table = opened(storage, kind)
+    return [table.services.cluster(one.requested, "unschedule") for one in table.timeline().pending()]
+
+
+def compact_base_files(storage: Storage, kind: Kind) -> object:
+    return opened(storage, kind).services.compact_base_files()
+
+
 def made_long_ago(storage: Storage, kind: Kind) -> None:
     """Only the second partition was written since."""
     storage.delete_dir("")
@@ -378,6 +411,17 @@ ACTIONS: Final = [
     Action("plan compaction", schedule, MOR),
     Action("compaction", compact, MOR, redo=compact),
     Action("log compaction", compact_logs, MOR[1:], commits=5, redo=compact_logs),
+    Action("plan clustering", plan_clustering, COW + MOR, before=appended, redo=cluster),
+    Action("clustering", cluster, COW + MOR, before=appended, redo=cluster),
+    Action("clustering by a plan", cluster, COW + MOR, before=appended_and_planned, redo=cluster),
+    Action(
+        "withdrawal of a clustering plan",
+        unschedule_clustering,
+        COW + MOR,
+        before=appended_and_planned,
+        redo=unschedule_clustering,
+    ),
+    Action("base-file compaction", compact_base_files, COW + MOR, before=appended, redo=compact_base_files),
     Action("clean", clean, COW, commits=5, redo=clean),
     Action("clean after compaction", clean, MOR, commits=5, before=compacted_twice, redo=clean),
     Action("archive", archive, COW + MOR, commits=7, before=compacted_and_cleaned, redo=archive),

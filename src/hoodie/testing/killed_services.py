@@ -139,6 +139,15 @@ def compact_logs(path: str, engine: Engine = LOCAL) -> None:
     opened(path, engine).services.compact_logs(**options)
 
 
+def cluster(path: str, engine: Engine = LOCAL) -> None:
+    order = {"hoodie.clustering.plan.strategy.sort.columns": "v,ts", "hoodie.layout.optimize.strategy": "HILBERT"}
+    opened(path, engine).services.cluster(**order)
+
+
+def compact_base_files(path: str, engine: Engine = LOCAL) -> None:
+    opened(path, engine).services.compact_base_files()
+
+
 def clean(path: str, engine: Engine = LOCAL) -> None:
     opened(path, engine).services.clean(**{"hoodie.clean.commits.retained": "1"})
 
@@ -179,6 +188,12 @@ def make_index(path: str, engine: Engine = LOCAL) -> None:
 
 def bring_to(version: int, path: str, engine: Engine = LOCAL) -> None:
     opened(path, engine).services.upgrade(version)
+
+
+def appended(path: str, _: Killer) -> None:
+    """Each partition has small base files without log files, too."""
+    for number in range(2):
+        opened(path).append(table_of([row(f"a{number}-{n}", "0", 1, f"p{n}") for n in range(2)]))
 
 
 def compacted(path: str, _: Killer) -> None:
@@ -246,6 +261,8 @@ SERVICES: Final = [
     Service("compaction plan", plan_compaction, MOR),
     Service("compaction", compact, MOR, dead="left", work=_BASE_FILE),
     Service("log compaction", compact_logs, MOR[1:], commits=5, dead="left", work=_LOG_FILE),
+    Service("clustering", cluster, ALL, before=appended, dead="blocks", work=_BASE_FILE),
+    Service("base-file compaction", compact_base_files, ALL, before=appended, dead="blocks", work=_BASE_FILE),
     Service("clean", clean, ALL, commits=5, before=compacted_twice, dead="left", work=_DATA_GOES),
     Service("archive", archive, ALL, commits=7, before=compacted_and_cleaned, dead="left"),
     Service("rollback of a commit", roll_back_newest, ALL),
