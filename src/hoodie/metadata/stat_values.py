@@ -71,10 +71,11 @@ def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = F
     `as_stored`: also bounds that are not believed, for writing them into other statistics.
     """
     gone = pc.or_(stats.is_null(), pc.fill_null(pc.struct_field(stats, "isDeleted"), True))
+    has_gone = gone.true_count > 0
 
     def known(name: str) -> pa.Array:
         values = pc.struct_field(stats, name)
-        return pc.if_else(gone, pa.scalar(None, values.type), values)
+        return pc.if_else(gone, pa.scalar(None, values.type), values) if has_gone else values
 
     kinds = _kinds(stats)
     low, high = (_typed(known(name), kinds, wanted, as_stored) for name in ("minValue", "maxValue"))
@@ -96,13 +97,19 @@ def _kinds(stats: pa.StructArray) -> list[tuple[int, str]]:
 
 def _typed(wrapped: pa.StructArray, kinds: list[tuple[int, str]], wanted: pa.DataType, as_stored: bool) -> pa.Array:
     result = pa.nulls(len(wrapped), wanted)
-    for kind in set(kinds):
-        of_kind = pa.array([one == kind for one in kinds], pa.bool_())
-        for place, field in enumerate(wrapped.type):
-            if not pa.types.is_struct(field.type) or field.type.get_field_index("value") < 0:
-                continue
+    used = []  # most of the wrappers have no value in any record
+    for place, field in enumerate(wrapped.type):
+        if pa.types.is_struct(field.type) and field.type.get_field_index("value") >= 0:
             values = pc.struct_field(wrapped, [place, field.type.get_field_index("value")])
-            values = pc.if_else(of_kind, values, pa.scalar(None, values.type))
+            if values.null_count < len(values):
+                used.append((place, values))
+    different = set(kinds)
+    for kind in different:
+        of_kind = pa.array([one == kind for one in kinds], pa.bool_())
+        for place, all_values in used:
+            values = all_values
+            if len(different) > 1:
+                values = pc.if_else(of_kind, values, pa.scalar(None, values.type))
             natural = None
             if values.null_count < len(values):
                 natural = _natural(values, place, kind, wanted, as_stored)

@@ -162,16 +162,16 @@ def _ranges_before(
         return {}
     rows = concat_records(merged).combine_chunks()
     stats = rows.column(STATS).combine_chunks()
-    stats = stats.take(pc.index_in(pa.array(names, pa.string()), value_set=rows.column(KEY)))
     if stats.type.get_field_index(_TIGHT) < 0:
         return {}
-    is_tight = pc.fill_null(pc.struct_field(stats, _TIGHT), False)
+    stored = pc.index_in(pa.array(names, pa.string()), value_set=rows.column(KEY))
+    is_tight = pc.fill_null(pc.struct_field(stats, _TIGHT).take(stored), False)
     found: dict[str, list[ColumnRange]] = defaultdict(list)
     columns_there, count = list(types), len(partitions)
     for data_type, places in _of_one_type(types).items():
         at = pa.array([place * count + number for place in places for number in range(count)], pa.int64())
         at = at.filter(is_tight.take(at))
-        for owner, column_range in _by_owner(data_type, stats.take(at), at, pa.repeat(False, len(at))):
+        for owner, column_range in _of_records(data_type, stats.take(stored.take(at)), at):
             place, number = divmod(owner, count)
             if column_range.is_known:
                 found[partitions[number]].append(replace(column_range, column=columns_there[place]))
@@ -258,16 +258,33 @@ def stored_ranges(
             yield partition, replace(column_range, column=column)
 
 
+def _of_records(data_type: pa.DataType, stats: pa.StructArray, owners: pa.Array) -> Iterator[tuple[Any, ColumnRange]]:
+    """The range in each record, with its owner and without a column's name."""
+    for row in _facts(data_type, stats, owners, pa.repeat(False, len(owners))).to_pylist():
+        yield row["owner"], _range_of(data_type, row)
+
+
 def _by_owner(
     data_type: pa.DataType, stats: pa.StructArray, owners: pa.Array, is_half: pa.BooleanArray
 ) -> Iterator[tuple[Any, ColumnRange]]:
     """The range over the records of each owner, without a column's name; null: a file without statistics."""
+    table = _facts(data_type, stats, owners, is_half)
+    how = {"low": "min", "high": "max", "unknown": "any", "nan": "any"}
+    others = [name for name in table.column_names if name != "owner"]
+    found = table.group_by("owner").aggregate([(name, how.get(name, "sum")) for name in others])
+    for row in found.select(["owner", *(f"{name}_{how.get(name, 'sum')}" for name in others)]).to_pylist():
+        yield row["owner"], _range_of(data_type, dict(zip(table.column_names, row.values(), strict=True)))
+
+
+def _facts(data_type: pa.DataType, stats: pa.StructArray, owners: pa.Array, is_half: pa.BooleanArray) -> pa.Table:
+    """What records say, one row each, with their owners. Of records that are not there only halves stay."""
     ranges = ranges_of(stats, data_type, as_stored=True)
     is_told = ranges.rows.is_valid()
     has_values = pc.fill_null(pc.less(ranges.nulls, ranges.rows), False)
     no_bounds = pc.or_(ranges.low.is_null(), ranges.high.is_null())
     high = in_order(ranges.high)
-    table = pa.table(
+    stays = pc.or_(is_told, is_half)
+    facts = pa.table(
         {
             "owner": owners,
             "low": in_order(ranges.low),
@@ -279,19 +296,18 @@ def _by_owner(
             "unknown": pc.or_(pc.and_(has_values, no_bounds), pc.and_not(is_half, is_told)),
             "nan": pc.is_nan(high) if pa.types.is_floating(high.type) else pa.repeat(False, len(high)),
         }
-    ).filter(pc.or_(is_told, is_half))
-    sums = [(name, "sum") for name in ("rows", "nulls", "size", "plain")]
-    found = table.group_by("owner").aggregate(
-        [("low", "min"), ("high", "max"), *sums, ("unknown", "any"), ("nan", "any")]
     )
-    for row in found.to_pylist():
-        low, high = (stored_bound(row[end], data_type) for end in ("low_min", "high_max"))
-        if row["unknown_any"]:
-            low = high = None
-        elif row["nan_any"]:
-            high = math.nan
-        counts = (row[f"{name}_sum"] or 0 for name in ("rows", "nulls", "size", "plain"))
-        yield row["owner"], ColumnRange("", data_type, low, high, *counts)
+    return facts if stays.true_count == len(stays) else facts.filter(stays)
+
+
+def _range_of(data_type: pa.DataType, facts: Mapping[str, Any]) -> ColumnRange:
+    low, high = (stored_bound(facts[end], data_type) for end in ("low", "high"))
+    if facts["unknown"]:
+        low = high = None
+    elif facts["nan"]:
+        high = math.nan
+    counts = (facts[name] or 0 for name in ("rows", "nulls", "size", "plain"))
+    return ColumnRange("", data_type, low, high, *counts)
 
 
 def _records(ranges: Ranges, touched: Collection[str], columns: Sequence[str], version: str) -> MetadataRecords:
