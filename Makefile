@@ -138,9 +138,10 @@ test-prefixes: setup  ## the tests of operations and services on tables with fil
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
+	HOODIE_BUCKET_KILLS=8 $(PYTEST) -n 2 -rP tests/state/test_killed_on_buckets.py
 	HOODIE_S3_FAULT_EVERY=3 $(PYTEST) -n 2 -rP tests/state/test_s3_faults.py
 	HOODIE_SPARK_KILLS=8 $(PYTEST) -rP tests/spark/test_spark_kills.py
-	HOODIE_MACHINE_EXAMPLES=1000 HOODIE_MACHINE_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
+	HOODIE_MACHINE_EXAMPLES=1000 HOODIE_MACHINE_STEPS=25 HOODIE_MACHINE_BUCKETS=100 HOODIE_MACHINE_BUCKET_STEPS=25 $(PYTEST) -s tests/state/test_state_machine.py
 	HOODIE_MACHINE_SPARK=100 $(PYTEST) -s tests/spark/test_spark_random_histories.py
 
 races: setup  ## writers and readers in processes of their own, stopped and killed: RACE_SECONDS=600 for each table
@@ -174,7 +175,7 @@ bench-timeline-server: setup compat-setup  ## questions to our timeline server w
 	$(BIN)/python bench/timeline_server.py
 
 bench-docs: setup  ## docs/benchmarks.md from the last run of `make bench`
-	$(BIN)/python bench/report.py docs/benchmarks.md $(wildcard build/bench/results*.json)
+	$(BIN)/python bench/report.py docs/benchmarks.md $(wildcard build/bench/results*.json build/bench/storage-paths.md)
 
 lock:  ## the lock files anew from requirements/*.in and pyproject.toml
 	test -x $(UV) || $(MAKE) $(VENV)/.uv

@@ -1,17 +1,24 @@
 """What prefixes are worth, and what they cost: makespans on a store that limits requests by prefix (simulated); places
 of paths, a repair, a plan, and operations on a local disk beside a table without them, in seconds of processor.
 
-make bench-prefixes
+    python bench/prefixes.py [--files 91000] [--rows 400000] [--rounds 3] [--out FILE]
+
+The page is printed, and kept as a file that `bench/report.py` puts into docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import platform
 import random
 import tempfile
 import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -38,10 +45,10 @@ def paths(files: int, partitions: int) -> list[str]:
     return [f"day={n % partitions:04d}/{one}-0_0-1-2_20240105000000000.parquet" for n, one in enumerate(ids)]
 
 
-def makespans() -> None:
+def makespans() -> Iterator[str]:
+    """Rows of 5 000 writes by 64 clients to a store that limits requests by prefix."""
     written = sorted(paths(5_000, 8))
     mixed = random.Random(2).sample(written, len(written))
-    print("| layout | makespan | 503s | requests beyond 5 retries |\n|---|---|---|---|")
     cases = [
         ("Hive, one partition after the other", written, lambda key: "hot"),
         ("Hive, 8 partitions at once, each a range of its own", mixed, lambda key: key.partition("/")[0]),
@@ -54,7 +61,7 @@ def makespans() -> None:
     cases.append(("256 prefixes in a bucket not split yet", [made.place(path).key for path in mixed], lambda key: ""))  # type: ignore[union-attr]
     for name, keys, parts in cases:
         done = ThrottledStore(parts).run(keys)
-        print(f"| {name} | {done.makespan_s:.1f} s | {done.refused:,} | {done.given_up:,} |")
+        yield f"| {name} | {done.makespan_s:.1f} s | {done.refused:,} | {done.given_up:,} |"
 
 
 def repair(files: int) -> float:
@@ -150,21 +157,44 @@ def _cpu_s(work: Callable[[], object], times: int = 3) -> float:
     return least
 
 
+def page(files: int, rows: int, rounds: int) -> Iterator[str]:
+    """Lines of what was measured: on a table of so many files (and a tenth more log files), and of so many rows."""
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    yield f"* Run of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; {machine}. Seconds of the processor, unless said."
+    yield "\n| 5 000 writes to a simulated store that limits requests by prefix | makespan | 503s | after 5 retries |"
+    yield "|---|---|---|---|"
+    yield from makespans()
+    yield ""
+    yield "| place of a path | µs |\n|---|---|"
+    for what, taken in conversions(files).items():
+        yield f"| {what} | {taken:.1f} |"
+    plain, laid = plans(files)
+    yield "\n| | its own folder, s | 256 prefixes, s | ratio |\n|---|---|---|---|"
+    yield f"| plan of a query over {files:,} base files in 1 000 partitions | {_row(plain, laid)}"
+    for what, (one, two) in operations(rows, rounds).items():
+        yield f"| {what} | {_row(one, two)}"
+    for old, times in ((3, 5 * rounds), (30, 2 * rounds)):
+        yield f"| clean of {16 * old} files | {_row(*cleans(old, times))}"
+    yield f"\nRepair of {files:,} base files under 256 prefixes, 20 ms a page: {repair(files):.1f} s by the clock."
+
+
+def _row(plain: float, laid: float) -> str:
+    return f"{plain:.3f} | {laid:.3f} | {laid / plain:.2f} |"
+
+
 def main() -> None:
-    """What was measured, as tables."""
-    makespans()
-    print("\n| place of a path | µs |\n|---|---|")
-    for what, taken in conversions(100_000).items():
-        print(f"| {what} | {taken:.1f} |")
-    print(f"\nrepair of 100 000 files under 256 prefixes, 20 ms a page: {repair(91_000):.1f} s")
-    plain, laid = plans(91_000)
-    print(f"plan of a query over 100 000 files in 1 000 partitions: {laid / plain:.2f} of the time without prefixes")
-    print("\n| operation on a local disk | its own folder, s | 256 prefixes, s | ratio |\n|---|---|---|---|")
-    for what, (one, two) in operations(400_000, 3).items():
-        print(f"| {what} | {one:.2f} | {two:.2f} | {two / one:.2f} |")
-    for old in (3, 30):
-        one, two = cleans(old, 15)
-        print(f"| clean of {16 * old} files | {one:.3f} | {two:.3f} | {two / one:.2f} |")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=91_000)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("build/bench/storage-paths.md"))
+    said = parser.parse_args()
+    lines = []
+    for line in page(said.files, said.rows, said.rounds):
+        print(line, flush=True)
+        lines.append(line)
+    said.out.parent.mkdir(parents=True, exist_ok=True)
+    said.out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tables made from the results of a benchmark run: on the terminal, and as the page docs/benchmarks.md.
 
-python bench/report.py docs/benchmarks.md build/bench/results.json [MORE_RESULTS ...]
+python bench/report.py docs/benchmarks.md build/bench/results.json [MORE_RESULTS ...] [build/bench/storage-paths.md]
 """
 
 from __future__ import annotations
@@ -195,16 +195,17 @@ def console_report(results: dict[str, Any]) -> None:
     console.print(f"load average: {min(loads)} to {max(loads)}, median {statistics.median(loads)}")
 
 
-def markdown_page(runs: list[dict[str, Any]]) -> str:
-    """The page docs/benchmarks.md: one part for each run, and one for what timeline servers were asked."""
+def markdown_page(runs: list[dict[str, Any]], storage_paths: str = "") -> str:
+    """The page docs/benchmarks.md: one part for each run, one for what timeline servers were asked, then what
+    `bench/prefixes.py` measured.
+    """
     head = "Made by `make bench` and then `make bench-docs`; do not edit by hand. What is done and how: `bench/run.py`."
     foot = (
-        "## Storage paths\n\nWhat files under prefixes of other folders cost beside this (processor time of the same "
-        "operations with and without): `make bench-prefixes`, and [0025](design/0025-storage-layouts.md#measured) for "
-        "what it measured.\n"
+        "## Storage paths\n\nWhat files under prefixes of other folders are worth and cost: `make bench-prefixes`. "
+        f"What it means: [0025](design/0025-storage-layouts.md#measured).\n\n{storage_paths}"
     )
     parts = [server_report(run[SERVERS]) if SERVERS in run else markdown_report(run) for run in runs]
-    return "\n".join(["# Benchmarks", "", head, "", *parts, foot])
+    return "\n".join(["# Benchmarks", "", head, "", *parts, foot.rstrip("\n"), ""])
 
 
 def server_report(found: dict[str, Any]) -> str:
@@ -346,5 +347,7 @@ def _peak(results: dict[str, Any], peer: str, step: str) -> str:
 
 
 if __name__ == "__main__":
-    runs = [json.loads(Path(file).read_text()) for file in sys.argv[2:]]
-    Path(sys.argv[1]).write_text(markdown_page(runs))
+    texts = {file: Path(file).read_text() for file in sys.argv[2:]}
+    pages = "".join(text for file, text in texts.items() if file.endswith(".md"))
+    runs = [json.loads(text) for file, text in texts.items() if not file.endswith(".md")]
+    Path(sys.argv[1]).write_text(markdown_page(runs, pages))

@@ -235,6 +235,7 @@ def test_what_a_kill_of_a_service_on_spark_left_is_healed(name: str, families: F
         try:
             if victim == "driver":
                 where += f": {families.running().die({'service': name, 'path': path}, path, at)}"
+                let_days_pass(path)
                 ensure_healed(path, world, service, again=service.dead == "blocks" or n // 2 % 2 == 0)
             else:
                 families.running().do_without_workers({"service": name, "path": path}, path, at)

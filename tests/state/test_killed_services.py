@@ -26,10 +26,11 @@ from hoodie.testing.killed_services import (
     Tables,
     World,
     ensure_healed,
+    kills_of,
     table_with_history,
     world_of,
 )
-from hoodie.testing.orphans import files_on_disk
+from hoodie.testing.orphans import files_on_disk, let_days_pass
 
 POINTS = int(os.environ.get("HOODIE_KILL_POINTS", "1"))
 COUNTS: dict[str, int] = {}
@@ -78,27 +79,18 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 def test_a_killed_service_leaves_a_whole_table_that_heals_without_orphans(service: Service, worlds: Worlds) -> None:
-    for kind, part, again in _points(service):
+    for kind, part, again in kills_of(service, POINTS):
         world, changes = worlds.world(service, kind)
         path = worlds.copy(world.path)
         killed_at = worlds.killer.kill(service.run, path, 1 + int(part * (changes + 1)))
         at = f"{service.name} {kind} ({path}), killed at: {killed_at}"
+        let_days_pass(path)
         try:
             ensure_healed(path, world, service, again=again)
         except (AssertionError, HudiError) as error:
             raise AssertionError(f"{at}: {error}") from error
         shutil.rmtree(path)
         COUNTS[service.name] = COUNTS.get(service.name, 0) + 1
-
-
-def _points(service: Service) -> Iterator[tuple[Kind, float, bool]]:
-    """Of each kill the kind of table, how far the service gets, and whether it is run again before a writer comes."""
-    shift = len(service.name)  # another kind, another part of each service in a sample
-    for n in range(POINTS):
-        kind = service.kinds[(n + shift) % len(service.kinds)]
-        part = (n + (shift % 8 + 0.5) / 8) / POINTS
-        again = service.dead == "blocks" or (n + n // len(service.kinds) + shift) % 2 == 0
-        yield kind, part, again
 
 
 def two_steps(folder: str) -> None:

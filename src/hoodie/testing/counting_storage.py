@@ -175,11 +175,15 @@ class CountingStorage:
 
     def with_fence(self, fence: Fence) -> CountingStorage:
         """The same storage around the fenced one inside; the calls of both are counted together."""
-        if not isinstance(self.inner, HasFences):
-            return self
-        same = object.__new__(type(self))
-        same.__dict__.update(self.__dict__, inner=self.inner.with_fence(fence))
-        return same
+        return self.beside(self.inner.with_fence(fence)) if isinstance(self.inner, HasFences) else self
+
+    def beside(self, inner: Storage) -> CountingStorage:
+        """Another storage whose calls are counted together with those of this one: what happens at a call happens to
+        the process that uses both.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, inner=inner)
+        return other
 
     def lock_provider(self) -> LockProvider:
         """Locks of the storage inside, counted."""

@@ -1,4 +1,5 @@
-"""A table that random histories drive: actions under faults, on memory or on a disk with links planted in it.
+"""A table that random histories drive: actions under faults, on memory, on a disk with links planted in it, or over
+several stores.
 
 1. An action that ended has happened; one that was stopped has happened or not, and the rows say which.
 2. A stopped process answers nothing any more. An interrupted one (Ctrl-C) lives and may tidy up.
@@ -29,14 +30,14 @@ from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.env import FakeEnv
 from hoodie.testing.table_model import Rows, rows_of
-from hoodie.testing.two_stores import layout_options, two_stores
+from hoodie.testing.two_stores import Stores, layout_options, two_stores
 
 ENGINE: Final = LocalEngine(1)
 START: Final = datetime(2020, 1, 1, tzinfo=UTC)
 """Long before the real clock: whoever goes on with the table by that one comes later."""
 
 START_ON_DISK: Final = datetime(2050, 1, 1, tzinfo=UTC)
-"""After the real clock, by which a disk stamps its files: version 6 takes these times for completion times."""
+"""After the real clock, by which disks and stores stamp files: version 6 takes these times for completion times."""
 
 COUNTS: Final = dict.fromkeys(("crashes", "interrupts", "planted links", "repairs"), 0)
 
@@ -50,19 +51,18 @@ _CANARY: Final = {"p0/a.parquet": b"none", "20200101000000000": b"of", ".hoodie/
 
 class DrivenTable:
     """The table in its place, opened anew for every action with `options`. `strategy`: its files lie under a storage
-    path, by this storage strategy.
+    path, by this storage strategy; in these `stores`, or beside the table path.
     """
 
-    def __init__(self, options: Mapping[str, str], *, on_disk: bool, strategy: str = "") -> None:
+    def __init__(
+        self, options: Mapping[str, str], *, on_disk: bool, strategy: str = "", stores: Stores | None = None
+    ) -> None:
         self.options = dict(options)
         self._strategy = strategy
-        self.env = FakeEnv(START_ON_DISK if on_disk else START)
+        self._stores = stores
+        self.env = FakeEnv(START if stores is None and not on_disk else START_ON_DISK)
         self._folder = tempfile.mkdtemp(prefix="hoodie-machine-") if on_disk else None
-        self.storage: Storage = (
-            MemoryStorage(f"machine-{next(_names)}", self.env)
-            if self._folder is None
-            else LocalStorage(os.path.join(self._folder, "table"))
-        )
+        self.storage = self._place()
         if self._folder is not None:
             for path, data in _CANARY.items():
                 full = os.path.join(self._folder, "outside", path)
@@ -70,10 +70,16 @@ class DrivenTable:
                 with open(full, "wb") as file:
                     file.write(data)
 
+    def _place(self) -> Storage:
+        if self._stores is not None:
+            return self._stores.table
+        if self._folder is not None:
+            return LocalStorage(os.path.join(self._folder, "table"))
+        return MemoryStorage(f"machine-{next(_names)}", self.env)
+
     def make(self, rows: pa.Table, options: Mapping[str, str]) -> None:
         """The table with its first rows. `options` are said once, at its making."""
-        layout = layout_options(self._strategy) if self._strategy else {}
-        config = resolve({**self.options, **options, **layout})
+        config = resolve({**self.options, **options, **self._layout()})
         request = Request("upsert", as_source(rows), config, ENGINE)
         save_rows(self._laid(self.storage), request, "append", self.env)
 
@@ -88,8 +94,15 @@ class DrivenTable:
     def opened(self, storage: Storage | None = None) -> Table:
         return Table(load_handle(self._laid(storage or self.storage), self.env), self.options, ENGINE)
 
+    def _layout(self) -> Mapping[str, str]:
+        if self._stores is not None:
+            return self._stores.options(self._strategy)
+        return layout_options(self._strategy) if self._strategy else {}
+
     def _laid(self, storage: Storage) -> Storage:
         """The storage as the table's; with a storage strategy it is that of both table path and storage path."""
+        if self._stores is not None:
+            return self._stores.laid(storage)
         return two_stores(storage) if self._strategy else storage
 
     def newest(self) -> str:
@@ -160,7 +173,9 @@ class DrivenTable:
 
     def forget(self) -> None:
         """Delete the table and all around it."""
-        if isinstance(self.storage, MemoryStorage):
+        if self._stores is not None:
+            self._stores.forget()
+        elif isinstance(self.storage, MemoryStorage):
             self.storage.forget()
         elif self._folder is not None:
             shutil.rmtree(self._folder)

@@ -8,7 +8,7 @@
 3. A victim that is killed at a write has written the first half of the bytes.
 4. Nothing is synced: the machine lives on, and its cache has what a dead process wrote.
 5. Nothing of the storage is wrapped: an audit hook of the interpreter and `os.write` see the changes. What native code
-   writes by itself is not seen; this package lets it write nothing.
+   writes by itself is not seen; this package lets it write nothing. (`killed_on_stores` has victims on other storages.)
 
 Linux only: `/proc` says which file a descriptor is.
 """
@@ -118,13 +118,42 @@ class Watch(ABC):
                 self.struck(Change(what, path[len(folder) + 1 :]), last_deed)
 
 
+class Countdown:
+    """Counts the changes that a victim makes; at the one with number `kill_at` it dies. Without it all are told."""
+
+    def __init__(self, kill_at: int | str | None, told: int) -> None:
+        self._kill_at = kill_at
+        self._told = told
+        self._count = 0
+
+    def struck(self, change: Change, last_deed: Callable[[], object] | None = None) -> None:
+        """See `Watch.struck`; one change after the other."""
+        self._count += 1
+        if self._kill_at is not None and not change.is_meant(self._count, self._kill_at):
+            return
+        _tell(self._told, f"{change.what}\t{change.path}\n")
+        if self._kill_at is not None:
+            if last_deed is not None:
+                last_deed()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+Watching = Callable[[str, Countdown], object]
+"""Lets a countdown hear of all that this process changes below a path from now on: a module-level function."""
+
+
+def watch_files(folder: str, countdown: Countdown) -> None:
+    """`Watching` of a folder on disk."""
+    _Victim(folder, countdown).install()
+
+
 class Killer:
     """Runs actions in victims, to their end or to their death. A context manager: its process ends with the block."""
 
-    def __init__(self) -> None:
+    def __init__(self, watching: Watching = watch_files) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, watching), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -157,7 +186,7 @@ class Killer:
         return _parsed(told)[-1] if told else AFTER_ALL
 
     def _run(self, action: Action, folder: str, kill_at: int | str | None) -> tuple[int, str]:
-        self._connection.send((action, os.path.abspath(folder), kill_at))
+        self._connection.send((action, folder, kill_at))
         code, told = self._connection.recv()
         return int(code), str(told)
 
@@ -166,14 +195,14 @@ def _parsed(told: str) -> list[Change]:
     return [Change(*line.split("\t")) for line in told.splitlines()]
 
 
-def _serve(connection: Any) -> None:
+def _serve(connection: Any, watching: Watching) -> None:
     """Runs victims until nobody asks any more."""
     for name in _modules():
         importlib.import_module(name)
     gc.freeze()
     with suppress(EOFError):
         while True:
-            connection.send(_victim(*connection.recv()))
+            connection.send(_victim(watching, *connection.recv()))
 
 
 def _modules() -> Iterator[str]:
@@ -183,13 +212,13 @@ def _modules() -> Iterator[str]:
             yield found.name
 
 
-def _victim(action: Action, folder: str, kill_at: int | str | None) -> tuple[int, str]:
+def _victim(watching: Watching, action: Action, folder: str, kill_at: int | str | None) -> tuple[int, str]:
     """Exit code of a fork that ran `action`, and what it told: its changes, the one it died at, or its error."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _live(action, folder, kill_at, writing)
+        _live(watching, action, folder, kill_at, writing)
     os.close(writing)
     with open(reading, encoding="utf-8", errors="replace") as lines:
         told = lines.read()
@@ -197,12 +226,12 @@ def _victim(action: Action, folder: str, kill_at: int | str | None) -> tuple[int
     return os.waitstatus_to_exitcode(status), told
 
 
-def _live(action: Action, folder: str, kill_at: int | str | None, told: int) -> None:
+def _live(watching: Watching, action: Action, folder: str, kill_at: int | str | None, told: int) -> None:
     """The life of a victim. Does not return."""
     signal.alarm(_LIMIT_S)
     code = 1
     try:
-        _Victim(folder, kill_at, told).install()
+        watching(folder, Countdown(kill_at, told))
         action(folder)
         if kill_at is not None:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -214,27 +243,18 @@ def _live(action: Action, folder: str, kill_at: int | str | None, told: int) -> 
 
 
 class _Victim(Watch):
-    """Counts the changes below a folder; at the one with number `kill_at` the process dies. Without it all are told."""
+    """Tells a countdown of the changes below a folder."""
 
-    def __init__(self, folder: str, kill_at: int | str | None, told: int) -> None:
+    def __init__(self, folder: str, countdown: Countdown) -> None:
         super().__init__()
-        self._folder = folder
-        self._kill_at = kill_at
-        self._told = told
-        self._count = 0
+        self._folder = os.path.abspath(folder)
+        self._countdown = countdown
 
     def folder(self) -> str:
         return self._folder
 
     def struck(self, change: Change, last_deed: Callable[[], object] | None) -> None:
-        self._count += 1
-        if self._kill_at is not None and not change.is_meant(self._count, self._kill_at):
-            return
-        _tell(self._told, f"{change.what}\t{change.path}\n")
-        if self._kill_at is not None:
-            if last_deed is not None:
-                last_deed()
-            os.kill(os.getpid(), signal.SIGKILL)
+        self._countdown.struck(change, last_deed)
 
 
 def _tell(told: int, text: str) -> None:

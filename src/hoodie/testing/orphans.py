@@ -1,35 +1,42 @@
-"""What lies in a table's folder on disk and belongs to nothing: files that dead processes left and nobody took away."""
+"""What lies in a table's folders and belongs to nothing: files that dead processes left and nobody took away."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hoodie.env import SystemEnv
 from hoodie.fileview import FolderView
+from hoodie.layout import FederatedStorage
 from hoodie.metadata_writer import open_metadata_handle
 from hoodie.spec import is_partition_metafile, keys
 from hoodie.state.handle import open_handle, timeline_of
+from hoodie.storage.lease import LEASE_PATH
 from hoodie.storage.posix import TEMP_PREFIX
 from hoodie.view import FileSlice
 
 _TEMPORARY = (keys.TEMP_DIR, f"{keys.HOODIE_DIR}/.locks", f"{keys.HOODIE_DIR}/.heartbeat")
 
 
-def orphans(path: str) -> list[str]:
-    """Files below the table's folder that the table does not know, sorted: data files in no slice a snapshot reads,
-    those in no slice of its metadata table, and whatever is temporary.
+def orphans(path: str, options: Mapping[str, object] | None = None) -> list[str]:
+    """Files below the table's folder, and its storage paths, that the table does not know, sorted: data files in no
+    slice a snapshot reads, those in no slice of its metadata table, whatever is temporary, or where nobody looks.
 
     The table has to be cleaned up to the newest slices before, and nobody may be at work on it.
     """
-    handle = open_handle(path, {}, SystemEnv())
+    handle = open_handle(path, {key: str(value) for key, value in (options or {}).items()}, SystemEnv())
     view = FolderView(handle.storage, timeline_of(handle)).load()
     known = set(_files_of(view.slices_at()))
     if handle.config.has_metadata_table:
         own = open_metadata_handle(handle)
         own_view = FolderView(own.storage, timeline_of(own)).load()
         known.update(f"{keys.METADATA_TABLE_DIR}/{name}" for name in _files_of(own_view.all_slices()))
-    return sorted(name for name in files_on_disk(path) if _must_be_known(name) and name not in known)
+    names: Iterable[str] = files_on_disk(path)
+    strays: list[str] = []
+    if isinstance(handle.storage, FederatedStorage):
+        names = [file.path for file in handle.storage.list("")]
+        strays = [name for name, _ in handle.storage.strays()]
+    return sorted([name for name in names if _must_be_known(name) and name not in known] + strays)
 
 
 def let_days_pass(path: str) -> None:
@@ -56,6 +63,8 @@ def _files_of(slices: Iterable[FileSlice]) -> Iterator[str]:
 def _must_be_known(path: str) -> bool:
     """Whether a file is something only as part of a slice, or nothing at all."""
     folder, _, name = path.rpartition("/")
+    if path == LEASE_PATH:  # it stays where the table is, given back
+        return False
     if name.startswith(TEMP_PREFIX) or folder.startswith(_TEMPORARY):
         return True
     if is_partition_metafile(name):

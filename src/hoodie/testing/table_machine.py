@@ -54,6 +54,7 @@ from hoodie.testing.table_model import (
     without,
     without_parts,
 )
+from hoodie.testing.two_stores import Stores
 
 WRITE: Final = "hoodie.datasource.write."
 BUCKETS: Final = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
@@ -197,7 +198,8 @@ class TableMachine(RuleBasedStateMachine):
             if version == 6:
                 payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
                 options[WRITE + "payload.class"] = payload
-        self.table = DrivenTable(options, on_disk=on_disk and not self.strategy, strategy=self.strategy)
+        on_disk = on_disk and not self.strategy
+        self.table = DrivenTable(options, on_disk=on_disk, strategy=self.strategy, stores=self.new_stores())
         first = self._given(set(range(5)))
         self.table.make(arrow_rows(first), {"hoodie.write.table.version": str(version)})
         self.rows = first
@@ -449,6 +451,10 @@ class TableMachine(RuleBasedStateMachine):
         self.table.ensure_nothing_outside_changed()
         self.at_the_end()
         self.table.forget()
+
+    def new_stores(self) -> Stores | None:
+        """Where the next table lies, if a test has stores for it."""
+        return None
 
     def at_the_end(self) -> None:
         """What a test asks of the healed table beside that."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, field
 
 import boto3
 import pyarrow as pa
@@ -16,6 +15,7 @@ from hoodie.errors import HudiError
 from hoodie.layout import FederatedStorage
 from hoodie.state.handle import open_handle
 from hoodie.storage import open_storage
+from hoodie.testing.closed_buckets import ClosedBuckets
 from hoodie.testing.s3_server import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -31,41 +31,15 @@ RIDES = {
 NEWEST = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
-@dataclass
-class Closed:
+class Closed(ClosedBuckets):
     """A table path and storage paths in buckets of their own, each closed to all but its key."""
 
-    server: S3Server
-    buckets: list[str] = field(default_factory=list)
-
-    def new_bucket(self) -> str:
-        name = self.server.new_bucket()
-        self.server.close_bucket(name, f"key{name}", f"secret{name}")
-        self.buckets.append(name)
-        return name
-
     def options(self, *roots: str, wrong: tuple[str, str] | None = None, **more: str) -> dict[str, str]:
-        """What opens all buckets, but for a `wrong` one whose key or secret is another or missing."""
-        said = {"fs.s3a.endpoint": self.server.endpoint, "fs.s3a.endpoint.region": "us-east-1"}
-        for name in self.buckets:
-            said |= {f"fs.s3a.bucket.{name}.{what}.key": f"{kind}{name}" for what, kind in _KEYS}
-        if wrong is not None:
-            bucket, how = wrong
-            if how == "missing":
-                said = {key: value for key, value in said.items() if f".{bucket}." not in key}
-                said |= {"fs.s3a.access.key": "somebody", "fs.s3a.secret.key": "else"}
-            else:
-                said[f"fs.s3a.bucket.{bucket}.{how}.key"] = "nonsense"
+        """Those of a table with what opens all buckets, but for a `wrong` one; see `ClosedBuckets.credentials`."""
+        said = self.credentials(wrong)
         if roots:
             said["hoodie.storage.path"] = ",".join(f"s3a://{root}" for root in roots)
         return RIDES | said | {f"hoodie.storage.{key}": value for key, value in more.items()}
-
-    def close(self) -> None:
-        for name in self.buckets:
-            self.server.open_bucket(name)
-
-
-_KEYS = (("access", "key"), ("secret", "secret"))
 
 
 @pytest.fixture

@@ -112,6 +112,15 @@ def test_file_in_another_place_than_its_own_is_a_stranger():
         assert found.logical(root, wrong) is None
 
 
+def test_groups_whose_hashes_collide_share_a_prefix_and_nothing_else():
+    found = layout(version(roots=(0, 1)))
+    paths = (f"p1/{BASE}", f"p/1{BASE}")  # one text is hashed of both: partition and file id stand together
+    places = [found.place(path) for path in paths]
+    assert len({(place.root, place.key.partition("/")[0]) for place in places}) == 1
+    assert len({place.key for place in places}) == 2
+    assert tuple(found.logical(*place) for place in places) == paths
+
+
 @given(st.lists(st.tuples(texts, st.sampled_from([(0,), (1,), (0, 1), ()])), min_size=1, max_size=4))
 def test_properties_give_the_layout_back(said):
     versions = tuple(
