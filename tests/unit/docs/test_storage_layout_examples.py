@@ -1,9 +1,10 @@
-"""The worked example of docs/format/storage-layout.md is true."""
+"""The worked example of docs/format/storage-layout.md is true, and no row of RFC-60 is without a test."""
 
 from __future__ import annotations
 
 import re
 
+from compat_page import compat_tables
 from format_pages import block, page, rows
 
 from hoodie.layout.layout import Layout, LayoutVersion
@@ -35,3 +36,10 @@ def test_files_of_the_page_lie_where_it_says() -> None:
         path = layout.logical(0, key)
         assert path is not None
         assert layout.place(path) == (0, key)
+
+
+def test_every_row_of_the_rfc_is_shown_by_tests() -> None:
+    found = [cells for cells in compat_tables() if cells[0].startswith("S60-")]
+    named = [int(number) for cells in found for number in re.findall(r"[0 ]-([0-9]{2})\b", cells[0])]
+    assert sorted(named) == list(range(1, 23))
+    assert all("`tests/" in cells[-1] for cells in found)
