@@ -43,6 +43,7 @@ def test_what_each_side_committed_is_there(
         **table_options(version, "id", "part"),
         "hoodie.datasource.write.table.type": table_type,
         "hoodie.metadata.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": "2",  # both sides compact it all the time
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
         f"{ZOOKEEPER}url": server,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hoodie.config import Config
@@ -21,6 +21,10 @@ class LockOptions:
     wait_ms: int = 0
     provider: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def waiting(self, wait_ms: int) -> LockOptions:
+        """The same lock, waited for so long."""
+        return replace(self, wait_ms=wait_ms)
 
     def patience(self, env: Env) -> Patience:
         """The same with a clock."""

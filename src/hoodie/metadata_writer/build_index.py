@@ -23,7 +23,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
 from hoodie.errors import Conflict, Invalid
-from hoodie.locks import LockOptions, parse_lock_options
+from hoodie.locks import parse_lock_options
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata_writer.definitions import definitions_for, store_index_definitions
 from hoodie.metadata_writer.delta_commit import BULK_INSERT, finish, write_bases, write_delta_commit
@@ -101,8 +101,9 @@ def build_index(
     """
     clock = handle.env.monotonic()
     config = config or Config()
-    to_end = LockOptions(1000 * config.integer(_WAIT_SECONDS))
-    lock = TakenAtBothEnds(handle.storage, handle.env, "index", parse_lock_options(config), to_end)
+    options = parse_lock_options(config)
+    to_end = options.waiting(1000 * config.integer(_WAIT_SECONDS))
+    lock = TakenAtBothEnds(handle.storage, handle.env, "index", options, to_end)
     with lock.to_begin() as held:
         plan = _schedule(held, definition, engine or LocalEngine(), config)
     try:

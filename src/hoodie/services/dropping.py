@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hoodie.engine import LocalEngine
 from hoodie.layout import FederatedStorage
-from hoodie.locks import NO_WAIT, LockOptions, held_lock
+from hoodie.locks import LockOptions, held_lock
 from hoodie.spec import keys
 from hoodie.storage import Storage
 from hoodie.transaction.deletion import DELETING_THREADS, delete_files
@@ -16,7 +16,7 @@ from hoodie.transaction.deletion import DELETING_THREADS, delete_files
 _PROPERTIES = (keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE)
 
 
-def drop_table(storage: Storage, options: LockOptions = NO_WAIT) -> None:
+def drop_table(storage: Storage, options: LockOptions) -> None:
     """Deletes the table and its folder. `options` say how long to wait for a writer.
 
     Raises:

@@ -119,7 +119,7 @@ def save_rows(
     """
     found = is_table(storage) if is_there is None else is_there
     request = _with_server(storage, request)
-    if not (found or _continue_switch(storage, env)):
+    if not (found or _continue_switch(storage, request.config, env)):
         _ensure_not_deleting(request, mode)
         committed = _first_write(storage, request, env)
         if committed is not None:
@@ -271,11 +271,11 @@ def _make_metadata(storage: Storage, env: Env) -> None:
         rebuild_partitions(handle, (FILES,), _LOCAL)
 
 
-def _continue_switch(storage: Storage, env: Env) -> bool:
+def _continue_switch(storage: Storage, config: Config, env: Env) -> bool:
     """Whether an overwrite that died after its point of no return was found, and is finished now."""
     if load_switch(storage) is None:
         return False
-    with held_lock(storage, "finish overwrite") as held:
+    with held_lock(storage, "finish overwrite", options=parse_lock_options(config).waiting(0), env=env) as held:
         storage = held.fenced(storage)
         switch = None if is_table(storage) else load_switch(storage)
         if switch is not None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
-from hoodie.locks import NO_WAIT, parse_lock_options
+from hoodie.locks import parse_lock_options
 from hoodie.remote.embedding import with_embedded_server
 from hoodie.services.preview import ServicePreview
 from hoodie.state.handle import TableHandle, load_handle
@@ -127,7 +127,7 @@ def run_service(  # noqa: PLR0917
     given = arguments or {}
     config = with_embedded_server(handle.storage, config, engine)
     if service.lock is LockPolicy.THROUGHOUT:
-        options = parse_lock_options(config) if waits else NO_WAIT
-        with held_table(handle.storage, what, handle.env, options) as held:
+        options = parse_lock_options(config)
+        with held_table(handle.storage, what, handle.env, options if waits else options.waiting(0)) as held:
             return run(held, config, engine, **given)
     return run(load_handle(handle.storage, handle.env), config, engine, **given)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hoodie.env import Env
-from hoodie.locks import NO_WAIT, LockOptions, held_lock
+from hoodie.locks import LockOptions, held_lock
 from hoodie.spec import profile_of
 from hoodie.state.handle import TableHandle, storage_of
 from hoodie.storage import Snapshot, Storage
@@ -17,9 +17,9 @@ from hoodie.timeline import load_held_config, load_held_snapshot
 
 
 @contextmanager
-def held_table(storage: Storage, what: str, env: Env, options: LockOptions = NO_WAIT) -> Iterator[TableHandle]:
-    """The table as it is once its lock is held, which it is inside the block. `what` is being done; `options` say how
-    long to wait for it.
+def held_table(storage: Storage, what: str, env: Env, options: LockOptions) -> Iterator[TableHandle]:
+    """The table as it is once its lock is held, which it is inside the block. `what` is being done; `options` say which
+    lock it is, and how long to wait for it.
 
     What a dead update of its properties left is gone then: who comes next to write heals it, whatever it does.
 

@@ -8,7 +8,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from hoodie.errors import Conflict, Invalid, Unavailable
-from hoodie.locks import held_lock
+from hoodie.locks import NO_WAIT, held_lock
 from hoodie.services.dropping import drop_table
 from hoodie.spec import keys
 from hoodie.storage import object as object_module
@@ -50,7 +50,7 @@ def test_lock_is_held_until_the_table_is_gone_and_goes_with_it(uri: str) -> None
             look(self.calls[-1])
             return removed
 
-    drop_table(Watched(lake.storage))
+    drop_table(Watched(lake.storage), NO_WAIT)
     assert set(held) == {True}
     assert lake.files() == {}
     assert not Path(uri).exists()
@@ -64,7 +64,7 @@ def test_drop_that_dies_leaves_a_table_that_can_be_dropped(uri: str, version: in
         lake = full(uri, version)
         table = lake.table
         try:
-            drop_table(CountingStorage(lake.storage, fail_at=number))
+            drop_table(CountingStorage(lake.storage, fail_at=number), NO_WAIT)
         except Unavailable:
             if lake.files():
                 lake.table.drop()

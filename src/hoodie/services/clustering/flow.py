@@ -211,7 +211,8 @@ class GroupService:
         while self.kind.find(PendingPlans(handle.storage, timeline_of(handle)), None) is not None:
             self.execute(handle, config, engine)
             handle = load_handle(handle.storage, handle.env)
-        with held_table(handle.storage, f"plan {self.kind.name}", handle.env) as held:
+        options = parse_lock_options(config).waiting(0)
+        with held_table(handle.storage, f"plan {self.kind.name}", handle.env, options) as held:
             if self.schedule(held, config, engine, when_due=True) is None:
                 return None
         return self.execute(load_handle(handle.storage, handle.env), config, engine)
@@ -222,7 +223,8 @@ class GroupService:
         """
         planned = None
         if not self.kind.pending(PendingPlans(handle.storage, timeline_of(handle))):
-            with held_table(handle.storage, f"plan {self.kind.name}", handle.env) as held:
+            options = parse_lock_options(config).waiting(0)
+            with held_table(handle.storage, f"plan {self.kind.name}", handle.env, options) as held:
                 planned = self.schedule(held, config, engine, when_due=True)
             if planned is None:
                 return None

@@ -253,7 +253,8 @@ def compact(
 
 
 def _compact_when_due(handle: TableHandle, config: Config, engine: Engine) -> CompactionResult | None:
-    with held_table(handle.storage, "plan compaction", handle.env) as held:
+    options = parse_lock_options(config).waiting(0)
+    with held_table(handle.storage, "plan compaction", handle.env, options) as held:
         schedule_compaction(held, config, engine)
     return run_compaction(load_handle(handle.storage, handle.env), config, engine)
 

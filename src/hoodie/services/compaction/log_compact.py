@@ -19,7 +19,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.locks import NO_WAIT, parse_lock_options
+from hoodie.locks import parse_lock_options
 from hoodie.query import ReadOptions, load_read_facts
 from hoodie.records import without_meta
 from hoodie.remote import asked_server, open_asked_view
@@ -159,7 +159,8 @@ def compact_logs(
     """What merging the log blocks of a plan that is pending, or is made now, has done; None when no slice has enough of
     them. The caller does not hold the table lock.
     """
-    options = NO_WAIT if when_enabled else parse_lock_options(config)
+    options = parse_lock_options(config)
+    options = options.waiting(0) if when_enabled else options
     with held_table(handle.storage, "plan log compaction", handle.env, options) as held:
         schedule_log_compaction(held, config, engine, when_enabled=when_enabled)
     return run_log_compaction(load_handle(handle.storage, handle.env), config, engine)
