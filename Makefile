@@ -31,7 +31,7 @@ JAVA_OF_TESTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-prefixes test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs bench-timeline-server lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-prefixes test-buckets test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs bench-timeline-server lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -134,6 +134,9 @@ golden: setup  ## every golden query on the local engine and in every way of Spa
 
 test-prefixes: setup  ## the tests of operations and services on tables with files under 16 prefixes of another store
 	HOODIE_TEST_STRATEGY=bits:4 $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
+
+test-buckets: setup  ## the same with these files in two buckets of an S3 server, each with an access key of its own
+	HOODIE_TEST_STRATEGY=bits:4 HOODIE_TEST_BUCKETS=1 HOODIE_STRATEGY_EVERY=$$((4 * $${HOODIE_STRATEGY_EVERY:-1} - 3)) $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
 
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py

@@ -6,7 +6,8 @@
 With `HOODIE_TEST_STRATEGY` (a storage strategy, see `hoodie.testing.lake`) only tests of modules that make lakes run,
 one in about `HOODIE_STRATEGY_EVERY` of them, by the same turns. Those marked `own_folder` are skipped with the reason
 they give. So are those that turn the metadata table off, which such a table cannot do without, and those that copy a
-table, or count or stop the calls of one storage: tests/state does so with those of both.
+table, or count or stop the calls of one storage: tests/state does so with those of both. With `HOODIE_TEST_BUCKETS`,
+too, files lie in two buckets of an S3 server, each of which opens to an access key of its own alone.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ import pytest
 from hoodie.layout import FederatedStorage
 from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.lake import PLACES
 
 STRATEGY = os.environ.get("HOODIE_TEST_STRATEGY", "")
+IN_BUCKETS = bool(os.environ.get("HOODIE_TEST_BUCKETS"))
 NOT_FOR_STRATEGIES = {
     "needs its metadata table": "it turns the metadata table off",
     "which is not allowed: nothing was read": "it copies a table, whose storage paths the copy may not use",
@@ -44,6 +47,21 @@ def pytest_configure() -> None:
             counting(self, inner, *given, **more)
 
         CountingStorage.__init__ = of_one  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def buckets() -> Iterator[None]:
+    """Two buckets of an S3 server, each with an access key of its own, in which lakes have their files where asked."""
+    if not (STRATEGY and IN_BUCKETS):
+        yield
+        return
+    from hoodie.testing.closed_buckets import closed_buckets  # noqa: PLC0415 - loads boto3
+    from hoodie.testing.s3_server import running_s3_server  # noqa: PLC0415 - as above
+
+    with running_s3_server() as server, closed_buckets(server) as closed:
+        PLACES["hoodie.storage.path"] = ",".join(f"s3a://{closed.new_bucket()}/{{lake}}" for _ in range(2))
+        PLACES.update(closed.credentials())
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,8 @@
 2. The table lives in memory unless a `uri` says otherwise, and has small bloom filters: tests stay quick.
 3. `files()` is everything on storage, so "nothing was written" is an equality.
 4. `HOODIE_TEST_STRATEGY` names a storage strategy: lakes in memory keep their files under a storage path then, but for
-   those whose options turn the metadata table off. Paths are logical ones there as well. `make test-prefixes` has it.
+   those whose options turn the metadata table off. Paths are logical ones there as well. `make test-prefixes` has it,
+   `make test-buckets` with storage paths in buckets (`PLACES`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from hoodie.env import SystemEnv
 from hoodie.errors import HudiError
-from hoodie.layout import laid_out
+from hoodie.layout import laid_out, open_table_storage
 from hoodie.metadata import MetadataTable, open_metadata_table
 from hoodie.services.save import SaveMode
 from hoodie.spec import CommitMetadata
@@ -33,6 +34,8 @@ from hoodie.transaction import Committed
 ROWS = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
 STRATEGY: Final = os.environ.get("HOODIE_TEST_STRATEGY", "")
+PLACES: Final[dict[str, str]] = {"hoodie.storage.path": "memory://{lake}/root"}
+"""Options that say where files of a lake `{lake}` lie by a strategy, and open these places."""
 _NAMES = itertools.count()
 
 Row = Mapping[str, Any]
@@ -70,19 +73,20 @@ class Lake:
     def __post_init__(self) -> None:
         given = {**_OPTIONS, "hoodie.write.table.version": self.version, **self.options}
         if not self.uri:
-            name = f"memory://lake-{next(_NAMES)}"
+            name = f"lake-{next(_NAMES)}"
             is_laid = STRATEGY and str(given.get("hoodie.metadata.enable", "true")).lower() == "true"
-            self.uri = f"{name}/table" if is_laid else name
+            self.uri = f"memory://{name}/table" if is_laid else f"memory://{name}"
             if is_laid:
-                given = {"hoodie.storage.path": f"{name}/root", "hoodie.storage.strategy": STRATEGY, **given}
+                places = {key: value.replace("{lake}", name) for key, value in PLACES.items()}
+                given = {**places, "hoodie.storage.strategy": STRATEGY, **given}
         self.options = {key: value for key, value in given.items() if value is not None}
 
     @property
     def storage(self) -> Storage:
         """Where the table lies; with a storage path, as soon as its properties say so, that of all its files."""
-        storage = open_storage(self.uri)
         if "hoodie.storage.path" not in self.options:
-            return storage
+            return open_storage(self.uri)
+        storage = open_table_storage(self.uri, self.options)
         with suppress(HudiError):  # tests damage properties
             self._laid = laid_out(storage, load_table_config(storage, Awake())) if is_table(storage) else None
         return self._laid or storage

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
-REPEATING = {"test-oldest", "test-newest", "test-prefixes"}
+REPEATING = {"test-oldest", "test-newest", "test-prefixes", "test-buckets"}
 MARKERS = ("spark", "compat", "wheel", "long")
 
 

@@ -450,6 +450,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.own_folder("its secrets open nothing")
 def test_secrets_are_in_no_log_error_file_or_text(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     lake = Lake()

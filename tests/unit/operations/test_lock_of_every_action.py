@@ -14,6 +14,7 @@ from hoodie.locks import providers
 from hoodie.locks.lock_provider import EndsWithProcess, Held, LockProvider
 from hoodie.locks.waiting import AT_ONCE, Patience
 from hoodie.storage import Storage
+from hoodie.storage.nested import StandsAround
 from hoodie.testing.lake import Lake, row
 
 NAMED = {"hoodie.write.lock.provider": "zookeeper", "hoodie.write.lock.zookeeper.url": "nowhere:1"}
@@ -77,7 +78,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
     of_storage = providers.lock_provider_of
 
     def noted(storage: Storage) -> LockProvider:
-        return Noting(of_storage(storage), found.own)
+        of_outer = isinstance(storage, StandsAround)  # asks again, for that
+        return of_storage(storage) if of_outer else Noting(of_storage(storage), found.own)
 
     monkeypatch.setattr(providers, "lock_provider_of", noted)
     monkeypatch.setattr(providers, "elsewhere", lambda name, *_: Noting(Free(), found.elsewhere) if name else None)
