@@ -136,7 +136,7 @@ test-prefixes: setup  ## the tests of operations and services on tables with fil
 	HOODIE_TEST_STRATEGY=bits:4 $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
 
 test-buckets: setup  ## the same with these files in two buckets of an S3 server, each with an access key of its own
-	HOODIE_TEST_STRATEGY=bits:4 HOODIE_TEST_BUCKETS=1 HOODIE_STRATEGY_EVERY=$$((4 * $${HOODIE_STRATEGY_EVERY:-1} - 3)) $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
+	HOODIE_TEST_STRATEGY=bits:4 HOODIE_TEST_BUCKETS=1 HOODIE_STRATEGY_EVERY=$${HOODIE_BUCKETS_EVERY:-1} $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
 
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py

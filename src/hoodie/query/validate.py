@@ -219,22 +219,22 @@ def _strays(picture: _Picture) -> Iterator[Finding]:
 def _named_files(storage: Storage, picture: _Picture) -> Iterator[Finding]:
     """Files that commits name and that are not there or have another size."""
     newest = _newest_base(picture.commits)
-    unpromised: frozenset[tuple[str, str]] | None = None
+    missing: list[tuple[InstantTime, str, WriteStat]] = []
     for requested, metadata in picture.commits.items():
         for partition, stat in metadata.write_stats():
             if stat.path is None:
                 continue
             size = picture.sizes.get(stat.path)
             if size is None:
-                if not _must_exist(picture, (partition, stat.file_id or ""), requested, newest):
-                    continue
-                if unpromised is None:
-                    unpromised = load_unpromised(storage, picture.view)
-                if (partition, stat.path.rpartition("/")[2]) not in unpromised:
-                    yield _not_listed(storage, picture, partition, stat, requested)
+                if _must_exist(picture, (partition, stat.file_id or ""), requested, newest):
+                    missing.append((requested, partition, stat))
             elif _is_other_size(stat, size):
                 message = f"has {size} bytes, its commit {requested} wrote {stat.file_size_bytes}"
                 yield Finding("size", stat.path, message)
+    unpromised = load_unpromised(storage, picture.view) if missing else frozenset()
+    for requested, partition, stat in missing:
+        if (partition, (stat.path or "").rpartition("/")[2]) not in unpromised:
+            yield _not_listed(storage, picture, partition, stat, requested)
 
 
 def _committed_log_bytes(commits: _Commits) -> dict[str, int]:

@@ -298,6 +298,11 @@ class OrcRows:
 
 @contextmanager
 def opened_base_file(storage: InputStorage, path: str, footer: BaseFooter | None) -> Iterator[ParquetRows | OrcRows]:
+    """The open file inside the block. `footer`: if it was read before.
+
+    Raises:
+        Corrupt: what is read of it is damaged. Unsupported: by its name a Lance file.
+    """
     _ensure_known(path)
     if _is_orc(path):
         with _orc(storage, path) as (_, file):
@@ -422,6 +427,11 @@ def _int96_leaves(file: Any) -> frozenset[int]:
 
 
 def selected_columns(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+    """These columns (None: all) of a file's schema.
+
+    Raises:
+        Invalid: the file has no such column.
+    """
     if columns is None:
         return schema
     missing = [name for name in columns if schema.get_field_index(name) < 0]

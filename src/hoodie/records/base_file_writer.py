@@ -306,6 +306,7 @@ class KeyCollector:
         self._filter: BloomFilter | None = None
         # Keys of a file that has few so far: how large its filter is depends on how many it will have.
         self._few: list[pa.ChunkedArray] = []
+        self._few_keys = 0
         self.range: KeyRange | None = None
         if self._inherited is not None and self._inherited.min_key is not None and self._inherited.max_key is not None:
             self.range = KeyRange(self._inherited.min_key, self._inherited.max_key)
@@ -317,7 +318,8 @@ class KeyCollector:
             self._filter = self._inherited.bloom(self._options.max_entries)
         if self._filter is None:
             self._few.append(keys)
-            if not self._options.fits(sum(map(len, self._few))):
+            self._few_keys += len(keys)
+            if not self._options.fits(self._few_keys):
                 self._filter = self._of_few()
         else:
             self._filter.add(keys)
@@ -330,7 +332,8 @@ class KeyCollector:
         if self._filter is None and self._inherited is not None and self._inherited.bloom_text is not None:
             values[BLOOM_FOOTER_KEY] = self._inherited.bloom_text
         else:
-            values[BLOOM_FOOTER_KEY] = (self._filter or self._of_few()).to_text()
+            self._filter = self._filter or self._of_few()
+            values[BLOOM_FOOTER_KEY] = self._filter.to_text()
         if self._options.filter_type != SIMPLE:
             values[BLOOM_TYPE_FOOTER_KEY] = self._options.filter_type
         if self.range is not None:
@@ -339,7 +342,7 @@ class KeyCollector:
 
     def _of_few(self) -> BloomFilter:
         """The filter of the keys that were kept."""
-        made = self._options.new_filter(sum(map(len, self._few)))
+        made = self._options.new_filter(self._few_keys)
         for keys in self._few:
             made.add(keys)
         self._few.clear()

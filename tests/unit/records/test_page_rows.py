@@ -31,6 +31,7 @@ from hoodie.records.thrift import (
     encode_struct,
     parse_struct,
 )
+from hoodie.testing.one_file import OneFile, many_pages
 
 ROWS = 30_000
 KEYS = [f"key-{number * 7919:012d}" for number in range(ROWS)]
@@ -48,37 +49,6 @@ def table(keys: list[str]) -> pa.Table:
             "nested": pa.array([{"a": number} for number in range(ROWS)], pa.struct({"a": pa.int64()})),
         }
     )
-
-
-class OneFile:
-    """A storage with one file, which counts the bytes that are read of it."""
-
-    def __init__(self, data: bytes, scheme: str = "memory") -> None:
-        self.data = data
-        self.scheme = scheme
-        self.read_bytes = 0
-
-    def open_input(self, path: str) -> Any:
-        del path
-        return pa.PythonFile(_Counted(self), mode="r")
-
-
-class _Counted(io.BytesIO):
-    def __init__(self, file: OneFile) -> None:
-        super().__init__(file.data)
-        self._file = file
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self._file.read_bytes += len(found)
-        return found
-
-
-def written(rows: pa.Table, **options: Any) -> bytes:
-    sink = io.BytesIO()
-    given = {"write_page_index": True, "data_page_size": 8192, "max_rows_per_page": 500, "write_batch_size": 100}
-    pq.write_table(rows, sink, **{**given, **options})
-    return sink.getvalue()
 
 
 def found(
@@ -111,7 +81,7 @@ def found(
 )
 def test_the_rows_are_those_of_the_whole_file(keys: list[str], options: dict[str, Any]) -> None:
     rows = table(keys)
-    file = OneFile(written(rows, **options))
+    file = OneFile(many_pages(rows, **options))
     for wanted in (
         [],
         [keys[0]],
@@ -129,7 +99,7 @@ def test_the_rows_are_those_of_the_whole_file(keys: list[str], options: dict[str
 def test_few_bytes_are_read_for_few_rows(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_rows, "MIN_REMOTE_BYTES", 0)
     rows = table(KEYS)
-    data = written(rows, compression="none", use_dictionary=False)
+    data = many_pages(rows, compression="none", use_dictionary=False)
     file = OneFile(data, scheme)
     test = Comparison("key", "=", pa.array([KEYS[12_345]]))
     assert found(file, test, ["number", "key"], rows.schema).to_pylist() == [{"number": 12_345, "key": KEYS[12_345]}]
@@ -138,7 +108,7 @@ def test_few_bytes_are_read_for_few_rows(scheme: str, monkeypatch: pytest.Monkey
 
 def test_constants_of_numbers_are_found_too_and_text_is_no_number() -> None:
     rows = table(KEYS)
-    file = OneFile(written(rows))
+    file = OneFile(many_pages(rows))
     for column, constants in (("number", pa.array([3, 29_999], pa.int64())), ("some", pa.array([4, 5], pa.int32()))):
         expected = rows.filter(pc.is_in(rows[column], constants)).select([column, "key"])
         assert found(file, Comparison(column, "in", constants), [column, "key"], rows.schema).equals(expected)
@@ -150,12 +120,12 @@ def test_constants_of_numbers_are_found_too_and_text_is_no_number() -> None:
 def test_columns_of_structs_are_read_with_the_whole_file() -> None:
     rows = table(KEYS)
     test = Comparison("key", "=", pa.array([KEYS[7]]))
-    assert found(OneFile(written(rows)), test, ["key", "nested"], rows.schema).to_pylist()[0]["nested"] == {"a": 7}
+    assert found(OneFile(many_pages(rows)), test, ["key", "nested"], rows.schema).to_pylist()[0]["nested"] == {"a": 7}
 
 
 def test_conditions_are_joined_by_and_and_or() -> None:
     rows = table(KEYS)
-    file = OneFile(written(rows))
+    file = OneFile(many_pages(rows))
     one = Comparison("key", "in", pa.array([KEYS[1], KEYS[20_000]]))
     two = Comparison("number", "in", pa.array([1, 15_000]))
     for condition, expression in (
@@ -178,7 +148,7 @@ def test_conditions_are_joined_by_and_and_or() -> None:
 @pytest.mark.parametrize("codec", ["snappy", "gzip"])
 def test_damaged_files_give_their_rows_or_say_that_they_are_damaged(codec: str) -> None:
     rows = table(KEYS).select(["key", "number"])
-    data = written(rows, use_dictionary=False, compression=codec)
+    data = many_pages(rows, use_dictionary=False, compression=codec)
     test = Comparison("key", "=", pa.array([KEYS[12_345]]))
     chance = random.Random(3)
     footer_at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

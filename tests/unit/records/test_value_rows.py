@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,41 +16,15 @@ from pyarrow import orc
 from hoodie.errors import Corrupt, HudiError, Invalid
 from hoodie.records import page_rows, read_footer, value_rows
 from hoodie.records.value_rows import rows_with_values
+from hoodie.testing.one_file import OneFile, many_pages
 
 KEYS = [f"key-{number * 7919:012d}" for number in range(30_000)]
 SHUFFLED = random.Random(1).sample(KEYS, len(KEYS))
 
 
-class OneFile:
-    """A storage with one file, which counts the bytes that are read of it."""
-
-    def __init__(self, data: bytes, scheme: str = "memory") -> None:
-        self.data = data
-        self.scheme = scheme
-        self.read_bytes = 0
-
-    def open_input(self, path: str) -> Any:
-        del path
-        return pa.PythonFile(_Counted(self), mode="r")
-
-
-class _Counted(io.BytesIO):
-    def __init__(self, file: OneFile) -> None:
-        super().__init__(file.data)
-        self._file = file
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self._file.read_bytes += len(found)
-        return found
-
-
 def written(keys: list[str | None], **options: Any) -> bytes:
-    sink = io.BytesIO()
     rows = pa.table({"n": pa.array(range(len(keys)), pa.int64()), "key": pa.array(keys, pa.string())})
-    given = {"write_page_index": True, "data_page_size": 8192, "max_rows_per_page": 500, "write_batch_size": 100}
-    pq.write_table(rows, sink, **{**given, **options})
-    return sink.getvalue()
+    return many_pages(rows, **options)
 
 
 def found(file: OneFile, values: list[str], path: str = "f.parquet") -> list[tuple[int, str]]:

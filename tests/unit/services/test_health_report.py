@@ -48,6 +48,16 @@ def made(folder: Path, env: FakeEnv, commits: int = 2) -> str:
     return path
 
 
+def logged(folder: Path, env: FakeEnv, commits: int) -> str:
+    """The path of a merge-on-read table, all of whose commits but the first have written log files."""
+    path = str(folder / "trips")
+    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table = hoodie.Table.create(path, options={**OPTIONS, **kind}, env=env)
+    for _ in range(commits):
+        table.upsert(rows(1, 2))
+    return path
+
+
 def health_of(path: str, env: FakeEnv, **options: object) -> TableHealth:
     return examine(load_handle(LocalStorage(path), env), resolve(options))
 
@@ -132,11 +142,7 @@ def test_a_few_bytes_of_logs_are_no_debt_even_on_smaller_base_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = FakeEnv()
-    path = str(tmp_path / "trips")
-    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
-    table = hoodie.Table.create(path, options={**OPTIONS, **kind}, env=env)
-    for _ in range(9):
-        table.upsert(rows(1, 2))
+    path = logged(tmp_path, env, commits=9)
     often = {"hoodie.compact.inline.max.delta.commits": 9}
     assert health_of(path, env, **often).concerns == ()
     monkeypatch.setattr("hoodie.services.health.CHEAP_LOGS", 0)
@@ -145,16 +151,12 @@ def test_a_few_bytes_of_logs_are_no_debt_even_on_smaller_base_files(
 
 def test_log_debt_is_a_concern_with_a_remedy(tmp_path: Path) -> None:
     env = FakeEnv()
-    path = str(tmp_path / "trips")
-    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
-    table = hoodie.Table.create(path, options={**OPTIONS, **kind}, env=env)
-    for _ in range(4):
-        table.upsert(rows(1, 2))
+    path = logged(tmp_path, env, commits=4)
     assert "log debt" not in {one.kind for one in health_of(path, env).concerns if one.severity == "error"}
     found = concern(path, "log debt", env, **{"hoodie.compact.inline.max.delta.commits": 1})
     assert "after 4 delta commits (compaction is due after 1)" in found.message
     assert found.remedy == f"hoodie compact {path}"
-    table.services.compact()
+    hoodie.Table.open(path, env=env).services.compact()
     assert "log debt" not in {one.kind for one in health_of(path, env).concerns}
 
 
