@@ -22,7 +22,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, Fenced, Invalid
 from hoodie.locks import parse_lock_options
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata_writer.definitions import definitions_for, store_index_definitions
@@ -97,7 +97,7 @@ def build_index(
     Raises:
         Invalid: there is such an index, or the table cannot have it. Unsupported: its column or function cannot be
             indexed. Conflict: another writer holds the table; nothing was made, or the build is left unfinished: call
-            again.
+            again. Fenced: somebody made the index anew, or dropped it, while it was built.
     """
     clock = handle.env.monotonic()
     config = config or Config()
@@ -236,7 +236,17 @@ def _stage(plan: _Plan, context: IndexContext, name: str) -> _Staged:
 def _finish(
     plan: _Plan, handle: TableHandle, now: Timeline, staged: tuple[_Staged, ...]
 ) -> tuple[Instant, tuple[_Staged, ...]]:
-    """The completed indexing, and what it made visible. The table is held; `handle` and `now` are as it is."""
+    """The completed indexing, and what it made visible. The table is held; `handle` and `now` are as it is.
+
+    Raises:
+        Fenced: somebody made the indexes anew meanwhile, or dropped them.
+    """
+    if not any(one.logical == plan.inflight.logical for one in now.pending()):
+        raise Fenced(
+            f"The build of {', '.join(plan.names)} was given up meanwhile: somebody made it anew, or dropped it",
+            remedy="Look which indexes the table has (hoodie index), and build again what is missing",
+            instant=plan.inflight.requested,
+        )
     metadata = open_metadata_handle(handle)
     metadata_timeline = settle(metadata, timeline_of(metadata))
     known = {instant.logical for instant in plan.context.timeline.completed()}

@@ -212,7 +212,8 @@ def remake_withdrawn(handle: TableHandle, engine: Engine) -> None:
 
 def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engine) -> TableHandle:
     """The handle after partitions of the metadata table (all it has when none is named, or `files` is) were made anew
-    from storage, as their definitions say. Where these are damaged, without the indexes that only they know.
+    from storage, as their definitions say. Where these are damaged, without the indexes that only they know. Builds of
+    these that nobody completed are given up.
     """
     handle = with_readable_definitions(handle)
     had = maintained_partitions(handle)
@@ -221,6 +222,7 @@ def rebuild_partitions(handle: TableHandle, names: tuple[str, ...], engine: Engi
         wanted |= set(had)
     if handle.config.is_federated and not handle.config.is_metadata_table_ready:
         wanted.add(FILES)  # it cannot be without
+    give_up_builds(handle, wanted)
     handle = set_aside(handle) if FILES in wanted else withdraw(handle, tuple(wanted))
     context = replace(_context(handle, timeline_of(handle), engine, MetadataOptions()), rebuilt=frozenset(wanted))
     return _initialised(context, wanted)

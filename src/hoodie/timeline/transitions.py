@@ -22,6 +22,7 @@ from dataclasses import replace
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Missing
 from hoodie.spec import (
+    CLEAN,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
     INIT_INSTANT,
@@ -179,12 +180,13 @@ def _undoing(storage: Storage, profile: FormatProfile, later: Instant, instant: 
 
 def _outlives(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:
     """Whether a pending instant may go on after what undid it is completed: a savepoint of a commit that is still
-    there; and a plan, which undoing leaves, and whose inflight file it removes: the one that is there is a later run's.
+    there; a plan, which undoing leaves, and whose inflight file it removes: the one that is there is a later run's; and
+    a clean, which keeps what is in use by the time it goes on.
     """
     if instant.action == SAVEPOINT:
         same = (one for one in known if one.requested == instant.requested and one.is_completed)
         return any(one.action in COMPLETED_WRITE_ACTIONS for one in same)
-    return instant.action in (COMPACTION, LOG_COMPACTION) or is_clustering(storage, profile, instant)
+    return instant.action in (CLEAN, COMPACTION, LOG_COMPACTION) or is_clustering(storage, profile, instant)
 
 
 def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> InstantTime | None:

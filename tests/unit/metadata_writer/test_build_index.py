@@ -12,8 +12,8 @@ from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Invalid, Unsupported
 from hoodie.locks import held_lock, options_to_wait
 from hoodie.metadata import load_index_definitions
-from hoodie.metadata_writer import build_index as build
 from hoodie.metadata_writer import (
+    bloom_filters_index,
     column_stats_index,
     drop_index,
     expression_index,
@@ -21,12 +21,13 @@ from hoodie.metadata_writer import (
     record_index,
     secondary_index,
 )
+from hoodie.metadata_writer import build_index as build
 from hoodie.metadata_writer.indexes.secondary_index import SecondaryIndex
 from hoodie.present import as_json
 from hoodie.spec import INDEXING
 from hoodie.spec.index_plan import IndexedPartition, encode_index_metadata, encode_index_plan, parse_index_plan
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
-from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Lake, row
 
 ON = {"hoodie.metadata.enable": "true"}
@@ -107,6 +108,50 @@ def test_a_build_that_died_at_any_call_can_be_repeated(version: int) -> None:
         assert sorted(found.column("record_key").to_pylist()) == ["a", "b", "c", "m", "n"], last
         pending = [one for one in timeline_of(lake.handle()).pending() if one.action == INDEXING]
         assert not pending, last
+
+
+@pytest.mark.parametrize("how", ["restore", "rebuild"])
+def test_a_build_that_died_ends_where_its_index_is_made_anew(version: int, how: str) -> None:
+    lake = lake_of(version)
+    to = lake.table.timeline().completed_writes()[-1].requested
+    lake.upsert(row("a", "undone", 2))
+
+    def die_at_its_end(call: Call) -> None:
+        if call.op == "create" and call.path.endswith(".indexing"):
+            raise Crash("at its end")
+
+    end = CountingStorage(lake.storage, on_call=die_at_its_end)
+    with pytest.raises(Crash):
+        build(load_handle(end, SystemEnv()), bloom_filters_index())
+    assert [one.action for one in lake.table.timeline().pending()] == [INDEXING]
+    if how == "restore":
+        lake.table.services.restore(to)
+    else:
+        lake.table.indexes.rebuild()
+    lake.upsert(row("b", "y", 3))
+    assert lake.table.timeline().pending() == ()
+    is_made_anew = (version, how) != (6, "restore")  # there the next write makes what its options ask for
+    assert ("bloom_filters" in lake.handle().config.metadata_partitions) == is_made_anew
+    lake.ensure_sound()
+
+
+def test_a_build_whose_index_is_made_anew_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_of()
+    initial = SecondaryIndex.initial
+
+    def beside_a_repair(self: SecondaryIndex, context: object) -> object:
+        found = list(initial(self, context))  # type: ignore[arg-type]
+        monkeypatch.setattr(SecondaryIndex, "initial", initial)
+        lake.table.indexes.rebuild()
+        lake.upsert(row("a", "new", 2))
+        return found
+
+    monkeypatch.setattr(SecondaryIndex, "initial", beside_a_repair)
+    with pytest.raises(Fenced, match="secondary_index_v was given up meanwhile"):
+        build(lake.handle(), secondary_index("v", "v"))
+    assert entries(lake) == ["c$c", "new$a", "x$b"]
+    assert lake.table.timeline().pending() == ()
+    lake.ensure_sound()
 
 
 def test_a_build_that_does_not_see_its_own_groups_says_so_and_can_be_repeated(version: int) -> None:

@@ -119,3 +119,24 @@ def test_the_commits_that_follow_leave_nothing_behind(version: int) -> None:
     write(storage)
     assert old_files(storage) == {"p0": 0, "p1": 1}, "but the state before the newest commit"
     assert opened(storage).validate() == []
+
+
+@pytest.mark.parametrize("call", ["create", "delete"])
+def test_a_dead_clean_is_finished_after_a_restore(version: int, call: str) -> None:
+    """It was "taken away by the restore" for ever, and no clean went on (state machine, seed 1204)."""
+    storage = die_while_cleaning(history(version), call)
+    table = opened(storage)
+    (dead,) = table.timeline().pending()
+    before = table.scan(columns=["id", "v"]).read_all().to_pydict()
+    to = table.timeline().completed_writes()[-1].requested
+    table.upsert(table_of([row("a", "undone", 9, "p0")]))
+    table.services.restore(to)
+    finished = table.services.clean(**NEWEST_ONLY)
+    assert finished is not None
+    assert finished.instant == dead.requested
+    assert table.timeline().pending() == ()
+    assert table.scan(columns=["id", "v"]).read_all().to_pydict() == before
+    assert table.validate() == []
+    write(storage)
+    write(storage)
+    assert old_files(storage) == {"p0": 0, "p1": 1}
