@@ -12,7 +12,9 @@
    committed is lost, and an action that does not see its own files fails or does nothing.
 4. All of it again with files under sixteen prefixes of another store, where calls of both are disturbed: a quarter of
    the points. An action that withdrew the metadata table there and died leaves what readers refuse, with the remedy.
-5. `HOODIE_CRASH_EVERY` thins the points of the main fault out, `HOODIE_FAULT_EVERY` (seven times that, if not given)
+5. Some of these where the two stores are buckets of an S3 server, each of which opens to a key of its own alone:
+   `HOODIE_BUCKET_CRASHES` of each action and fault.
+6. `HOODIE_CRASH_EVERY` thins the points of the main fault out, `HOODIE_FAULT_EVERY` (seven times that, if not given)
    those of the others: `make test` and `make test-more` together take a sample. The counts are printed at the end of
    the run; docs/reliability.md has those of a whole one.
 """
@@ -20,6 +22,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -28,8 +31,9 @@ from zlib import crc32
 import pytest
 
 from hoodie.errors import CommitUnknown, Corrupt, HudiError, Unavailable
-from hoodie.storage import Storage
+from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table
+from hoodie.testing.closed_buckets import closed_buckets
 from hoodie.testing.counting_storage import CHANGING, OUTPUT, WRITING, Call, CountingStorage, Crash
 from hoodie.testing.crash_actions import (
     ACTIONS,
@@ -37,6 +41,7 @@ from hoodie.testing.crash_actions import (
     Action,
     Rows,
     World,
+    fill,
     handle_of,
     loaded,
     opened,
@@ -45,8 +50,12 @@ from hoodie.testing.crash_actions import (
     stored,
 )
 from hoodie.testing.lake import row, table_of
+from hoodie.testing.s3_server import S3Server, s3_server
 from hoodie.testing.table_kind import Kind
+from hoodie.testing.two_stores import Joined
 from hoodie.timeline import is_table
+
+__all__ = ["s3_server"]
 
 EVERY = int(os.environ.get("HOODIE_CRASH_EVERY", "41"))
 FAULT_EVERY = int(os.environ.get("HOODIE_FAULT_EVERY", str(7 * EVERY)))
@@ -86,6 +95,10 @@ FAULTS = [
 COUNTS: dict[str, dict[str, int]] = {}
 PREFIXED_EVERY = 4
 """Of so many points one is tried where files lie under prefixes of another store."""
+BUCKET_CRASHES = int(os.environ.get("HOODIE_BUCKET_CRASHES", "1"))
+
+Place = Callable[[World], MemoryStorage | Joined]
+"""Puts a world where a point is tried."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -128,11 +141,11 @@ def changed(world: World, change: Callable[[Storage, Kind], object], kind: Kind)
     return storage
 
 
-def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call) -> None:
+def ensure_healed(fault: Fault, action: Action, kind: Kind, call: Call, place: Place = loaded) -> None:
     """The action disturbed at one call leaves the table before or after it; the same again and a write heal it."""
     at = f"{action.name} {kind}, {fault.name} at {call}"
     case = told(action, kind)
-    storage = loaded(case.world)
+    storage = place(case.world)
     again = action.redo
     disturbed = fault.disturbed(storage, call.n)
     if fault.dies:
@@ -246,4 +259,41 @@ def test_an_action_over_two_stores_that_dies_anywhere_is_healed_as_well(action: 
 @pytest.mark.parametrize("action", [one for one in ACTIONS if prefixed(one)], ids=lambda action: action.name)
 def test_an_action_over_two_stores_disturbed_anywhere_is_healed_as_well(action: Action) -> None:
     for fault in FAULTS:
-        ensure_disturbed_healed(fault, action, prefixed(action)[-1:], PREFIXED_EVERY * FAULT_EVERY)
+        ensure_disturbed_healed(fault, action, prefixed(action), PREFIXED_EVERY * FAULT_EVERY)
+
+
+@pytest.fixture(scope="module")
+def in_buckets(s3_server: S3Server) -> Iterator[Place]:
+    """Puts worlds into folders of two buckets, each with a key of its own."""
+    with closed_buckets(s3_server) as closed:
+        mine, other = closed.new_bucket(), closed.new_bucket()
+        names = map(str, itertools.count())
+
+        def place(world: World) -> Joined:
+            name = next(names)
+            stores = Joined(closed.storage(mine, name), closed.storage(other, name))
+            fill(stores, world)
+            return stores
+
+        yield place
+
+
+def in_stores(action: Action) -> tuple[Kind, ...]:
+    """Those for object stores. Log files get no other names there, as nothing keeps the times by which Hudi 1.x would
+    find them, so that such a downgrade is refused.
+    """
+    renames = action.name == "downgrade to 6"
+    return tuple(kind for kind in prefixed(action) if not (renames and kind.table_type == "MERGE_ON_READ"))
+
+
+@pytest.mark.sampled(32)
+@pytest.mark.parametrize("fault", [STOP, *FAULTS], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("action", [one for one in ACTIONS if in_stores(one)], ids=lambda action: action.name)
+def test_an_action_over_two_buckets_disturbed_anywhere_is_healed_as_well(
+    action: Action, fault: Fault, in_buckets: Place
+) -> None:
+    points = [(kind, call) for kind in in_stores(action) for call in fault.points(told(action, kind).calls)]
+    first = crc32(f"{action.name} {fault.name}".encode())
+    for n in range(min(BUCKET_CRASHES, len(points))):
+        kind, call = points[(first + n * len(points) // BUCKET_CRASHES) % len(points)]
+        ensure_healed(fault, action, kind, call, in_buckets)

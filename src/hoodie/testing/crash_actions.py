@@ -96,9 +96,13 @@ def rows_of(storage: Storage, kind: Kind) -> Rows:
 
 def loaded(world: World) -> MemoryStorage:
     storage = MemoryStorage(f"matrix-{next(_names)}", Awake())
+    fill(storage, world)
+    return storage
+
+
+def fill(storage: Storage, world: World) -> None:
     for path, data in world.items():
         storage.put(path, data)
-    return storage
 
 
 def stored(storage: Storage) -> World:
