@@ -4,8 +4,9 @@
    write failed or is being written, its group was clustered or replaced) may still be stored: it is looked for in all
    base files, as by GLOBAL_BLOOM. Hudi takes such a key for new.
 2. New keys, and those that move to another partition, get their rows before the write completes, under the table lock:
-   so no completed write is without them, whoever dies. Rows of deleted keys go after it: one that stays, because a
-   process died, or as the table is merge-on-read, names a group that has not got the key. That is no error.
+   so no completed write is without them, whoever dies. Rows of deleted keys stay, unlike Hudi's: a rollback or restore
+   brings the keys back, and who does not find a row takes the key for new. A row whose group has not got the key is no
+   error; whether log files have a key is not known, so that nothing may depend on it (`tells_stored_keys`).
 3. What another index has written is not in HBase, and its keys would be stored again: as with every index outside of
    the table, all its writers name it. So the table remembers it (`index_kinds`).
 4. New rows of merge-on-read tables go to base files, while Hudi sends them to log files: whoever comes without the
@@ -135,18 +136,6 @@ class HBaseIndexedWrite(PlainIndexedWrite):
         locations.delete(own.filter(pc.invert(_are_keys_of(own, before))))
         self.stored = None
 
-    def after_commit(self, groups: Sequence[WrittenGroup]) -> None:
-        """Removes the rows of keys that are stored nowhere any more: in copy-on-write tables, where that is sure. A
-        delete in log files may lose against a stored row.
-        """
-        dropped = [self._keys(group.dropped) for group in groups if len(group.dropped)]
-        if dropped and not self.table.handle.config.is_merge_on_read:
-            known = self.met.column("record_key")
-            gone = pc.is_in(known, value_set=pa.concat_arrays(dropped))
-            if self.stored is not None:
-                gone = pc.and_(gone, pc.invert(pc.is_in(known, value_set=self.stored)))
-            self.index.locations.delete(self.met.filter(gone))
-
     def _keys(self, positions: Positions) -> pa.Array:
         """The keys at positions, which may lie in several partitions."""
         return self.rows.keys(at=np.sort(positions)).load()[0]
@@ -230,7 +219,7 @@ def _make(traits: IndexTraits, config: Config, table: TableConfig) -> HBaseIndex
         _pause_ms(config, "hoodie.index.hbase.sleep.ms.for.put.batch"),
     )
     gateway = Gateway(*_address(config), _needed(config, "hoodie.index.hbase.table"))
-    traits = replace(traits, follows_keys=True, joins_commit=True)
+    traits = replace(traits, tells_stored_keys=False, follows_keys=True, joins_commit=True)
     return HBaseIndex(traits, HBaseLocations(gateway, pacing), config.flag("hoodie.index.hbase.rollback.sync"))
 
 

@@ -482,8 +482,10 @@ class TableMachine(RuleBasedStateMachine):
         return self.by_event_time and self.logs
 
     def _updates_columns(self) -> bool:
-        """Whether rows with some of the columns can be written: without ordering columns, and not into buckets."""
-        return self.table.version >= 8 and not self.by_event_time and self.index not in ("buckets", "rings")
+        """Whether rows with some of the columns can be written: without ordering columns, and with an index that knows
+        whether a key is stored.
+        """
+        return self.table.version >= 8 and not self.by_event_time and self.index not in ("buckets", "rings", "hbase")
 
     def _indexes(self) -> tuple[str, ...]:
         return tuple(self.table.opened().indexes)
