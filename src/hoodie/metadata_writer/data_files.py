@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from hoodie.engine import LocalEngine, TaskId
+from hoodie.errors import Missing
+from hoodie.metadata.store import READING_THREADS
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.slices_after import base_file_of, log_file_of
 from hoodie.metadata_writer.update import TableUpdate
+from hoodie.spec import CLEAN, State, parse_clean_plan
+from hoodie.storage import Storage
+from hoodie.timeline import instant_path, load_requested
 from hoodie.view import BaseFile, FileSlice, LogFile
 
 FILES_PER_TASK: Final = 64
@@ -39,13 +45,44 @@ def written_files(update: TableUpdate) -> list[DataFile]:
 
 
 def committed_files(context: IndexContext) -> list[DataFile]:
-    """All files of completed writes, in old slices too."""
-    return [
+    """All files of completed writes, in old slices too, but for those that a clean has taken which did not complete:
+    until it does, the metadata table lists them.
+    """
+    files = [
         DataFile(part.partition, file)
         for part in context.view().all_slices()
         for file in (part.base, *part.logs)
         if file is not None
     ]
+    planned = _planned_by_cleans(context)
+    doubtful = [file for file in files if (file.partition, file.name) in planned]
+    tasks = [(context.handle.storage, file.file.path) for file in doubtful]
+    found = LocalEngine(READING_THREADS).run(_is_there, tasks, "files")
+    gone = {file for file, is_there in zip(doubtful, found, strict=True) if not is_there}
+    return [file for file in files if file not in gone]
+
+
+def _planned_by_cleans(context: IndexContext) -> set[tuple[str, str]]:
+    """Partitions and names of the files that pending cleans are to take."""
+    storage, profile = context.handle.storage, context.handle.profile
+    found = set()
+    for instant in context.timeline.pending():
+        data = load_requested(storage, profile, instant) if instant.action == CLEAN else b""
+        if data:
+            plan = parse_clean_plan(data, instant_path(profile, replace(instant, state=State.REQUESTED)))
+            found |= {
+                (partition, path.rpartition("/")[2]) for partition in plan.files for path in plan.files[partition]
+            }
+    return found
+
+
+def _is_there(_: TaskId, task: tuple[Storage, str]) -> bool:
+    storage, path = task
+    try:
+        storage.head(path)
+    except Missing:
+        return False
+    return True
 
 
 def files_of(slices: Collection[FileSlice]) -> dict[str, list[DataFile]]:

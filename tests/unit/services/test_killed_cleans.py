@@ -15,7 +15,7 @@ from hoodie.spec import CLEAN
 from hoodie.state.handle import load_handle
 from hoodie.storage import MemoryStorage, Storage
 from hoodie.table import Table
-from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row, table_of
 
 BY_HAND = {
@@ -140,3 +140,23 @@ def test_a_dead_clean_is_finished_after_a_restore(version: int, call: str) -> No
     write(storage)
     write(storage)
     assert old_files(storage) == {"p0": 0, "p1": 1}
+
+
+def test_indexes_are_built_though_a_dead_clean_took_files(version: int) -> None:
+    """The metadata table lists them until the clean is finished (state machine, seed 1208)."""
+    storage = copied(history(version))
+
+    def die(call: Call) -> None:
+        if call.op == "create" and call.path.endswith(".clean"):
+            raise Crash("when all files are gone")
+
+    with pytest.raises(Crash):
+        opened(CountingStorage(storage, on_call=die)).services.clean(**NEWEST_ONLY)
+    table = opened(storage)
+    for name in ("bloom_filters", "column_stats"):
+        if name not in table.indexes:
+            table.indexes.create(name)
+    if version > 6:
+        table.indexes.create("by_day", "ts", function="from_unixtime", format="yyyy-MM-dd")
+    assert table.services.clean(**NEWEST_ONLY) is not None
+    assert table.validate() == []
