@@ -29,6 +29,7 @@ from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
     DELTA_COMMIT,
     INDEXING,
+    RESTORE,
     InstantTime,
     LogFileName,
     PartitionMetafile,
@@ -46,8 +47,14 @@ _FILES_AT_ONCE = LocalEngine(8)
 
 
 def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
-    """Whether the metadata table can be made now. A build of an index that is pending, or died, writes no data."""
-    return not handle.profile.metadata_instants.has_to_wait(one for one in timeline.pending() if one.action != INDEXING)
+    """Whether the metadata table can be made now. A build of an index that is pending, or died, writes no data. A
+    restore takes away what nobody sees any more; a table with storage paths, which cannot be read without a metadata
+    table, does not wait for its end.
+    """
+    harmless = {INDEXING, RESTORE} if handle.config.is_federated else {INDEXING}
+    return not handle.profile.metadata_instants.has_to_wait(
+        one for one in timeline.pending() if one.action not in harmless
+    )
 
 
 def initialise(

@@ -139,7 +139,8 @@ def restore_metadata(handle: TableHandle, to: InstantTime, restore: InstantTime,
     """The handle of a table whose metadata table was made anew from the files that are there.
 
     Called when the files of everything after `to` are gone, right before the restore completes. Version 6 cannot make a
-    metadata table while an instant is pending: it is dropped, and the next write makes it, or `remake_withdrawn`.
+    metadata table while an instant is pending, unless files lie under storage paths: it is dropped, and the next write
+    makes it.
     """
     names = maintained_partitions(handle)
     if not names:

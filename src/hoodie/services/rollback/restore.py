@@ -25,7 +25,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Missing
-from hoodie.metadata_writer import remake_withdrawn, restore_metadata
+from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.checks import ensure_log_names, ensure_not_saved, ensure_older_files
@@ -127,7 +127,6 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     payload = encode_restore_metadata(metadata)
     complete(handle.storage, handle.profile, instant, payload, handle.env, handle.config.timezone)
     forget_traces(handle.storage, *(target.commit_time for target in plan.instants), instant.requested)
-    remake_withdrawn(handle, engine)
     return RestoreResult(
         instant.requested,
         to,
