@@ -2,7 +2,8 @@
 
 1. A write of a base file over an older one has change files (`.cdc`) beside it. All else is inferred: a base file
    without updates is all inserts, one without anything new has no changes, a replaced file group is all deletes, and a
-   log file changes the slice its commit says it was written on.
+   log file changes the slice its commit says it was written on. In version 6 that may be the one a planned compaction
+   is to make: it has no base file yet, and what the compaction is to read lies below it.
 2. Only operations that change data count. Compaction and clustering move rows.
 3. What the change files hold depends on the logging mode: both images, the image before, or operation and key only.
    Missing images come from the base file before and the one after.
@@ -14,6 +15,7 @@ Pure, like all planning. What rows look like: `change_rows`; the cases with exam
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -22,7 +24,15 @@ from hoodie.errors import Corrupt, Invalid
 from hoodie.query.incremental import Window
 from hoodie.slices import ChangeKind, ChangeRead, SliceRead
 from hoodie.slices.bootstrap import BootstrapSource, source_of
-from hoodie.spec import NULL_COMMIT, CommitMetadata, InstantTime, TableConfig, WriteStat, parse_log_file_name
+from hoodie.spec import (
+    NULL_COMMIT,
+    CommitMetadata,
+    InstantTime,
+    LogFileName,
+    TableConfig,
+    WriteStat,
+    parse_log_file_name,
+)
 from hoodie.view import BaseFile, GroupId, LogFile, View
 
 _DATA_CHANGES: Final = frozenset(
@@ -65,8 +75,11 @@ def change_reads(
     view: View,
     mode: str,
     sources: Mapping[GroupId, BootstrapSource] | None = None,
+    *,
+    renamed_logs: Mapping[str, str] | None = None,
 ) -> tuple[ChangeRead, ...]:
-    """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons.
+    """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons,
+    `renamed_logs` the other names of log files that lie under either.
 
     Raises:
         Invalid: a file that is needed was cleaned, or commits of the range are archived.
@@ -78,7 +91,7 @@ def change_reads(
             remedy="Begin at a commit of the active timeline",
             begin=window.begin,
         )
-    known = _Known(view, mode, sources or {})
+    known = _Known(view, mode, sources or {}, renamed_logs or {})
     reads: list[ChangeRead] = []
     for instant in window.instants:
         metadata = commits[instant.requested]
@@ -90,8 +103,11 @@ def change_reads(
 class _Known:
     """Files of the table by path, to put slices of the past together."""
 
-    def __init__(self, view: View, mode: str, sources: Mapping[GroupId, BootstrapSource]) -> None:
+    def __init__(
+        self, view: View, mode: str, sources: Mapping[GroupId, BootstrapSource], renamed_logs: Mapping[str, str]
+    ) -> None:
         self._sources = sources
+        self._renamed_logs = renamed_logs
         self._view = replace(view, replaced={})  # slices of replaced groups are asked for, too
         self._mode = mode
         self._bases = {base.path: base for found in view.files for base in found.bases}
@@ -101,6 +117,13 @@ class _Known:
             for found in view.files
             for base in found.bases
         }
+        self._by_group: dict[GroupId, list[BaseFile | LogFile]] = defaultdict(list)
+        for found in view.files:
+            for base in found.bases:
+                self._by_group[found.partition, base.name.file_id].append(base)
+            for log in found.logs:
+                if not log.name.is_cdc:
+                    self._by_group[found.partition, log.name.file_id].append(log)
 
     def of_commit(self, requested: InstantTime, metadata: CommitMetadata) -> Iterator[ChangeRead]:
         for partition, stat in metadata.write_stats():
@@ -152,9 +175,27 @@ class _Known:
         base = self._base(_path(partition, stat.base_file), requested) if stat.base_file else None
         names = [name.rpartition("/")[2] for name in stat.log_files or ()]
         logs = [self._log(_path(partition, name), requested) for name in names if name != base_name and _has_rows(name)]
+        name = parse_log_file_name(base_name)
+        if base is None and name is not None and name.instant != requested:
+            base, below = self._below(partition, name)
+            if base is None and not below and not logs:
+                raise _gone(f"the file slice below {base_name}", requested, stat.path)
+            logs = [*below, *logs]
         if base is None and not logs:
             return None
         return self._read(partition, base, tuple(sorted(logs, key=lambda log: log.name.order)))
+
+    def _below(self, partition: str, name: LogFileName) -> tuple[BaseFile | None, list[LogFile]]:
+        """What lies below the log files of a slice whose commits name no base file: its base file, if a compaction has
+        made it since, else the slice before it, which that was to read; nothing in a group that began with log files.
+        """
+        made = self._by_instant.get((partition, name.file_id, name.instant))
+        if made is not None:
+            return made, []
+        files = self._by_group.get((partition, name.file_id), [])
+        older = max((file.name.instant for file in files if file.name.instant < name.instant), default="")
+        logs = [log for log in files if isinstance(log, LogFile) and log.name.instant == older]
+        return self._by_instant.get((partition, name.file_id, older)), logs
 
     def _read(self, partition: str, base: BaseFile | None, logs: tuple[LogFile, ...] = ()) -> SliceRead:
         return SliceRead(partition, base, logs, source=source_of(self._sources, partition, base))
@@ -171,9 +212,10 @@ class _Known:
         return self._bases[path]
 
     def _log(self, path: str, requested: InstantTime) -> LogFile:
-        if path not in self._logs:
+        log = self._logs.get(path) or self._logs.get(self._renamed_logs.get(path, path))
+        if log is None:
             raise _gone(path, requested, path)
-        return self._logs[path]
+        return log
 
 
 def _changed_nothing(stat: WriteStat) -> bool:

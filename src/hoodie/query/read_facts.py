@@ -22,6 +22,7 @@ from hoodie.query.time_travel import KnownPast, ensure_known, load_known_past
 from hoodie.records import ColumnIds
 from hoodie.slices.bootstrap import BootstrapSource, load_slice_sources
 from hoodie.spec import CommitMetadata, InstantTime, TableConfig
+from hoodie.state.log_renames import load_renames
 from hoodie.state.table_schema import load_schema
 from hoodie.storage import Storage
 from hoodie.view import GroupId, View
@@ -34,7 +35,7 @@ class ReadFacts:
     """What planning must know beyond the view. `as_of` and `window` are the options' texts understood; `ids` is there
     where files cannot be read by column name; `sources` has the other halves of bootstrap skeletons; `base_path` is the
     full path of the table. `range_end` is the time whose state answers for a range whose files are not all there or
-    known; None: the newest.
+    known; None: the newest. `renamed_logs`: the other names of log files where a downgrade names them, or died.
     """
 
     schema: pa.Schema | None
@@ -46,6 +47,7 @@ class ReadFacts:
     sources: Mapping[GroupId, BootstrapSource] = field(default_factory=dict)
     base_path: str = ""
     range_end: InstantTime | None = None
+    renamed_logs: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_read_facts(
@@ -83,10 +85,18 @@ def _ranged_facts(
     assert window is not None
     until = window.instants[-1].requested if options.schema_at_end and window.instants else None
     schema = load_schema(storage, config, view, until, state.said)
-    range_end = None if options.query == "cdc" else _range_end(storage, view, window, state)
+    of_changes = options.query == "cdc"
+    range_end = None if of_changes else _range_end(storage, view, window, state)
+    renamed = load_renames(storage) if of_changes and config.is_merge_on_read else {}
     root = storage.absolute("")
     return ReadFacts(
-        schema.arrow, window=window, commits=state.commits, ids=schema.ids, base_path=root, range_end=range_end
+        schema.arrow,
+        window=window,
+        commits=state.commits,
+        ids=schema.ids,
+        base_path=root,
+        range_end=range_end,
+        renamed_logs=renamed,
     )
 
 

@@ -114,7 +114,14 @@ def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: Re
     rows = _row_plan(CHANGE_SCHEMA, row_filter_of(options, CHANGE_SCHEMA), None, options)
     return ReadPlan(
         query=options.query,
-        files=change_reads(facts.window, facts.commits, view, config.cdc_logging_mode, facts.sources),
+        files=change_reads(
+            facts.window,
+            facts.commits,
+            view,
+            config.cdc_logging_mode,
+            facts.sources,
+            renamed_logs=facts.renamed_logs,
+        ),
         rows=replace(rows, images=images),
         table_schema=CHANGE_SCHEMA,
         path_columns=frozenset(),

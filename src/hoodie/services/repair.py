@@ -16,8 +16,8 @@ from hoodie.layout.federated import COPY
 from hoodie.query import Finding
 from hoodie.query.validate import missing_files
 from hoodie.services.relayout.relayout import load_move
-from hoodie.services.upgrading.logs import load_renames
 from hoodie.state.handle import TableHandle
+from hoodie.state.log_renames import load_renames
 
 
 def ensure_whole(handle: TableHandle, engine: Engine) -> None:

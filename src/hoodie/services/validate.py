@@ -13,9 +13,9 @@ from hoodie.fileview import FolderView
 from hoodie.metadata_writer import index_troubles
 from hoodie.query import Finding, validate_table
 from hoodie.query.validate import CHECKING_THREADS
-from hoodie.services.upgrading.logs import load_renames
 from hoodie.spec import keys
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.log_renames import load_renames
 
 _RENAMED = "version"
 _HARMLESS = frozenset({"orphan", "pending", "properties", "uncommitted", _RENAMED})

@@ -12,10 +12,11 @@ from format_pages import block, page, rows
 
 from hoodie.fileview import FolderView
 from hoodie.hfile import open_hfile
-from hoodie.services.upgrading.logs import load_renames, plan_renames, store_renames
+from hoodie.services.upgrading.logs import plan_renames, store_renames
 from hoodie.spec import keys, parse_base_file_name, parse_container, parse_log_file_name
 from hoodie.spec.bootstrap_index import BOOTSTRAP_PARTITIONS_FILE, parse_bootstrap_partition, partition_key
 from hoodie.state.handle import open_handle, timeline_of
+from hoodie.state.log_renames import load_renames
 from hoodie.storage import MemoryStorage
 from hoodie.view import BaseFile, FileSlice, LogFile, View
 

@@ -12,6 +12,8 @@ from hoodie.logs import HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
 from hoodie.spec import V9, BlockKind, LogFileName, State
 from hoodie.testing.hand_logs import HandLogTable, at
+from hoodie.testing.lake import Lake
+from hoodie.testing.lake import row as lake_row
 
 GROUP = ("p0", "a")
 
@@ -68,6 +70,40 @@ def test_log_file_changes_the_slice_it_was_written_on(profile, rows):
         ("i", at(2), "", 2),
         ("u", at(2), 1, 2),
     ]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("starts", ["base file", "log file"])
+def test_writes_beside_a_planned_compaction_change_what_it_is_to_read(version, starts):
+    """In version 6 their log files belong to a slice without base file, and all of their rows were told as inserts
+    (state machine, seed 1209).
+    """
+    options = {
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+        **({} if starts == "base file" else {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}),
+    }
+    lake = Lake(version, options)
+    lake.upsert(lake_row("a", "1", 1), lake_row("b", "1", 1))
+    begin = lake.table.timeline().completed_writes()[-1]
+    lake.upsert(lake_row("a", "2", 2))
+    lake.table.services.schedule_compaction()
+    lake.upsert(lake_row("a", "3", 3), lake_row("c", "3", 3))
+    lake.upsert(lake_row("a", "4", 4))
+    lake.write("delete", [lake_row("b", ts=4)])
+    wanted = [("d", "1", None), ("i", None, "3"), ("u", "1", "2"), ("u", "2", "3"), ("u", "3", "4")]
+
+    def told() -> list[tuple[str, object, object]]:
+        found = lake.table.scan(query="cdc", begin=begin.completed or begin.requested).read_all().to_pylist()
+        images = [[json.loads(one[name] or "{}").get("v") for name in ("before", "after")] for one in found]
+        return sorted(((one["op"], *image) for one, image in zip(found, images, strict=True)), key=str)
+
+    assert told() == wanted
+    lake.table.services.compact()
+    assert told() == wanted
+    lake.upsert(lake_row("a", "5", 5))
+    assert told() == [*wanted, ("u", "4", "5")]
 
 
 def test_version_that_loses_is_no_change(rows):

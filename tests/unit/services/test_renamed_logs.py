@@ -13,10 +13,11 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Corrupt, Invalid, Missing
-from hoodie.services.upgrading.logs import load_renames, run_renames
+from hoodie.services.upgrading.logs import run_renames
 from hoodie.services.upgrading.upgrade import upgrade
 from hoodie.spec.keys import LOG_RENAMES_FILE
 from hoodie.state.handle import load_handle
+from hoodie.state.log_renames import load_renames
 from hoodie.storage import Storage, open_storage
 from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage, Crash
@@ -83,7 +84,7 @@ def test_a_damaged_list_is_named(damage: bytes) -> None:
 
 def _lake(version: int, metadata: str) -> Lake:
     """Log files in two older slices, one of them under a savepoint, and in the newest one."""
-    quiet = {"hoodie.clean.automatic": "false", "hoodie.metadata.enable": metadata}
+    quiet = {"hoodie.clean.automatic": "false", "hoodie.metadata.enable": metadata, "hoodie.table.cdc.enabled": "true"}
     lake = Lake(version, {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **quiet})
     lake.upsert(row("a"), row("b"))
     for number in range(5):
@@ -95,11 +96,13 @@ def _lake(version: int, metadata: str) -> Lake:
 
 
 def _states(lake: Lake, table: Table) -> Rows:
-    """The rows as of each write, and now."""
+    """The rows as of each write, and now, and what changed when."""
     times = [one.requested for one in table.timeline().completed_writes() if one.action == "deltacommit"]
     version = table.config.table_version
     lake = Lake(version, lake.options | {"hoodie.write.table.version": version}, lake.uri)
-    return {time: dict(lake.values(as_of=time)) for time in times} | {"now": dict(lake.values())}
+    told = table.scan(query="cdc", begin="000").read_all().to_pylist()
+    changes = {f"change {n}": {"at": one["ts_ms"], "is": one["op"]} for n, one in enumerate(told)}
+    return {time: dict(lake.values(as_of=time)) for time in times} | {"now": dict(lake.values())} | changes
 
 
 def _points(version: int, metadata: str) -> Iterator[int]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Corrupt, Missing
+from hoodie.errors import Missing
 from hoodie.spec import LogFileName, keys
 from hoodie.storage import Storage
 from hoodie.view import FileSlice
@@ -41,25 +41,6 @@ def plan_renames(slices: Iterable[FileSlice]) -> dict[str, str]:
             folder = log.path.rpartition("/")[0]
             renames[log.path] = f"{folder}/{name.text}" if folder else name.text
     return renames
-
-
-def load_renames(storage: Storage) -> dict[str, str]:
-    """The list an earlier attempt left; empty without one.
-
-    Raises:
-        Corrupt: it is damaged.
-    """
-    try:
-        found = json.loads(storage.read(keys.LOG_RENAMES_FILE))
-        return {str(old): str(new) for old, new in found.items()}
-    except Missing:
-        return {}
-    except (ValueError, AttributeError) as error:
-        raise Corrupt(
-            f"{keys.LOG_RENAMES_FILE} is damaged: {error}",
-            remedy="Delete it; commits may name log files by names they have no more",
-            path=keys.LOG_RENAMES_FILE,
-        ) from error
 
 
 def store_renames(storage: Storage, renames: Mapping[str, str]) -> None:

@@ -37,7 +37,7 @@ from hoodie.services.rewrite.executor import run_plan
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
-from hoodie.services.upgrading.logs import load_renames, plan_renames, run_renames, store_renames
+from hoodie.services.upgrading.logs import plan_renames, run_renames, store_renames
 from hoodie.services.upgrading.properties import plan_properties, property_blockers
 from hoodie.services.upgrading.timeline import (
     Renames,
@@ -61,6 +61,7 @@ from hoodie.spec import (
     profile_of,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.log_renames import load_renames
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_state import load_state
 from hoodie.timeline import instant_path, list_instants, store_table_config
