@@ -15,8 +15,8 @@ import pyarrow as pa
 from hoodie.engine import Engine
 from hoodie.metadata_writer.column_range import can_have_range
 from hoodie.services.clustering.overlap import mean_depth
-from hoodie.services.clustering.row_order import ORDER, sorted_by
-from hoodie.services.clustering.slice_facts import RangeSource, newest_note
+from hoodie.services.clustering.partition_orders import ORDER_NOTES, noted_columns
+from hoodie.services.clustering.slice_facts import RangeSource, newest_notes
 from hoodie.spec import REPLACE_COMMIT
 from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
@@ -55,8 +55,7 @@ def load_overlaps(
     step = -(-len(based) // _MAX_SLICES) or 1
     looked_at = based[::step]
     ranges = RangeSource(handle, timeline, schema, engine).load(looked_at, columns)
-    said = newest_note(handle, timeline, ORDER, (REPLACE_COMMIT,))
-    clustered = () if said is None else sorted_by(said)
+    clustered = noted_columns(newest_notes(handle, timeline, ORDER_NOTES, (REPLACE_COMMIT,)))
     found = []
     for name in columns:
         known = [[ranges[part.group_id][name]] for part in looked_at if name in ranges[part.group_id]]

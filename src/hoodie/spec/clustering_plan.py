@@ -20,7 +20,7 @@ from typing import Any
 from hoodie.spec.avro_schemas import AvroGeneration
 from hoodie.spec.file_names import path_in
 from hoodie.spec.plan_members import PlannedSlice, missing_values, parse_missing
-from hoodie.spec.sort_order import SortOrder, parse_sort_order
+from hoodie.spec.sort_order import SORT_COLUMNS, SortOrder, parse_sort_order
 from hoodie.spec.typed_values import (
     dict_of,
     folder_of,
@@ -58,7 +58,7 @@ class ClusteringSlice(PlannedSlice):
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
     """Slices whose rows go to `outputs` new file groups. `extra_metadata`: the nodes of a hash ring, in a resize of
-    buckets.
+    buckets; an order of its own (`ClusteringPlan.sort_order_of`) and bounds of columns, in plans of ours.
     """
 
     slices: tuple[ClusteringSlice, ...]
@@ -94,6 +94,13 @@ class ClusteringPlan:
     def sort_order(self) -> SortOrder | None:
         """How the rows of each group are to be sorted; None: as they come. Raises as `parse_sort_order`."""
         return None if self.strategy is None else self.strategy.sort_order
+
+    def sort_order_of(self, group: ClusteringGroup) -> SortOrder | None:
+        """How the rows of one of its groups are to be sorted, which may say so itself (ours do: Hudi reads past it);
+        None: as they come. Raises as `parse_sort_order`.
+        """
+        said = group.extra_metadata or {}
+        return parse_sort_order(said) if SORT_COLUMNS in said else self.sort_order
 
     @property
     def slices(self) -> tuple[ClusteringSlice, ...]:

@@ -202,6 +202,29 @@ def test_what_is_in_order_is_not_sorted_again_until_the_order_changes():
     )
 
 
+@VERSIONS
+def test_partitions_are_sorted_by_orders_of_their_own_and_not_again_until_theirs_changes(version):
+    lake = made(version)
+    before = lake.values()
+    rules = "hoodie.clustering.plan.partition.sort.columns"
+    by = {f"{PLAN}.sort.columns": "v", rules: "p:id"}
+    shown = lake.table.services.preview("cluster", **by)
+    assert [step.reason.rpartition(", ")[2] for step in shown.steps] == ["sorted by id", "sorted by v"]
+    done = lake.table.services.cluster(**by)
+    assert done.sorted_by == ("v", "id")
+    for one in lake.table.files():
+        rows = pq.read_table(lake.storage.open_input(one.base.path))
+        column = rows.column("id" if one.partition == "p" else "v").to_pylist()
+        assert column == sorted(column, key=lambda value: (value is not None, value))
+    assert lake.values() == before
+    assert lake.table.services.cluster(**by) is None
+    again = lake.table.services.cluster(**{**by, rules: "p:ts"})
+    assert (again.partitions, again.sorted_by) == (("p",), ("v", "ts"))
+    unsorted = lake.table.services.cluster(**{**by, rules: "p:", f"{PLAN}.single.group.clustering.enabled": "true"})
+    assert unsorted is None
+    lake.ensure_sound()
+
+
 @KINDS
 def test_inline_it_follows_every_fourth_commit(kind):
     lake = made(9, kind, **{"hoodie.clustering.inline": "true", f"{PLAN}.sort.columns": "v"})

@@ -153,6 +153,13 @@ def test_rows_go_in_the_order_of_a_class_of_ones_own():
     lake.ensure_sound()
 
 
+def test_a_class_gives_the_order_of_all_partitions():
+    lake = made()
+    with pytest.raises(Invalid, match="another one"):
+        lake.table.services.cluster(**BACKWARDS, **{"hoodie.clustering.plan.partition.sort.columns": "p:v"})
+    assert lake.table.timeline().pending() == ()
+
+
 def test_a_plan_is_no_reason_to_import_a_class():
     lake = made()
     plan = lake.table.services.cluster(op="schedule", **BACKWARDS)

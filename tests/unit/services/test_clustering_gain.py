@@ -9,7 +9,6 @@ from hoodie.errors import Invalid
 from hoodie.services.clustering.gain import look_up_gain
 from hoodie.services.clustering.overlap import ValueRange
 from hoodie.services.clustering.plan_strategy import GroupOfSlices
-from hoodie.services.clustering.row_order import ByColumns
 from hoodie.spec import BaseFileName, Curve, InstantTime, SortOrder
 from hoodie.testing.lake import Lake, row
 from hoodie.view import BaseFile, FileSlice
@@ -26,20 +25,20 @@ def gain(slices, bounds, outputs, order, taken=None, column="c"):
     ranges = {
         part.group_id: {"c": ValueRange(*one)} for part, one in zip(slices, bounds, strict=True) if one is not None
     }
-    groups = [GroupOfSlices("p", tuple(slices[:taken]), outputs)]
-    found = look_up_gain(column, slices, groups, ranges, order)
+    groups = [GroupOfSlices("p", tuple(slices[:taken]), outputs, order)]
+    found = look_up_gain(column, slices, groups, ranges)
     return found.files, found.reads, found.files_after, found.reads_after
 
 
-BY_C = ByColumns(SortOrder(("c",)))
+BY_C = SortOrder(("c",))
 
 
 def test_files_that_overlap_are_read_all_and_sorted_ones_one_by_one():
     slices = parts(8)
     assert gain(slices, [(0, 100)] * 8, 4, BY_C) == (8, 8.0, 4, 1.0)
     assert gain(slices, [(0, 100)] * 8, 4, None) == (8, 8.0, 4, 4.0)
-    assert gain(slices, [(0, 100)] * 8, 4, ByColumns(SortOrder(("a", "c")))) == (8, 8.0, 4, 4.0)
-    curve = ByColumns(SortOrder(("a", "c"), Curve.Z_ORDER))
+    assert gain(slices, [(0, 100)] * 8, 4, SortOrder(("a", "c"))) == (8, 8.0, 4, 4.0)
+    curve = SortOrder(("a", "c"), Curve.Z_ORDER)
     assert gain(slices, [(0, 100)] * 8, 4, curve) == (8, 8.0, 4, 2.0)
 
 

@@ -83,6 +83,40 @@ def test_a_plan_has_hudis_members():
     assert (one.data_file, one.log_files, one.bootstrap_file) == (f"/table/{parts[0].base.path}", (), "")
 
 
+RULES = "hoodie.clustering.plan.partition.sort.columns"
+
+
+def test_partitions_have_orders_of_their_own_which_stand_in_their_groups():
+    said = {
+        f"{PLAN}.sort.columns": "v",
+        "hoodie.layout.optimize.strategy": "ZORDER",
+        RULES: r"region=eu/.*:a, b; region=.*/old: ;",
+    }
+    chosen = parse_cluster_options(resolve(said), TABLE)
+    partitions = ["region=eu/new", "region=us/old", "region=eu/old", "region=us/new", "a/region=eu/x"]
+    parts = [one for name in partitions for one in slices(10, 20, partition=name)]
+    found = plan_groups(parts, chosen)
+    plan = clustering_plan(found.groups, found.missing, chosen, lambda path: path, {})
+    orders = [plan.sort_order_of(group) and plan.sort_order_of(group).columns for group in plan.groups]
+    assert orders == [("a", "b"), None, ("a", "b"), ("v",), ("v",)]
+    assert plan.groups[0].extra_metadata == {
+        f"{PLAN}.sort.columns": "a,b",
+        "hoodie.layout.optimize.strategy": "ZORDER",
+    }
+    assert plan.groups[3].extra_metadata is None
+    assert chosen.sort_columns == ("v", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("p=1", "a colon"), (":v", "a pattern"), ("p=(:v", "is no pattern"), ("p=1:v;q", "has 'q'")],
+)
+def test_orders_of_partitions_that_cannot_be_read_are_refused(text, said):
+    with pytest.raises(Invalid, match=said) as error:
+        parse_cluster_options(resolve({RULES: text}), TABLE)
+    assert error.value.facts["key"] == RULES
+
+
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     [

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from hoodie.services.clustering.overlap import ValueRange, boxes_of
 from hoodie.services.clustering.plan_strategy import GroupOfSlices, RangesOf
-from hoodie.services.clustering.row_order import ByColumns, OwnOrder
-from hoodie.spec import Curve
+from hoodie.spec import Curve, SortOrder
 from hoodie.view import FileSlice
 
 Reads = npt.NDArray[np.float64]
@@ -42,7 +41,6 @@ def look_up_gain(
     slices: Sequence[FileSlice],
     groups: Sequence[GroupOfSlices],
     ranges: RangesOf,
-    order: ByColumns | OwnOrder | None,
 ) -> LookUpGain:
     """The gain of rewriting `groups`, which are some of the `slices`. `ranges` has the column where it is known."""
     known = {part.group_id: ranges[part.group_id][column] for part in slices if column in ranges.get(part.group_id, {})}
@@ -52,7 +50,7 @@ def look_up_gain(
     unknown = len(slices) - len(known)
     unknown_staying = sum(part.group_id not in moved and part.group_id not in known for part in slices)
     outputs = [group.outputs for group in groups]
-    touched = [_touched(column, group.outputs, order) for group in groups]
+    touched = [_touched(column, group.outputs, group.order) for group in groups]
     whole = [
         _joined(one) if len(one) == len(group.slices) else None for one, group in zip(grouped, groups, strict=True)
     ]
@@ -73,11 +71,11 @@ def look_up_gain(
     )
 
 
-def _touched(column: str, outputs: int, order: ByColumns | OwnOrder | None) -> float:
+def _touched(column: str, outputs: int, order: SortOrder | None) -> float:
     """How many of a group's new files a value of the column is in."""
-    if not isinstance(order, ByColumns) or column not in order.columns:
+    if order is None or column not in order.columns:
         return float(outputs)
-    if order.order.curve is Curve.LINEAR or len(order.columns) == 1:
+    if order.curve is Curve.LINEAR or len(order.columns) == 1:
         return 1.0 if order.columns[0] == column else float(outputs)
     return max(1.0, float(outputs ** ((len(order.columns) - 1) / len(order.columns))))
 

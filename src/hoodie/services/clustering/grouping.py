@@ -15,12 +15,13 @@ from hoodie.fileview import open_file_view
 from hoodie.records import without_meta
 from hoodie.services.clustering.gain import LookUpGain, look_up_gain
 from hoodie.services.clustering.options import OVERLAP_COLUMNS, ClusterOptions, PartitionChoice
+from hoodie.services.clustering.partition_orders import noted_order
 from hoodie.services.clustering.partitions import chosen_partitions
 from hoodie.services.clustering.plan import clustering_plan, joined_ranges, plan_groups
 from hoodie.services.clustering.plan_strategy import GroupOfSlices, PlanFacts
 from hoodie.services.clustering.positions import ensure_sortable
-from hoodie.services.clustering.row_order import ORDER, ByColumns, OwnOrder, order_text, sorted_by
-from hoodie.services.clustering.slice_facts import RangeSource, load_commits, newest_note
+from hoodie.services.clustering.row_order import order_text, sorted_by
+from hoodie.services.clustering.slice_facts import RangeSource, load_commits, newest_notes
 from hoodie.services.clustering.stitch import why_decoded
 from hoodie.services.clustering.strategies import CHECKPOINT, ByCommits, ByRanges
 from hoodie.slices.bootstrap import load_slice_sources
@@ -69,7 +70,7 @@ def load_grouping(handle: TableHandle, plans: PendingPlans, options: ClusterOpti
     schema = load_newest_schema(handle.storage, handle.config, timeline) or pa.schema([])
     source = RangeSource(handle, timeline, schema, engine)
     facts = _load_facts(source, slices, options)
-    done = _sorted_already(handle, timeline, slices, options.row_order)
+    done = _sorted_already(handle, timeline, slices, options)
     found = plan_groups(slices, options, done, facts)
     if not found.groups:
         return Grouping(None, (), looked_at)
@@ -90,8 +91,8 @@ def ensure_possible(schema: pa.Schema, options: ClusterOptions) -> None:
     Raises:
         Invalid: there is no such column. Unsupported: its values have no order, or a curve of too many columns.
     """
-    if options.order is not None:
-        ensure_sortable(schema, options.order)
+    for order in options.sort_orders:
+        ensure_sortable(schema, order)
     if options.own_order is not None:
         missing = [name for name in options.own_order.columns if name not in schema.names]
         if missing:
@@ -107,7 +108,7 @@ def _resumed(handle: TableHandle, timeline: Timeline, options: ClusterOptions) -
     strategy = options.strategy
     if not isinstance(strategy, ByCommits):
         return options
-    seen = newest_note(handle, timeline, CHECKPOINT, (REPLACE_COMMIT,)) or ""
+    seen = newest_notes(handle, timeline, (CHECKPOINT,), (REPLACE_COMMIT,)).get(CHECKPOINT, "")
     return replace(options, strategy=replace(strategy, after=InstantTime(max(strategy.after, seen))))
 
 
@@ -117,7 +118,7 @@ def _load_facts(source: RangeSource, slices: Sequence[FileSlice], options: Clust
         _ensure_there(needs.columns, source.schema)
     columns = dict.fromkeys(needs.columns)
     if options.groups_by == "OVERLAP":
-        columns |= dict.fromkeys(() if options.row_order is None else options.row_order.columns)
+        columns |= dict.fromkeys(options.sort_columns)
     return PlanFacts(
         source.load(slices, tuple(columns)),
         () if needs.commits_after is None else load_commits(source.handle, source.timeline, needs.commits_after),
@@ -139,7 +140,7 @@ def _with_ranges(
     source: RangeSource, groups: tuple[GroupOfSlices, ...], options: ClusterOptions
 ) -> tuple[GroupOfSlices, ...]:
     """The groups with the ranges of the sort columns, for people who look at the plan."""
-    columns = () if options.row_order is None else options.row_order.columns
+    columns = options.sort_columns
     slices = [part for group in groups for part in group.slices]
     if not columns or len(slices) > _TOLD_SLICES or all(set(columns) <= set(group.ranges) for group in groups):
         return groups
@@ -152,17 +153,18 @@ def _with_ranges(
 
 def load_fates(handle: TableHandle, plans: PendingPlans, options: ClusterOptions, grouping: Grouping) -> list[str]:
     """What becomes of each group, for people. Reads the footers of all files where row groups may be copied."""
-    if options.row_order is not None:
-        by = f"sorted by {', '.join(sorted_by(order_text(options.row_order)))}"
-        return [f"{len(group.slices)} file groups into {group.outputs}, {by}" for group in grouping.groups]
     schema = load_newest_schema(handle.storage, handle.config, plans.timeline)
     own = pa.schema([]) if schema is None else without_meta(schema)
     dropped = handle.config.partition_fields if handle.config.drop_partition_columns else ()
     stored = pa.schema([field for field in own if field.name not in dropped])
     found = []
     for group in grouping.groups:
-        why = why_decoded(handle.storage, group.slices, stored, options.rewrite.copy_from_bytes)
-        how = "row groups copied" if why is None else f"rows decoded: {why}"
+        order = options.row_order_in(group.partition)
+        if order is not None:
+            how = f"sorted by {', '.join(sorted_by(order_text(order)))}"
+        else:
+            why = why_decoded(handle.storage, group.slices, stored, options.rewrite.copy_from_bytes)
+            how = "row groups copied" if why is None else f"rows decoded: {why}"
         found.append(f"{len(group.slices)} file groups into {group.outputs}, {how}")
     return found
 
@@ -182,8 +184,7 @@ def load_gains(  # noqa: PLR0917
         Invalid: there is no such column.
     """
     schema = load_newest_schema(handle.storage, handle.config, plans.timeline) or pa.schema([])
-    sorts = () if options.row_order is None else options.row_order.columns
-    asked = tuple(columns) or tuple(name for name in sorts if len(grouping.slices) <= _TOLD_SLICES)
+    asked = tuple(columns) or tuple(name for name in options.sort_columns if len(grouping.slices) <= _TOLD_SLICES)
     for name in columns:
         if name not in schema.names:
             raise Invalid(
@@ -192,7 +193,7 @@ def load_gains(  # noqa: PLR0917
                 column=name,
             )
     ranges = RangeSource(handle, plans.timeline, schema, engine).load(grouping.slices, asked)
-    return tuple(look_up_gain(name, grouping.slices, grouping.groups, ranges, options.row_order) for name in asked)
+    return tuple(look_up_gain(name, grouping.slices, grouping.groups, ranges) for name in asked)
 
 
 def ensure_clusterable(handle: TableHandle, config: Config) -> None:
@@ -216,21 +217,21 @@ def ensure_clusterable(handle: TableHandle, config: Config) -> None:
 
 
 def _sorted_already(
-    handle: TableHandle, timeline: Timeline, slices: Iterable[FileSlice], order: ByColumns | OwnOrder | None
+    handle: TableHandle, timeline: Timeline, slices: Iterable[FileSlice], options: ClusterOptions
 ) -> frozenset[GroupId]:
-    """The file groups whose base file was made by a clustering that sorted in this order. Reads the replacecommits on
-    the timeline that made base files of `slices`.
+    """The file groups whose base file was made by a clustering that sorted in the order asked for. Reads the
+    replacecommits on the timeline that made base files of `slices`.
     """
-    if order is None:
-        return frozenset()
     made: dict[InstantTime, list[GroupId]] = {}
     for part in slices:
-        if part.base is not None:
+        if part.base is not None and options.row_order_in(part.partition) is not None:
             made.setdefault(part.base.name.instant, []).append(part.group_id)
     found: set[GroupId] = set()
     for one in timeline.completed_writes():
         if one.action == REPLACE_COMMIT and one.requested in made:
-            said = load_commit_metadata(handle.storage, handle.profile, one).extra_metadata.get(ORDER)
-            if said == order_text(order):
-                found.update(made[one.requested])
+            notes = load_commit_metadata(handle.storage, handle.profile, one).extra_metadata
+            for partition, file_id in made[one.requested]:
+                order = options.row_order_in(partition)
+                if order is not None and noted_order(notes, partition) == order_text(order):
+                    found.add((partition, file_id))
     return frozenset(found)

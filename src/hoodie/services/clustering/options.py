@@ -12,6 +12,12 @@ from hoodie.config import Config
 from hoodie.errors import Invalid, Unsupported
 from hoodie.records import KEY_FIELD
 from hoodie.services.clustering.own_strategies import PLAN_STRATEGY, own_plan
+from hoodie.services.clustering.partition_orders import (
+    BY_PARTITION,
+    PartitionOrder,
+    own_order_of,
+    parse_partition_orders,
+)
 from hoodie.services.clustering.plan_strategy import PlanStrategy
 from hoodie.services.clustering.row_order import EXECUTION_STRATEGY, ByColumns, OwnOrder, own_order
 from hoodie.services.clustering.strategies import AtRandom, ByCommits, ByRanges, BySize, FileByFile, SliceOrder
@@ -80,9 +86,9 @@ class ClusterOptions:
     `strategy` groups them and how many groups there may be (`max_groups`, in the order `groups_by`, of at least
     `min_files` slices; `takes_single_slices`; `takes_logs`: slices with log files, too), how many files a group becomes
     (`target_bytes`; `is_single_file`: one) and how its rows are sorted (`order`, or `own_order` of the caller's; None:
-    as they come). `said`: what the plan says of the strategy, `executor`: the class that is to carry it out.
-    `max_commits`: how many writes make one due. `max_file_bytes` stands for the base file that a slice without one
-    would get. `rewrite`: how a plan is carried out.
+    as they come; `partition_orders`: otherwise in some partitions). `said`: what the plan says of the strategy,
+    `executor`: the class that is to carry it out. `max_commits`: how many writes make one due. `max_file_bytes` stands
+    for the base file that a slice without one would get. `rewrite`: how a plan is carried out.
     """
 
     strategy: PlanStrategy
@@ -98,17 +104,36 @@ class ClusterOptions:
     max_file_bytes: int
     rewrite: RewriteOptions
     own_order: OwnOrder | None = None
+    partition_orders: tuple[PartitionOrder, ...] = ()
     groups_by: GroupOrder = "PARTITION"
     min_files: int = 1
     said: Mapping[str, str] = field(default_factory=dict)
     executor: str = EXECUTOR
 
-    @property
-    def row_order(self) -> ByColumns | OwnOrder | None:
-        """How rows are sorted; None: as they come."""
+    def sort_order_in(self, partition: str) -> SortOrder | None:
+        """The columns that rows of a partition are sorted by; None: they are not, or by a class of the caller's own."""
+        own = own_order_of(self.partition_orders, partition)
+        return self.order if own is None else own.order
+
+    def row_order_in(self, partition: str) -> ByColumns | OwnOrder | None:
+        """How rows of a partition are sorted; None: as they come."""
         if self.own_order is not None:
             return self.own_order
-        return None if self.order is None else ByColumns(self.order)
+        order = self.sort_order_in(partition)
+        return None if order is None else ByColumns(order)
+
+    @property
+    def sort_columns(self) -> tuple[str, ...]:
+        """All columns that rows of any partition are sorted by."""
+        if self.own_order is not None:
+            return self.own_order.columns
+        return tuple(dict.fromkeys(name for order in self.sort_orders for name in order.columns))
+
+    @property
+    def sort_orders(self) -> tuple[SortOrder, ...]:
+        """All orders by columns that are asked for, in any partition."""
+        found = (self.order, *(one.order for one in self.partition_orders))
+        return tuple(order for order in found if order is not None)
 
 
 def parse_cluster_options(config: Config, table: TableConfig) -> ClusterOptions:
@@ -121,16 +146,24 @@ def parse_cluster_options(config: Config, table: TableConfig) -> ClusterOptions:
     """
     said = {key: config.text(key) for key in (SORT_COLUMNS, CURVE, METHOD, SAMPLE_SIZE) if config.is_set(key)}
     order = parse_sort_order(said)
+    by_partition = parse_partition_orders(config.optional(BY_PARTITION) or "", said)
     name, executor = config.text(PLAN_STRATEGY), config.text(EXECUTION_STRATEGY)
     own = own_order(executor, config, table) if ":" in executor else None
     plan, runs = _short(name, _SUFFIX), _short(executor, "ExecutionStrategy")
     if own is None and runs not in _EXECUTION_CLASSES:
         raise _unknown(EXECUTION_STRATEGY, executor, _EXECUTION_CLASSES)
+    if own is not None and by_partition:
+        raise Invalid(
+            f"{EXECUTION_STRATEGY}={executor} gives the order of rows, {BY_PARTITION} another one",
+            remedy="Leave one of them out",
+            key=BY_PARTITION,
+        )
     strategy = own_plan(name, config, table) if ":" in name else _strategy(plan, config, table, order)
     return ClusterOptions(
         strategy=strategy,
         order=None if own is not None else order,
         own_order=own,
+        partition_orders=by_partition,
         choice=_partition_choice(config, _PLAN_CLASSES.get(plan)),
         small_file_bytes=config.integer("hoodie.clustering.plan.strategy.small.file.limit"),
         target_bytes=config.integer("hoodie.clustering.plan.strategy.target.file.max.bytes"),

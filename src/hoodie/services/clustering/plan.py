@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hoodie.services.clustering.options import ClusterOptions
 from hoodie.services.clustering.overlap import ValueRange, mean_depth
+from hoodie.services.clustering.partition_orders import group_params, own_order_of
 from hoodie.services.clustering.plan_strategy import GroupOfSlices, PlanFacts, RangesOf
 from hoodie.spec import ClusteringGroup, ClusteringPlan, ClusteringSlice, ClusteringStrategy
 from hoodie.view import FileSlice, GroupId
@@ -69,7 +70,8 @@ def _grouped(
         outputs = 1 if options.is_single_file else max(1, -(-size // options.target_bytes))
         if len(group) >= options.min_files and (len(group) > 1 or _is_worth_it(group[0], outputs, options, done)):
             ranges = joined_ranges([facts.ranges.get(part.group_id, {}) for part in group])
-            found.append(GroupOfSlices(group[0].partition, tuple(group), outputs, options.order, ranges))
+            order = options.sort_order_in(group[0].partition)
+            found.append(GroupOfSlices(group[0].partition, tuple(group), outputs, order, ranges))
     return found
 
 
@@ -120,7 +122,7 @@ def joined_ranges(ranges: Sequence[Mapping[str, ValueRange]]) -> dict[str, Value
 
 
 def _is_worth_it(part: FileSlice, outputs: int, options: ClusterOptions, done: Collection[GroupId]) -> bool:
-    is_sorted = options.row_order is None
+    is_sorted = options.row_order_in(part.partition) is None
     if not options.takes_single_slices and is_sorted:
         return False
     is_unsorted = not is_sorted and part.group_id not in done
@@ -143,8 +145,9 @@ def clustering_plan(
         parts = tuple(_slice(part, absolute, sources) for part in group.slices)
         numbers, texts = _bounds(group.ranges)
         metrics = _metrics(group.slices, options.max_file_bytes) | numbers
+        said = texts | group_params(own_order_of(options.partition_orders, group.partition))
         planned.append(
-            ClusteringGroup(slices=parts, outputs=group.outputs, metrics=metrics, extra_metadata=texts or None)
+            ClusteringGroup(slices=parts, outputs=group.outputs, metrics=metrics, extra_metadata=said or None)
         )
     strategy = ClusteringStrategy(options.executor, {**order, **options.said})
     return ClusteringPlan(tuple(planned), strategy, missing_partitions=tuple(missing))

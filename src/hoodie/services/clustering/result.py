@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.notebook import Displayed
-from hoodie.services.clustering.row_order import ORDER, sorted_by
+from hoodie.services.clustering.partition_orders import noted_columns
 from hoodie.services.clustering.task import ClusteredGroup
 from hoodie.services.rewrite.executor import CarriedOut
 from hoodie.spec import ClusteringPlan, Instant, InstantTime
@@ -70,7 +70,6 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
     """The result of a plan that was carried out."""
     run, done, outcome = carried_out.run, carried_out.instant, carried_out.outcome
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
-    order = outcome.extra_metadata.get(ORDER)
     return ClusteringResult(
         instant=done.requested,
         completed=done.completed,
@@ -80,7 +79,7 @@ def result_of(carried_out: CarriedOut) -> ClusteringResult:
         files=len(outcome.stats),
         size_bytes=sum(stat.file_size_bytes for stat in outcome.stats),
         rows=sum(stat.num_writes for stat in outcome.stats),
-        sorted_by=() if order is None else sorted_by(order),
+        sorted_by=noted_columns(outcome.extra_metadata),
         copied=int(outcome.extra_metadata.get(COPIED, 0)),
         decoded=tuple(text for text in outcome.extra_metadata.get(DECODED, "").split("; ") if text),
         duration_ms=carried_out.duration_ms,

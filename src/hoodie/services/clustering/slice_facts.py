@@ -7,7 +7,7 @@ rewriting, and no row is left out because of one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,14 +111,16 @@ def load_commits(handle: TableHandle, timeline: Timeline, after: InstantTime) ->
     return tuple(found)
 
 
-def newest_note(handle: TableHandle, timeline: Timeline, key: str, actions: Collection[str]) -> str | None:
-    """What the newest of the completed writes of these actions that has `key` in its extra metadata says there."""
+def newest_notes(
+    handle: TableHandle, timeline: Timeline, keys: Collection[str], actions: Collection[str]
+) -> Mapping[str, str]:
+    """Extra metadata of the newest of the completed writes of these actions that has one of the keys there."""
     for one in reversed(timeline.completed_writes()):
         if one.action in actions:
-            said = load_commit_metadata(handle.storage, handle.profile, one).extra_metadata.get(key)
-            if said is not None:
-                return said
-    return None
+            notes = load_commit_metadata(handle.storage, handle.profile, one).extra_metadata
+            if not notes.keys().isdisjoint(keys):
+                return notes
+    return {}
 
 
 def _ask_statistics(
