@@ -10,7 +10,7 @@ from hoodie.config import resolve
 from hoodie.services.clustering.options import parse_cluster_options
 from hoodie.services.clustering.plan import clustering_plan, plan_groups
 from hoodie.services.clustering.result import COPIED, DECODED
-from hoodie.services.clustering.rewrite import ORDER
+from hoodie.services.clustering.row_order import ORDER
 from hoodie.spec import BaseFileName, TableConfig
 from hoodie.spec.base_file_plan import BASE_FILE_PLAN, BaseFileOperation, BaseFilePlan, encode_base_file_plan
 from hoodie.spec.clustering_plan import clustering_values
