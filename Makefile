@@ -139,7 +139,7 @@ test-buckets: setup  ## the same with these files in two buckets of an S3 server
 	HOODIE_TEST_STRATEGY=bits:4 HOODIE_TEST_BUCKETS=1 HOODIE_STRATEGY_EVERY=$${HOODIE_BUCKETS_EVERY:-1} $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
 
 crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
-	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 HOODIE_BUCKET_CRASHES=2 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
+	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 HOODIE_BUCKET_CRASHES=16 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
 	HOODIE_BUCKET_KILLS=8 $(PYTEST) -n 2 -rP tests/state/test_killed_on_buckets.py
 	HOODIE_S3_FAULT_EVERY=3 $(PYTEST) -n 2 -rP tests/state/test_s3_faults.py

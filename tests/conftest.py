@@ -1,7 +1,7 @@
 """Which tests are long: the cases that a sample of a test leaves to `make test-more`.
 
-`HOODIE_MORE_EVERY=n` lets that run one in about n of these cases, another n-th for each `HOODIE_MORE_TURN` (a number):
-`.ci/run` takes its turn from the commit. Without it all run.
+`HOODIE_MORE_EVERY=n` lets that run one in about n of these cases, another n-th for each `HOODIE_MORE_TURN` (a number),
+and of tests marked `long(turns=m)` one in m: `.ci/run` takes its turn from the commit. Without it all run.
 
 With `HOODIE_TEST_STRATEGY` (a storage strategy, see `hoodie.testing.lake`) only tests of modules that make lakes run,
 one in about `HOODIE_STRATEGY_EVERY` of them, by the same turns. Those marked `own_folder` are skipped with the reason
@@ -70,6 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         case.add_marker(pytest.mark.long)
         if crc32(case.nodeid.encode()[::-1]) % MORE_EVERY != MORE_TURN % MORE_EVERY:
             not_now.add(case.nodeid)
+    if MORE_EVERY > 1:
+        not_now |= {item.nodeid for item in items if not _is_its_turn(item)}
     if STRATEGY:
         not_now |= {item.nodeid for item in items if not _is_for_strategies(item)}
         for item in items:
@@ -102,6 +104,13 @@ def _is_for_strategies(item: pytest.Item) -> bool:
     makes_lakes = {"Lake", "logged_lake"} & vars(getattr(item, "module", object)).keys()
     its_turn = crc32(item.nodeid.encode()) % STRATEGY_EVERY == MORE_TURN % STRATEGY_EVERY
     return bool(makes_lakes) and its_turn
+
+
+def _is_its_turn(item: pytest.Item) -> bool:
+    """Whether a long test that says in how many changes it runs once (`long(turns=4)`) runs in this one."""
+    marker = item.get_closest_marker("long")
+    turns = 1 if marker is None else marker.kwargs.get("turns", 1)
+    return crc32(item.nodeid.encode()) % turns == MORE_TURN % turns
 
 
 def _left_to_more(items: list[pytest.Item]) -> Iterator[pytest.Item]:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_storage_paths_are_measured_and_stand_on_the_page(tmp_path: Path) -> None:
     found, page = tmp_path / "storage-paths.md", tmp_path / "page.md"
     small = ["--files", "300", "--rows", "800", "--rounds", "1", "--out", str(found)]

@@ -17,7 +17,7 @@ FAR = ["far_upsert", "far_local_upsert"]
 
 
 @pytest.mark.spark
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]
@@ -38,7 +38,7 @@ def test_a_small_benchmark_runs_all_steps_and_writes_its_page(tmp_path: Path) ->
 
 
 @pytest.mark.spark
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_small_upserts_on_a_store_far_away_take_turns_and_their_requests_are_counted(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]
@@ -64,7 +64,7 @@ def test_small_upserts_on_a_store_far_away_take_turns_and_their_requests_are_cou
 
 
 @pytest.mark.spark
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_bulk_inserts_into_many_partitions_are_held_against_few(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     folders = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work"), "--out", str(results)]

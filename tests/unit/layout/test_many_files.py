@@ -45,7 +45,7 @@ def test_deleted_metadata_table_of_ten_thousand_files_comes_back_equal() -> None
     many.forget()
 
 
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_repair_of_a_hundred_thousand_files_takes_seconds() -> None:
     many = ManyFiles(91_000, 1_000, page_s=0.02)
     assert len(many.expected) > 100_000
@@ -72,7 +72,7 @@ def test_plan_of_a_query_asks_for_no_place(monkeypatch: pytest.MonkeyPatch) -> N
     plain.forget()
 
 
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 def test_plan_over_a_hundred_thousand_files_takes_no_longer_than_without_prefixes() -> None:
     many, plain = twins(91_000, 1_000)
     ours, theirs = float("inf"), float("inf")

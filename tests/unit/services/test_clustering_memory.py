@@ -53,7 +53,7 @@ def cluster(folder, curve, told):
     told.put((read[0], done.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10))
 
 
-@pytest.mark.long
+@pytest.mark.long(turns=4)
 @pytest.mark.parametrize("curve", ["LINEAR", "HILBERT"])
 def test_a_group_of_two_gigabytes_is_clustered_in_less_than_one(curve, tmp_path):
     data = rows()
