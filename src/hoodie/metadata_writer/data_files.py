@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.engine import LocalEngine, TaskId
-from hoodie.errors import Missing
+from hoodie.errors import Corrupt, Missing
 from hoodie.metadata.store import READING_THREADS
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.slices_after import base_file_of, log_file_of
@@ -17,6 +18,8 @@ from hoodie.spec import CLEAN, State, parse_clean_plan
 from hoodie.storage import Storage
 from hoodie.timeline import instant_path, load_requested
 from hoodie.view import BaseFile, FileSlice, LogFile
+
+log = logging.getLogger(__name__)
 
 FILES_PER_TASK: Final = 64
 """Files one task of an initialisation looks at."""
@@ -63,16 +66,22 @@ def committed_files(context: IndexContext) -> list[DataFile]:
 
 
 def _planned_by_cleans(context: IndexContext) -> set[tuple[str, str]]:
-    """Partitions and names of the files that pending cleans are to take."""
+    """Partitions and names of the files that pending cleans are to take. Of a damaged plan none is known: who repairs a
+    table need not care, and finds what is there.
+    """
     storage, profile = context.handle.storage, context.handle.profile
-    found = set()
+    found: set[tuple[str, str]] = set()
     for instant in context.timeline.pending():
         data = load_requested(storage, profile, instant) if instant.action == CLEAN else b""
-        if data:
+        if not data:
+            continue
+        try:
             plan = parse_clean_plan(data, instant_path(profile, replace(instant, state=State.REQUESTED)))
-            found |= {
-                (partition, path.rpartition("/")[2]) for partition in plan.files for path in plan.files[partition]
-            }
+        except Corrupt as damage:
+            log.warning("what the clean %s was to take is not known: %s", instant.requested, damage.cause)
+            continue
+        for partition, paths in plan.files.items():
+            found |= {(partition, path.rpartition("/")[2]) for path in paths}
     return found
 
 

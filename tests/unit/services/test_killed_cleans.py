@@ -33,9 +33,9 @@ def opened(storage: Storage, **options: str) -> Table:
     return Table(load_handle(storage, Awake()), given, LocalEngine(1))
 
 
-def history(version: int) -> dict[str, bytes]:
+def history(version: int, **more: str) -> dict[str, bytes]:
     """The files of a copy-on-write table with two file groups, each rewritten three times."""
-    lake = Lake(version, BY_HAND)
+    lake = Lake(version, {**BY_HAND, **more})
     for number in range(4):
         lake.upsert(row("a", str(number), number, "p0"), row("b", str(number), number, "p1"))
     return lake.files()
@@ -160,3 +160,18 @@ def test_indexes_are_built_though_a_dead_clean_took_files(version: int) -> None:
         table.indexes.create("by_day", "ts", function="from_unixtime", format="yyyy-MM-dd")
     assert table.services.clean(**NEWEST_ONLY) is not None
     assert table.validate() == []
+
+
+@pytest.mark.parametrize("version", [8, 9])  # version 6 makes no metadata table while an instant is pending
+def test_a_repair_does_not_care_for_the_damaged_plan_of_a_dead_clean(
+    version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    stats = {"hoodie.metadata.index.column.stats.enable": "true"}
+    storage = die_while_cleaning(history(version, **stats), "delete")
+    table = opened(storage)
+    (dead,) = table.timeline().pending()
+    path = next(info.path for info in storage.list("") if info.path.endswith(f"{dead.requested}.clean.requested"))
+    storage.put(path, b"nonsense")
+    table.indexes.rebuild()
+    assert f"what the clean {dead.requested} was to take is not known" in caplog.text
+    assert table.scan(columns=["id", "v"]).read_all().to_pydict()["id"] == ["a", "b"]
