@@ -5,20 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 import hoodie
-from hoodie.cli.arguments import parse_options
+from hoodie.cli.arguments import add_table, parse_options
 from hoodie.cli.printing import console, progress
 
 
 def define(parser: ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="the table: a folder, or a URL such as s3://bucket/table")
-    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="where to (default: report.html)")
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="KEY=VALUE", help="a hoodie.* or storage option"
-    )
+    add_table(parser)
+    parser.add_argument("--out", default="report.html", metavar="FILE", help="where to (default: report.html)")
 
 
 def run(said: Namespace) -> int:
     with progress(f"examining {said.path}"):
-        hoodie.Table.open(said.path, options=parse_options(said.option)).report(said.output)
-    console().print(f"wrote {said.output}")
+        hoodie.Table.open(said.path, options=parse_options(said.option)).report(said.out)
+    console().print(f"wrote {said.out}")
     return 0

@@ -3,7 +3,8 @@
 1. All who use it name files by logical paths; `FileInfo`, listings and `absolute` have logical ones, too. `physical` is
    for readers that open files themselves (Spark's scan), and for people.
 2. Data files are routed by the layout; all else goes to the table path. Without a layout everything does.
-3. Listings show a file only in its place. A root that does not answer is an error, never fewer files.
+3. Listings show a file only in its place. A root that does not answer is an error, never fewer files; so is one that
+   does not know the table where a file of it is missing, as when a disk is not mounted.
 4. Nothing is changed in a root whose owner object does not name this table: it is read once for each storage value.
 5. A folder is deleted file by file, by recomputed places: never all that lies below a root.
 6. Listing a folder of the table asks each prefix: callers that want many use `list` or `data_files`, which ask each
@@ -19,10 +20,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hoodie.errors import HudiError
+from hoodie.errors import HudiError, Missing
 from hoodie.layout.access import Access
 from hoodie.layout.layout import Layout, Location, Source
-from hoodie.layout.owner import claim, disclaim, ensure_owner
+from hoodie.layout.owner import claim, disclaim, ensure_owner, load_owner
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.spec.typed_values import is_plain_path
 from hoodie.storage import FileInfo, Listing, OutputFile, Storage, checked_path
@@ -222,20 +223,16 @@ class FederatedStorage:
     # Files
 
     def head(self, path: str) -> FileInfo:
-        at = self._place(path)
-        return self.outer.head(path) if at is None else replace(self.roots[at.root].head(at.key), path=path)
+        return replace(self._looked_at(path, lambda store, key: store.head(key)), path=path)
 
     def read(self, path: str) -> bytes:
-        store, key = self._found(path)
-        return store.read(key)
+        return self._looked_at(path, lambda store, key: store.read(key))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        store, key = self._found(path)
-        return store.read_range(key, start, length)
+        return self._looked_at(path, lambda store, key: store.read_range(key, start, length))
 
     def open_input(self, path: str) -> Any:
-        store, key = self._found(path)
-        return store.open_input(key)
+        return self._looked_at(path, lambda store, key: store.open_input(key))
 
     def create(self, path: str, data: bytes) -> None:
         store, key = self._to_change(path)
@@ -268,9 +265,18 @@ class FederatedStorage:
         if root.scheme == "file" and next(root.list(folder), None) is None:
             root.delete_dir(folder)
 
-    def _found(self, path: str) -> tuple[Storage, str]:
+    def _looked_at(self, path: str, look: Callable[[Storage, str], R]) -> R:
+        """What a look at a file in its place gives. Where the file is missing, the root has to know the table."""
         at = self._place(path)
-        return (self.outer, path) if at is None else (self.roots[at.root], at.key)
+        if at is None:
+            return look(self.outer, path)
+        try:
+            return look(self.roots[at.root], at.key)
+        except Missing:
+            for root, folder in () if self.layout is None else self.layout.claims:
+                if root == at.root:
+                    load_owner(self.roots[root], folder)
+            raise
 
     def _to_change(self, path: str) -> tuple[Storage, str]:
         at = self._place(path)

@@ -137,7 +137,7 @@ def test_the_doctor_has_an_exit_status_and_the_report_is_a_file(
     table = made(tmp_path, 1)
     assert said(capsys, "doctor", table.uri)["healthy"] is True
     page = tmp_path / "page.html"
-    assert main(["report", table.uri, "-o", str(page)]) == 0
+    assert main(["report", table.uri, "--out", str(page)]) == 0
     assert "trips" in page.read_text()
     newest = table.files()[0].base
     assert newest is not None

@@ -66,7 +66,7 @@ def test_a_first_mistake_is_told_with_its_remedy(lake: Lake, what: str) -> None:
 def test_the_command_line_says_it_in_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "t")
     Table.create(path, schema=SCHEMA, options=KEY)
-    assert main(["report", path, "-o", str(tmp_path / "nowhere" / "x.html")]) == 2
+    assert main(["report", path, "--out", str(tmp_path / "nowhere" / "x.html")]) == 2
     said = capsys.readouterr().err
     assert "Cannot write" in said
     assert "Error" not in said

@@ -78,6 +78,35 @@ def test_prefix_that_is_not_reached_is_named_and_what_does_not_need_it_goes_on()
     assert driven.opened().validate() == []
 
 
+def test_root_that_is_not_mounted_is_named_and_no_file_of_it_is_called_lost():
+    """It answers, and is empty: "gone, restore the table to an earlier instant" would be the wrong advice."""
+    driven = made([memory(), memory()])
+    for ts in (2, 3, 4):
+        driven.opened().upsert(rows("1", ts))
+    here, away = driven.opened().storage.roots
+    kept = {file.path: away.read(file.path) for file in away.list("")}
+    away.delete_dir("")
+    for act in (
+        values,
+        lambda table: table.upsert(rows("2", 5)),
+        lambda table: table.services.clean(**LATEST),
+        lambda table: table.indexes.create("bloom_filters"),
+        lambda table: table.indexes.rebuild(),
+        lambda table: table.validate(),
+    ):
+        with pytest.raises(Unavailable, match=f"^{away.uri} does not say whose"):
+            act(driven.opened())
+    assert any(concern.kind == "unreachable" for concern in driven.opened().doctor().concerns)
+    for path, data in kept.items():
+        away.put(path, data)
+    assert here.uri != away.uri
+    assert set(values(driven.opened()).values()) == {"1"}
+    driven.opened().upsert(rows("3", 6))
+    driven.opened().services.clean(**LATEST)
+    assert set(values(driven.opened()).values()) == {"3"}
+    assert driven.opened().validate() == []
+
+
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_stores_whose_clocks_are_days_apart_hold_one_table(version, kind):

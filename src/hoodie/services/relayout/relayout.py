@@ -106,7 +106,8 @@ def relayout(  # noqa: PLR0917
         of = f" of {pending.partition}" if pending.partition else ""
         raise Invalid(
             f"A move{of} to {pending.strategy} is under way",
-            remedy="Finish it first: hoodie relayout --move",
+            remedy="Finish it first: hoodie relayout --move, which deletes the old copies once readers had their hours "
+            "(--grace-hours 0: now)",
         )
     if pending is None and to and not _is_there(handle, config, to, partition):
         handle = _switched(handle, config, engine, to, partition)
@@ -308,7 +309,8 @@ def _given_up(handle: TableHandle, engine: Engine, move: Move) -> RelayoutResult
     if layout.versions == move.after:
         raise Invalid(
             "The files count in their new places already",
-            remedy="Finish the move, then move them back: hoodie relayout --to … --move",
+            remedy="Finish the move (hoodie relayout --move; --grace-hours 0 does not wait for readers of the old "
+            "copies), then move them back: hoodie relayout --to … --move",
         )
     target = replace(layout, versions=move.after)
     there = laid_out(handle.storage, handle.config.with_changes(_properties(handle, target)))
