@@ -5,7 +5,8 @@
 2. Data files are routed by the layout; all else goes to the table path. Without a layout everything does.
 3. Listings show a file only in its place. A root that does not answer is an error, never fewer files; so is one that
    does not know the table where a file of it is missing, as when a disk is not mounted.
-4. Nothing is changed in a root whose owner object does not name this table: it is read once for each storage value.
+4. Nothing is changed in a root whose owner object does not name this table, at this path: it is read once for each
+   storage value.
 5. A folder is deleted file by file, by recomputed places: never all that lies below a root.
 6. Listing a folder of the table asks each prefix: callers that want many use `list` or `data_files`, which ask each
    prefix once, whatever the number of partitions.
@@ -139,7 +140,7 @@ class FederatedStorage:
         """Checks that all folders of roots are this table's. Raises as `ensure_owner`."""
         if self.layout is not None:
             uuid = self.layout.uuid
-            _at_once(lambda one: ensure_owner(self.roots[one[0]], one[1], uuid), self.layout.claims)
+            _at_once(lambda one: ensure_owner(self.roots[one[0]], one[1], uuid, self.uri), self.layout.claims)
 
     def unreached(self) -> Sequence[tuple[str, HudiError]]:
         """Roots that do not answer, or do not say that they are this table's, each with the error."""
@@ -149,7 +150,7 @@ class FederatedStorage:
 
         def tried(claim: tuple[int, str]) -> HudiError | None:
             try:
-                ensure_owner(self.roots[claim[0]], claim[1], layout.uuid)
+                ensure_owner(self.roots[claim[0]], claim[1], layout.uuid, self.uri)
             except HudiError as error:
                 return error
             return None
@@ -158,17 +159,17 @@ class FederatedStorage:
         found = {root: error for (root, _), error in zip(layout.claims, answers, strict=True) if error is not None}
         return [(layout.roots[root], error) for root, error in found.items()]
 
-    def claim(self, *, is_new: bool = False) -> None:
+    def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""
         if self.layout is not None:
             for root, folder in self.layout.claims:
-                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new=is_new)
+                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new, was_moved)
 
     def disclaim(self) -> None:
         """Gives all folders of roots up, of a table whose files are gone."""
         if self.layout is not None:
             for root, folder in self.layout.claims:
-                disclaim(self.roots[root], folder, self.layout.uuid)
+                disclaim(self.roots[root], folder, self.layout.uuid, self.uri)
 
     def _in_roots(self, prefix: str) -> Sequence[FileInfo]:
         checked_path(prefix, root_allowed=True)
@@ -285,7 +286,7 @@ class FederatedStorage:
         if at.root not in self._owned:
             for root, folder in self.layout.claims:
                 if root == at.root:
-                    ensure_owner(self.roots[root], folder, self.layout.uuid)
+                    ensure_owner(self.roots[root], folder, self.layout.uuid, self.uri)
             self._owned.add(at.root)
         return self.roots[at.root], at.key
 

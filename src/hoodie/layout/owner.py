@@ -1,7 +1,9 @@
 """Who a folder of a root belongs to: one small object, made by a conditional create; without it nothing changes there.
 
 `<root>/.hoodie_owners/<folder>` holds `{"uuid": …, "table": <table path>}`. Two tables of one name in one root share
-folders, and the clean of one would delete files of the other; a copied `.hoodie` makes two tables own the same files.
+folders, and the clean of one would delete files of the other. A copied `.hoodie` makes two tables own the same files,
+so the table path has to be the one that is named, too; a table that was moved says so (`was_moved`). Tables in memory
+are known by their UUID alone: nobody else finds them, and tests copy them.
 """
 
 from __future__ import annotations
@@ -9,44 +11,64 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from hoodie.errors import Conflict, Missing, Unavailable
+from hoodie.errors import Conflict, Invalid, Missing, Unavailable
+from hoodie.layout.roots import parse_place
 from hoodie.storage import Storage
 
 OWNERS_DIR: Final = ".hoodie_owners"
 
 
-def claim(root: Storage, folder: str, uuid: str, table: str, *, is_new: bool = False) -> None:
+def claim(  # noqa: PLR0917
+    root: Storage, folder: str, uuid: str, table: str, is_new: bool = False, was_moved: bool = False
+) -> None:
     """Makes the folder the table's. Nothing happens where it is already. `is_new`: there is no table at `table` yet, so
-    what a creation that died there claimed may be taken over.
+    what a creation that died there claimed may be taken over. `was_moved`: the table with this UUID is at `table` now.
 
     Raises:
-        Conflict: it belongs to another table.
+        Conflict: it belongs to another table. Unavailable: nobody can say to which.
     """
     data = json.dumps({"uuid": uuid, "table": table}).encode()
     try:
         root.create(_path(folder), data)
     except Conflict:
         owner, place = load_owner(root, folder)
-        if is_new and place == table and owner != uuid:
+        if (is_new and place == table and owner != uuid) or (was_moved and owner == uuid):
             root.put(_path(folder), data)
         else:
-            ensure_owner(root, folder, uuid)
+            ensure_owner(root, folder, uuid, table)
 
 
-def ensure_owner(root: Storage, folder: str, uuid: str) -> None:
-    """Checks that the folder is the table's. One read.
+def ensure_owner(root: Storage, folder: str, uuid: str, table: str) -> None:
+    """Checks that the folder is that of the table with this UUID at `table`. One read.
 
     Raises:
-        Conflict: it belongs to another table. Unavailable: nobody says whose it is, as when the root is not reached.
+        Conflict: it belongs to another table, or to one of which this is a copy. Unavailable: nobody says whose it is,
+            as when the root is not reached.
     """
-    owner, table = load_owner(root, folder)
+    owner, place = load_owner(root, folder)
     if owner != uuid:
         raise Conflict(
-            f"{root.uri}: the folder {folder!r} belongs to the table at {table}, not to this one",
-            remedy="Nothing was changed there. Give a new table another folder (hoodie.storage.folder); of a copied "
-            "table change nothing until its files were copied as well",
+            f"{root.uri}: the folder {folder!r} belongs to the table at {place}, not to this one",
+            remedy="Nothing was changed there. Give a new table another folder (hoodie.storage.folder)",
             root=root.uri,
         )
+    if not _is_same(place, table):
+        raise Conflict(
+            f"{root.uri}: the folder {folder!r} belongs to the table at {place}, and {table} is a copy of it, or the "
+            "table itself after it was moved",
+            remedy="Nothing was changed there: two tables would delete each other's files. Change nothing of a copy; "
+            "if the table was moved here and is there no more: hoodie relayout --claim",
+            root=root.uri,
+        )
+
+
+def _is_same(place: str, table: str) -> bool:
+    """Whether two table paths are one, however they are spelled."""
+    try:
+        one, other = parse_place(place), parse_place(table)
+    except Invalid:
+        return place == table
+    return one == other or "memory" in (one.scheme, other.scheme)
 
 
 def load_owner(root: Storage, folder: str) -> tuple[str, str]:
@@ -58,14 +80,14 @@ def load_owner(root: Storage, folder: str) -> tuple[str, str]:
         raise Unavailable(
             f"{root.uri} does not say whose the folder {folder!r} is: {_path(folder)} is missing or damaged",
             remedy="See that the storage path is what it was (mounted, the right bucket), then retry; if only that "
-            "object was lost, hoodie relayout --claim makes it again",
+            "object was lost, hoodie relayout --claim makes it again (delete a damaged one first)",
             root=root.uri,
         ) from error
 
 
-def disclaim(root: Storage, folder: str, uuid: str) -> None:
+def disclaim(root: Storage, folder: str, uuid: str, table: str) -> None:
     """Gives the folder up, of a table that is gone."""
-    ensure_owner(root, folder, uuid)
+    ensure_owner(root, folder, uuid, table)
     root.delete(_path(folder))
 
 

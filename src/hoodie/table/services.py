@@ -209,13 +209,15 @@ class TableServices:
         move: bool = False,
         grace_hours: float | None = None,
         partition: str = "",
+        claim: bool = False,
         **options: object,
     ) -> RelayoutResult | None:
         """Changes where files lie: new ones go by the storage strategy `to` (options name storage paths), with `move`
         all others, too; of one `partition`, or of all. None when all is so. A move that died is gone on with by the
-        next call, whose old copies go once they are older than so many hours.
+        next call, whose old copies go once they are older than so many hours. `claim`: the table was moved here, or
+        the objects were lost that say whose the storage paths are.
         """
-        given = {"to": to, "move": move, "grace_hours": grace_hours, "partition": partition}
+        given = {"to": to, "move": move, "grace_hours": grace_hours, "partition": partition, "claim": claim}
         result: RelayoutResult | None = self.run("relayout", given, **options)
         return result
 

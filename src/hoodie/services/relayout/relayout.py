@@ -87,17 +87,25 @@ def relayout(  # noqa: PLR0917
     undo: bool = False,
     grace_hours: float = GRACE_HOURS,
     partition: str = "",
+    claim: bool = False,
 ) -> RelayoutResult | None:
     """What it took to switch to the strategy `to` and, with `move`, to bring all files there; None when all is so. A
     move that is under way is gone on with; with `undo` it is given up instead, and its copies go. With `partition` all
-    that is about that one and those below it, or with `*` at the end those that begin so.
+    that is about that one and those below it, or with `*` at the end those that begin so. `claim` comes first: the
+    table is where it is now, and the storage paths are its own again.
 
     Raises:
         Invalid: no storage path, or one that is not allowed; `to` while a move is under way; `undo` after the flip.
         Unsupported: no such strategy. Conflict: a folder of a root is another table's.
     """
-    roll_back_failed_writes(handle, engine, config=config)
     steps: list[str] = []
+    if claim:
+        if not isinstance(handle.storage, FederatedStorage):
+            raise Invalid(f"{handle.config.name} has no storage paths to claim", remedy="Leave it out", key="claim")
+        ensure_held(handle.storage)
+        handle.storage.claim(was_moved=True)
+        steps.append(f"the storage paths know the table at {handle.storage.uri}")
+    roll_back_failed_writes(handle, engine, config=config)
     pending = load_move(handle)
     if undo:
         return None if pending is None else _given_up(handle, engine, pending)
@@ -137,6 +145,7 @@ def preview_relayout(  # noqa: PLR0917
     undo: bool = False,
     grace_hours: float = GRACE_HOURS,
     partition: str = "",
+    claim: bool = False,
 ) -> ServicePreview:
     """A step for each partition whose files a move would copy. Nothing is claimed or written. Raises as `relayout`."""
     del undo, grace_hours
@@ -368,6 +377,9 @@ SERVICE: Final = Service(
         Argument("grace_hours", "leave old copies for so many hours (default 24)", float, GRACE_HOURS),
         Argument(
             "partition", "only this partition and those below it, or with * at the end those that begin so", str, ""
+        ),
+        Argument(
+            "claim", "the table was moved here, or what says whose the storage paths are was lost", bool, default=False
         ),
     ),
 )
