@@ -77,12 +77,14 @@ def change_reads(
     sources: Mapping[GroupId, BootstrapSource] | None = None,
     *,
     renamed_logs: Mapping[str, str] | None = None,
+    being_taken: Mapping[tuple[str, str], InstantTime] | None = None,
 ) -> tuple[ChangeRead, ...]:
     """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons,
-    `renamed_logs` the other names of log files that lie under either.
+    `renamed_logs` the other names of log files that lie under either, `being_taken` the files (partition, name) that
+    pending cleans take: a metadata table lists them until the clean completes, so nobody knows which are there.
 
     Raises:
-        Invalid: a file that is needed was cleaned, or commits of the range are archived.
+        Invalid: a file that is needed was cleaned, or is about to be, or commits of the range are archived.
         Corrupt: a commit changed a base file and says neither how nor that it has no updates.
     """
     if window.needs_snapshot:
@@ -97,7 +99,19 @@ def change_reads(
         metadata = commits[instant.requested]
         if metadata.operation_type in _DATA_CHANGES:
             reads += sorted(known.of_commit(instant.requested, metadata), key=lambda read: read.partition)
+    for read in reads if being_taken else ():
+        for path in _paths_of(read):
+            clean = (being_taken or {}).get((read.partition, path.rpartition("/")[2]))
+            if clean is not None:
+                raise _gone(f"{path}, which the clean {clean} takes,", read.instant, path)
     return tuple(reads)
+
+
+def _paths_of(read: ChangeRead) -> Iterator[str]:
+    yield from (path for path, _ in read.changes)
+    for part in (read.before, read.after):
+        if part is not None:
+            yield from (file.path for file in (part.base, *part.logs) if file is not None)
 
 
 class _Known:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from hoodie.errors import Corrupt
 from hoodie.spec import (
     CLEAN,
     Instant,
@@ -72,6 +74,19 @@ def load_unpromised(storage: Storage, view: View) -> frozenset[tuple[str, str]]:
     removals = _load_removals(storage, view, "")
     unpromised = [removal.files for removal in removals if removal.earliest is None]
     return frozenset((partition, name) for files in unpromised for partition in files for name in files[partition])
+
+
+def load_being_taken(storage: Storage, view: View) -> dict[tuple[str, str], InstantTime]:
+    """Partitions and names of the files that pending cleans are to take, or have taken, with the clean. Reads their
+    plans; of one that is damaged nothing is known.
+    """
+    found: dict[tuple[str, str], InstantTime] = {}
+    for clean in view.timeline.pending():
+        with suppress(Corrupt):
+            removal = _load_removal(storage, view, clean) if clean.action == CLEAN else None
+            for partition, names in () if removal is None else removal.files.items():
+                found |= {(partition, name): clean.requested for name in names}
+    return found
 
 
 def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:

@@ -121,6 +121,7 @@ def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: Re
             config.cdc_logging_mode,
             facts.sources,
             renamed_logs=facts.renamed_logs,
+            being_taken=facts.being_taken,
         ),
         rows=replace(rows, images=images),
         table_schema=CHANGE_SCHEMA,

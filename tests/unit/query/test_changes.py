@@ -7,12 +7,16 @@ import json
 import pyarrow as pa
 import pytest
 
+from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, Invalid
 from hoodie.logs import HeaderKey, encode_avro_content, encode_block
 from hoodie.records import to_avro
 from hoodie.spec import V9, BlockKind, LogFileName, State
+from hoodie.state.handle import load_handle
+from hoodie.table import Table
+from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_logs import HandLogTable, at
-from hoodie.testing.lake import Lake
+from hoodie.testing.lake import Awake, Lake
 from hoodie.testing.lake import row as lake_row
 
 GROUP = ("p0", "a")
@@ -188,6 +192,42 @@ def test_slice_that_was_cleaned_cannot_tell_changes(profile, rows):
     table.clean(at(3), at(2), removed=[table.path_of(at(1), *GROUP)])
     with pytest.raises(Invalid, match="cleaned since"):
         rows(table, query="cdc", begin=clock(table, 1))
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_files_that_a_dead_clean_took_are_cleaned_not_lost(version, kind):
+    """The metadata table lists them until the clean is finished (state machine, seed 1212)."""
+    lake = Lake(
+        version,
+        {
+            "hoodie.table.cdc.enabled": "true",
+            "hoodie.datasource.write.table.type": kind,
+            "hoodie.metadata.enable": "true",
+            "hoodie.clean.automatic": "false",
+        },
+    )
+    for number in range(4):
+        lake.upsert(lake_row("a", str(number), number))
+        if kind == "MERGE_ON_READ":
+            lake.table.services.compact()
+    newest = [one for one in lake.table.timeline().completed_writes() if one.action != "compaction"][-1]
+
+    def die(call):
+        if call.op == "create" and call.path.endswith(".clean"):
+            raise Crash("when the files are gone")
+
+    dying = Table(load_handle(CountingStorage(lake.storage, on_call=die), Awake()), {}, LocalEngine(1))
+    with pytest.raises(Crash):
+        dying.services.clean(
+            **{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+        )
+    with pytest.raises(Invalid, match="which the clean .* takes, is gone, cleaned since"):
+        lake.table.scan(query="cdc", begin="000").read_all()
+    assert lake.values() == {"a": "3"}
+    later = lake.upsert(lake_row("b", "new", 9))
+    (change,) = lake.table.scan(query="cdc", begin=newest.completed or newest.requested).read_all().to_pylist()
+    assert (change["op"], change["ts_ms"]) == ("i", later.instant)
 
 
 def test_columns_and_filter_are_of_the_changes(profile, rows):
