@@ -224,7 +224,7 @@ class FederatedStorage:
     # Files
 
     def head(self, path: str) -> FileInfo:
-        return replace(self._looked_at(path, lambda store, key: store.head(key)), path=path)
+        return replace(self._looked_at(path, lambda store, key: store.head(key), is_probe=True), path=path)
 
     def read(self, path: str) -> bytes:
         return self._looked_at(path, lambda store, key: store.read(key))
@@ -266,15 +266,18 @@ class FederatedStorage:
         if root.scheme == "file" and next(root.list(folder), None) is None:
             root.delete_dir(folder)
 
-    def _looked_at(self, path: str, look: Callable[[Storage, str], R]) -> R:
-        """What a look at a file in its place gives. Where the file is missing, the root has to know the table."""
+    def _looked_at(self, path: str, look: Callable[[Storage, str], R], *, is_probe: bool = False) -> R:
+        """What a look at a file in its place gives. Where the file is missing, the root has to know the table.
+        `is_probe`: it may well be missing, so that a root which was asked before the first change is believed.
+        """
         at = self._place(path)
         if at is None:
             return look(self.outer, path)
         try:
             return look(self.roots[at.root], at.key)
         except Missing:
-            for root, folder in () if self.layout is None else self.layout.claims:
+            is_believed = is_probe and at.root in self._owned
+            for root, folder in () if self.layout is None or is_believed else self.layout.claims:
                 if root == at.root:
                     load_owner(self.roots[root], folder)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 from relayout_world import EXPECTED, ROOTS, World, content, rows
 
@@ -47,6 +48,16 @@ def test_prefixes_and_roots_grow_without_rewriting(world):
     assert set(old) <= set(world.data("one"))
     assert world.data("two") or len(world.data("one")) > len(old)
     assert content(world.table()) == dict.fromkeys(range(12), 3)
+
+
+def test_whose_a_root_is_is_not_asked_for_each_file_of_a_move(world):
+    """Each file is looked for in its new place first, where it is missing."""
+    many = range(100, 140)
+    world.made().upsert(pa.table({"id": many, "p": [f"q{n}" for n in many], "v": [0 for _ in many]}))
+    counted = CountingStorage(world.memory)
+    done = world.table(counted).services.relayout("bits:4", move=True, **{"hoodie.storage.path": world.root("one")})
+    asked = [call for call in counted.calls if call.path == "one/.hoodie_owners/rides"]
+    assert done.files > 2 * len(asked)
 
 
 def test_move_brings_all_files_and_deletes_old_copies_after_the_grace(world):
