@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hoodie.engine import LocalEngine
 from hoodie.layout import FederatedStorage
+from hoodie.layout.move import copies_that_do_not_count
 from hoodie.locks import LockOptions, held_lock
 from hoodie.spec import keys
 from hoodie.storage import Storage
@@ -20,10 +21,13 @@ def drop_table(storage: Storage, options: LockOptions) -> None:
     """Deletes the table and its folder. `options` say how long to wait for a writer.
 
     Raises:
-        Conflict: a writer is at work.
+        Conflict: a writer is at work. Corrupt: where a move under way has copies cannot be read.
     """
     with held_lock(storage, "drop", options=options) as held:
         storage = held.fenced(storage)
+        for place, paths in copies_that_do_not_count(storage):
+            held.ensure_held()
+            delete_files(place, LocalEngine(DELETING_THREADS), paths, "drop")
         own = storage.list_dir(keys.HOODIE_DIR)
         for folder in (*storage.list_dir("").dirs, *own.dirs):
             if folder not in (keys.HOODIE_DIR, keys.LOCKS_DIR):

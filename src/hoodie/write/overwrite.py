@@ -31,6 +31,7 @@ from hoodie.engine import LocalEngine, TaskId
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, HudiError
 from hoodie.layout import FederatedStorage, laid_out
+from hoodie.layout.move import copies_that_do_not_count
 from hoodie.spec import (
     BaseFileName,
     Instant,
@@ -207,6 +208,9 @@ def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
     """Remove what tables consist of below the base path, but the files `kept` and the locks. Folders that hold nothing
     else go as a whole.
     """
+    engine = LocalEngine(_DELETING_THREADS)
+    copies = [_Deletion(place, path, False) for place, paths in copies_that_do_not_count(storage) for path in paths]
+    engine.run(_delete, copies, "overwrite")  # before the file that names them
     needed = {path[:at] for path in kept for at, char in enumerate(path) if char == "/"}
     doomed: list[_Deletion] = []
     folders = [""]
@@ -229,7 +233,7 @@ def _delete_all_but(storage: Storage, kept: Collection[str]) -> None:
                 folders.append(folder)
             elif own:  # an empty folder may be anybody's
                 doomed.append(_Deletion(storage, folder, True))
-    LocalEngine(_DELETING_THREADS).run(_delete, doomed, "overwrite")
+    engine.run(_delete, doomed, "overwrite")
 
 
 def _is_hidden(path: str) -> bool:

@@ -9,9 +9,10 @@ from relayout_world import EXPECTED, World, content, rows
 
 from hoodie.errors import Invalid
 from hoodie.layout import Layout, LayoutVersion
+from hoodie.layout.move import MOVE_FILE
 from hoodie.layout.properties import encode_versions, parse_versions
 from hoodie.layout.strategy import parse_strategy
-from hoodie.services.relayout.plan import MOVE_FILE, newest_for, plan_target
+from hoodie.services.relayout.plan import newest_for, plan_target
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
 
@@ -191,6 +192,8 @@ def test_targets_of_moves():
     assert target(one, of="a") == [("0", "bits:1", "")]
     again = version(3, "0", "bits:2", "a")
     assert target(one, two, again) == [("0", "bits:2", "")]
+    wider = version(4, "9", "bits:2", "a*")
+    assert target(one, two, three, wider) == [("0", "bits:2", ""), ("0", "map", "a"), ("0", "bits:2", "a*")]
     assert target(one, two, again, of="a/b") == [("0", "bits:1", ""), ("5", "bits:2", ""), ("0", "bits:2", "a")]
     assert target(one, two, three, of="b*") == [
         ("0", "bits:1", ""),

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from relayout_world import EXPECTED, ROOTS, World, content, rows
+from relayout_world import ENGINE, EXPECTED, ROOTS, World, content, rows
 
+from hoodie.config import resolve
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
-from hoodie.services.relayout.plan import MOVE_FILE, Move, encode_move, parse_move
+from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move
+from hoodie.services.ingest import Request
+from hoodie.services.save import save_rows
 from hoodie.spec import keys
 from hoodie.state.handle import load_handle
+from hoodie.table import as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.two_stores import RIDES
+
+NEWEST = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
 
 @pytest.fixture
@@ -140,8 +148,7 @@ def test_clean_between_a_dead_move_and_its_end_brings_no_file_back():
     counted = CountingStorage(world.memory, on_call=stop)
     with pytest.raises(Crash):
         world.table(counted).services.relayout("bits:2", move=True, **where)
-    newest = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
-    cleaned = world.table().services.clean(**newest)
+    cleaned = world.table().services.clean(**NEWEST)
     assert cleaned is not None
     world.table().services.relayout(move=True, grace_hours=0)
     assert content(world.table()) == dict.fromkeys(range(12), 2)
@@ -170,6 +177,76 @@ def test_move_can_be_given_up_until_its_flip(world):
     with pytest.raises(Invalid, match="count in their new places"):
         world2.table().services.run("relayout", {"undo": True})
     assert table is not None
+
+
+def with_dead_move(*, is_flipped: bool) -> World:
+    """A table whose move from one storage path to another died before or after its flip: its files lie in both."""
+    world = World()
+    world.made(**{"hoodie.storage.path": world.root("one")})
+    where = {"hoodie.storage.path": world.root("two")}
+    other = World(world.files())
+    other.table(counted := CountingStorage(other.memory)).services.relayout("bits:2", move=True, **where)
+    flip = max(call.n for call in counted.calls if call.op == "put" and call.path.endswith(keys.PROPERTIES_FILE))
+    other.memory.forget()
+    storage = CountingStorage(world.memory, crash_at=flip + is_flipped)
+    with pytest.raises(Crash):
+        world.table(storage).services.relayout("bits:2", move=True, **where)
+    assert all(data_files(world, root) for root in ROOTS)
+    return world
+
+
+def data_files(world: World, top: str) -> list[str]:
+    return [path for path in world.data(top) if path.endswith(".parquet") or ".log." in path]
+
+
+@pytest.mark.parametrize("is_flipped", [False, True])
+def test_table_dropped_in_the_middle_of_a_move_leaves_no_copy_to_the_next(is_flipped):
+    world = with_dead_move(is_flipped=is_flipped)
+    world.table().drop()
+    assert [path for root in ROOTS for path in data_files(world, root)] == []
+    next_one = {"hoodie.storage.path": ",".join(map(world.root, ROOTS)), "hoodie.storage.strategy": "bits:2"}
+    table = world.made(**next_one)
+    table.indexes.rebuild()
+    assert content(world.table()) == EXPECTED
+    assert len(table.scan().read_all()) == len(EXPECTED)
+    world.memory.forget()
+
+
+@pytest.mark.parametrize("is_flipped", [False, True])
+def test_table_overwritten_by_another_kind_in_the_middle_of_a_move_keeps_no_copy(is_flipped):
+    world = with_dead_move(is_flipped=is_flipped)
+    other = resolve(RIDES | {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"})
+    save_rows(world.laid(), Request("bulk_insert", as_source(rows(50)), other, ENGINE), "overwrite", world.env)
+    assert {root: len(data_files(world, root)) for root in ROOTS} == {"one": 0, "two": 1}
+    assert content(world.table()) == {50: 0}
+    world.memory.forget()
+
+
+@pytest.mark.parametrize(("first", "to", "folder"), [("hive", "map", "one/rides"), ("map", "hive", "table")])
+def test_what_lies_in_the_new_places_and_is_no_file_of_the_table_goes_before_they_count(world, first, to, folder):
+    """As of a table that was there before, or of a move whose file was damaged and deleted."""
+    table = world.made()
+    where = {"hoodie.storage.path": world.root("one")}
+    table.services.relayout(first, move=True, grace_hours=0, **where)
+    found = next(path for path in data_files(world, "") if "/p0/" in path and path.endswith(".parquet"))
+    file_id = found.rpartition("/")[2].partition("_")[0]
+    stale = f"{folder}/p0/{found.rpartition('/')[2].replace(file_id, f'{uuid4()}-0')}"
+    canary = f"{folder}/p0/notes.parquet"
+    for path in (stale, canary):
+        world.memory.put(path, world.memory.read(found))
+    table.services.relayout(to, move=True, grace_hours=0, **where)
+    assert {stale, canary} & set(world.files()) == {canary}
+    table.indexes.rebuild()
+    assert content(world.table()) == EXPECTED
+    assert len(table.scan().read_all()) == len(EXPECTED)
+
+
+def test_move_of_a_table_without_storage_paths_does_nothing(world):
+    table = world.made()
+    before = world.files()
+    assert table.services.relayout(move=True) is None
+    assert table.services.relayout("hive", move=True) is None
+    assert world.files() == before
 
 
 def test_old_copy_that_differs_from_the_new_one_is_not_deleted(world):

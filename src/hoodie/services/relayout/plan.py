@@ -1,51 +1,27 @@
-"""What a relayout is: the switch that is added to a layout, the move that follows, and its stored state. Pure.
+"""What a relayout is: the switch that is added to a layout, and where the move that follows leads. Pure.
 
 1. A switch adds a version that counts from an instant after all others: nothing is moved, and both places stay known.
 2. A move makes the newest version count from the beginning. `since` decides, in one replacement of the properties, so
    files are copied before and deleted after it.
 3. Both may be for some partitions only. Where one switch is for all, those for some that came before it end with it.
-4. The stored state names the files of a move, so that what is deleted in the end is what was copied.
 
-Bytes: `docs/format/storage-layout.md`.
+The stored state of a move: `hoodie.layout.move`. Bytes: `docs/format/storage-layout.md`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import dropwhile
 from typing import Final
 
-from hoodie.errors import Corrupt, Invalid
+from hoodie.errors import Invalid
 from hoodie.layout import Layout, LayoutVersion, StorageStrategy
 from hoodie.layout.layout import Guard
-from hoodie.layout.places import places_of
-from hoodie.layout.properties import MAX_VERSIONS, encode_versions, parse_versions
+from hoodie.layout.properties import MAX_VERSIONS
 from hoodie.layout.strategy import parse_strategy
-from hoodie.spec.typed_values import is_plain_path
 
-MOVE_FILE: Final = ".hoodie/.storage/move"
 BEGINNING: Final = "0"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A move that is under way. `before` and `after` are the versions of the layout; `files` the sizes, by logical
-    path, of what lay elsewhere when it was planned; `flipped_ms` when `after` was seen to count, 0 until then;
-    `partition`: which ones it is for, all if empty.
-    """
-
-    before: tuple[LayoutVersion, ...]
-    after: tuple[LayoutVersion, ...]
-    files: Mapping[str, int]
-    flipped_ms: int = 0
-    partition: str = ""
-
-    @property
-    def strategy(self) -> str:
-        """Where the files go, as text."""
-        found = newest_for(self.after, self.partition)
-        return "" if found is None else found.text
 
 
 def plan_switch(  # noqa: PLR0917
@@ -107,8 +83,9 @@ def plan_target(layout: Layout, partition: str = "") -> tuple[LayoutVersion, ...
         )
     later = versions[versions.index(newest) + 1 :]
     if not partition:
-        # What is for some partitions and newer goes on; what leads to the same places is not needed any more.
-        own = [replace(one, since=BEGINNING) for one in later if not is_one_place(one, newest)]
+        # What is for some partitions and newer goes on. What leads to the same places is needed only behind one that
+        # does not, of whose partitions it may have some.
+        own = [replace(one, since=BEGINNING) for one in dropwhile(lambda one: is_one_place(one, newest), later)]
         return (replace(newest, since=BEGINNING), *own)
     if any(_lies_in(one, partition) and not is_one_place(one, newest) for one in later):
         raise Invalid(
@@ -144,52 +121,6 @@ def _lies_in(version: LayoutVersion, partition: str) -> bool:
     """Whether a version that is for some partitions is for some of `partition`."""
     theirs, ours = version.partitions.rstrip("*"), partition.rstrip("*")
     return theirs.startswith(ours) or (version.partitions.endswith("*") and ours.startswith(theirs))
-
-
-def plan_moves(sizes: Mapping[str, int], now: Layout, then: Layout) -> dict[str, int]:
-    """Sizes, by logical path, of the files whose place differs between two layouts."""
-    paths = list(sizes)
-    here, there = places_of(now, paths), places_of(then, paths)
-    differ = (
-        (one, key) != (other, other_key)
-        for one, key, other, other_key in zip(here.roots, here.keys, there.roots, there.keys, strict=True)
-    )
-    return {path: sizes[path] for path, is_other in zip(paths, differ, strict=True) if is_other}
-
-
-def encode_move(move: Move) -> bytes:
-    """The bytes of `MOVE_FILE`."""
-    said = {
-        "before": encode_versions(move.before),
-        "after": encode_versions(move.after),
-        "flipped": move.flipped_ms,
-        "files": dict(move.files),
-        **({"partition": move.partition} if move.partition else {}),
-    }
-    return json.dumps(said).encode()
-
-
-def parse_move(data: bytes, roots: int, own: Mapping[str, StorageStrategy]) -> Move:
-    """A move by its bytes, of a layout with so many roots.
-
-    Raises:
-        Corrupt: they say none.
-    """
-    try:
-        said = json.loads(data)
-        before, after = (parse_versions(said[name], roots, own, MOVE_FILE) for name in ("before", "after"))
-        files, flipped, partition = said["files"], said["flipped"], said.get("partition", "")
-        if not all(is_plain_path(path) and type(size) is int for path, size in files.items()):
-            raise ValueError("a file that is none")
-        if not isinstance(partition, str):
-            raise ValueError("a partition that is none")
-        return Move(before, after, files, int(flipped), partition)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Corrupt(
-            f"{MOVE_FILE} is damaged: {error}",
-            remedy="No file is lost: the table's properties say where files count. Delete it, and move again",
-            path=MOVE_FILE,
-        ) from error
 
 
 def strategy_of(text: str, own: Mapping[str, StorageStrategy]) -> tuple[str, StorageStrategy]:

@@ -11,7 +11,8 @@
    | after that | the new places; old copies stay for those who read by old properties | deletes them after the grace |
 
 3. An old copy is deleted only if the new one has the same bytes, or the table does not know the file any more.
-4. Failed writes are rolled back first, and a move waits for all that is pending: a writer or an executor of a plan that
+4. What else lies in the new places and is no file of the table goes before these count.
+5. Failed writes are rolled back first, and a move waits for all that is pending: a writer or an executor of a plan that
    began before the flip writes to the old place, which would not count any more. The caller holds the table lock, so
    nobody begins meanwhile.
 """
@@ -29,6 +30,7 @@ from hoodie.errors import Conflict, Corrupt, Invalid, Missing
 from hoodie.fileview.listed import not_in_metadata
 from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
 from hoodie.layout.access import parse_access
+from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move, plan_moves
 from hoodie.layout.opening import access_of, storage_options
 from hoodie.layout.properties import layout_properties
 from hoodie.layout.required import metadata_is_missing
@@ -37,24 +39,13 @@ from hoodie.metadata_writer import rebuild_partitions
 from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.relayout.copies import copy_file, delete_at, delete_copy, delete_old
-from hoodie.services.relayout.plan import (
-    MOVE_FILE,
-    Move,
-    encode_move,
-    is_one_place,
-    newest_for,
-    parse_move,
-    plan_moves,
-    plan_switch,
-    plan_target,
-    strategy_of,
-)
+from hoodie.services.relayout.plan import is_one_place, newest_for, plan_switch, plan_target, strategy_of
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
 from hoodie.spec import keys
 from hoodie.spec.typed_values import is_plain_path
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.storage import Storage
+from hoodie.storage import FileInfo, Storage
 from hoodie.storage.fence import ensure_held
 from hoodie.timeline import new_instant_time, store_table_config
 from hoodie.view import list_files
@@ -100,7 +91,7 @@ def relayout(  # noqa: PLR0917
     """
     steps: list[str] = []
     if claim:
-        if not isinstance(handle.storage, FederatedStorage):
+        if not (handle.config.is_federated and isinstance(handle.storage, FederatedStorage)):
             raise Invalid(f"{handle.config.name} has no storage paths to claim", remedy="Leave it out", key="claim")
         ensure_held(handle.storage)
         handle.storage.claim(was_moved=True)
@@ -110,10 +101,10 @@ def relayout(  # noqa: PLR0917
     if undo:
         return None if pending is None else _given_up(handle, engine, pending)
     _ensure_partition(handle, partition)
-    if pending is not None and ((to and to != pending.strategy) or (partition and partition != pending.partition)):
+    if pending is not None and ((to and to != _target(pending)) or (partition and partition != pending.partition)):
         of = f" of {pending.partition}" if pending.partition else ""
         raise Invalid(
-            f"A move{of} to {pending.strategy} is under way",
+            f"A move{of} to {_target(pending)} is under way",
             remedy="Finish it first: hoodie relayout --move, which deletes the old copies once readers had their hours "
             "(--grace-hours 0: now)",
         )
@@ -122,7 +113,7 @@ def relayout(  # noqa: PLR0917
         of = f" of {partition}" if partition else ""
         steps.append(f"new files{of} go to {to} from instant {_layout(handle).versions[-1].since} on")
     copied: Mapping[str, int] = {}
-    if pending is None and move and isinstance(handle.storage, FederatedStorage):
+    if pending is None and move and handle.config.is_federated:
         pending = _begun(handle, partition)
     if pending is not None and not pending.flipped_ms:
         handle, copied, pending = _flipped(handle, engine, pending)
@@ -165,7 +156,7 @@ def preview_relayout(  # noqa: PLR0917
     for files in list_files(handle.storage, engine=engine):
         sizes = {file.path: file.size_bytes for file in (*files.everything, *files.changes)}
         if found := plan_moves(sizes, now, then):
-            to_where = f"to {target.strategy}"
+            to_where = f"to {_target(target)}"
             steps.append(PreviewStep("move", files.partition, None, tuple(found), sum(found.values()), to_where))
     return ServicePreview("relayout", tuple(steps))
 
@@ -299,7 +290,7 @@ def _flipped(handle: TableHandle, engine: Engine, move: Move) -> tuple[TableHand
         changed = handle.config.with_changes(_properties(handle, target))
         there = laid_out(handle.storage, changed)
         files = _elsewhere(handle, move.after)
-        gone = [path for path in move.files if path not in files]
+        gone = {*(path for path in move.files if path not in files), *_left_over(handle, there)}
         engine.run(delete_copy, [(handle.storage, there, path) for path in gone], "drop copies of what is gone")
         move = replace(move, files=files)
         handle.storage.put(MOVE_FILE, encode_move(move))
@@ -352,10 +343,26 @@ def _ensure_nothing_pending(handle: TableHandle) -> None:
 
 def _elsewhere(handle: TableHandle, after: tuple[LayoutVersion, ...]) -> dict[str, int]:
     layout = _layout(handle)
-    storage = handle.storage
-    files = storage.data_files() if isinstance(storage, FederatedStorage) else ()
-    sizes = {file.path: file.size_bytes for file in files}
+    sizes = {file.path: file.size_bytes for file in _data_files(handle.storage)}
     return plan_moves(sizes, layout, replace(layout, versions=after))
+
+
+def _left_over(handle: TableHandle, there: Storage) -> tuple[str, ...]:
+    """Files in places that are about to count, left there by a move that nobody knows of any more or by another table:
+    whoever makes the metadata table anew would take them for files of this one.
+    """
+    here = {file.path for file in _data_files(handle.storage)}
+    return not_in_metadata(handle, [file.path for file in _data_files(there) if file.path not in here])
+
+
+def _data_files(storage: Storage) -> tuple[FileInfo, ...]:
+    return storage.data_files() if isinstance(storage, FederatedStorage) else ()
+
+
+def _target(move: Move) -> str:
+    """The strategy by which the files of a move lie when it is done, as text."""
+    found = newest_for(move.after, move.partition)
+    return "" if found is None else found.text
 
 
 def _layout(handle: TableHandle) -> Layout:
