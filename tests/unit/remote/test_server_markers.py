@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 from hoodie import Table
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict
-from hoodie.remote import ServerAddress
+from hoodie.remote import ServerAddress, breaker
 from hoodie.remote.connection import Retries
 from hoodie.remote.server_markers import ServerMarkers
 from hoodie.server import Answer, Service
@@ -296,8 +296,9 @@ class DyingService(MarkerService):
 
 
 def test_a_write_whose_server_dies_in_the_middle_has_all_its_rows_and_leaves_nothing(
-    table: Path, caplog: pytest.LogCaptureFixture
+    table: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(breaker, "RETRY_S", 600.0)  # the second write, however late it comes, finds the silence
     service = DyingService([str(table)], batching=Batching(2, 0))
     with running_server(Service([str(table)]), service) as port:
         Table.open(str(table)).write("upsert", rows(0, 50), options_for(port))
