@@ -29,7 +29,6 @@ from hoodie.metadata_writer.undo import settle
 from hoodie.spec import (
     DELTA_COMMIT,
     INDEXING,
-    RESTORE,
     InstantTime,
     LogFileName,
     PartitionMetafile,
@@ -47,14 +46,12 @@ _FILES_AT_ONCE = LocalEngine(8)
 
 
 def may_initialise(handle: TableHandle, timeline: Timeline) -> bool:
-    """Whether the metadata table can be made now. A build of an index that is pending, or died, writes no data. A
-    restore takes away what nobody sees any more; a table with storage paths, which cannot be read without a metadata
-    table, does not wait for its end.
+    """Whether the metadata table can be made now. A build of an index that is pending, or died, writes no data. A table
+    with storage paths, which can neither be read nor written without a metadata table, waits for nothing: what is
+    pending is not listed, and is recorded when it completes, as in later versions.
     """
-    harmless = {INDEXING, RESTORE} if handle.config.is_federated else {INDEXING}
-    return not handle.profile.metadata_instants.has_to_wait(
-        one for one in timeline.pending() if one.action not in harmless
-    )
+    waits_for = [one for one in timeline.pending() if one.action != INDEXING and not handle.config.is_federated]
+    return not handle.profile.metadata_instants.has_to_wait(waits_for)
 
 
 def initialise(

@@ -204,7 +204,7 @@ def ensure_metadata(  # noqa: PLR0917
 
 def remake_withdrawn(handle: TableHandle, engine: Engine) -> None:
     """Makes the metadata table of a table with storage paths anew where an action had to withdraw it: without it nobody
-    can read the table. Nothing happens otherwise, nor where an instant of version 6 is pending: the next write does it.
+    can read the table. Nothing happens otherwise.
     """
     fresh = load_handle(handle.storage, handle.env) if handle.config.is_federated else handle
     if fresh.config.is_federated and not fresh.config.is_metadata_table_ready:

@@ -6,13 +6,22 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt, Unavailable
 from hoodie.layout.federated import COPY, STRANGER
 from hoodie.metadata import open_metadata_table
-from hoodie.state.handle import open_handle, timeline_of
-from hoodie.storage import MemoryStorage
+from hoodie.services.ingest import Request
+from hoodie.services.save import save_rows
+from hoodie.state.handle import load_handle, open_handle, timeline_of
+from hoodie.storage import MemoryStorage, Storage
+from hoodie.table import as_source
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Awake
+from hoodie.testing.two_stores import RIDES, layout_options, two_stores
 
 _names = itertools.count()
+ENGINE = LocalEngine(1)
 OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "p",
@@ -67,6 +76,84 @@ def test_deleted_metadata_table_comes_back_equal(place):
     assert listed(uri) == before
     assert content(uri) == rows_before
     assert data_names(root)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("plan", ["compaction", "clustering"])
+def test_metadata_table_comes_back_while_a_plan_is_pending(version, plan):
+    """In version 6, too, where the plan's instant is older than all that makes the metadata table."""
+    name = f"repair-{next(_names)}"
+    uri = f"memory://{name}/table"
+    options = OPTIONS | {"hoodie.storage.path": f"memory://{name}/root", "hoodie.write.table.version": str(version)}
+    table = hoodie.Table.create(uri, schema=rows(1).schema, options=options)
+    table.upsert(rows(*range(24)))
+    if plan == "compaction":
+        table.upsert(rows(1, v=1))
+        assert table.services.schedule_compaction() is not None
+    else:
+        by_value = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
+        assert table.services.cluster(op="schedule", **by_value) is not None
+        table.append(rows(100, v=1))
+    before, rows_before = listed(uri), content(uri)
+    MemoryStorage(f"{name}/table").delete_dir(".hoodie/metadata")
+    table.indexes.rebuild()
+    assert listed(uri) == before
+    assert content(uri) == rows_before
+    for number in range(200, 212):  # it compacts itself on the way, where nothing is pending
+        table.append(rows(number))
+    table.services.compact() if plan == "compaction" else table.services.cluster(op="execute")
+    assert not table.timeline().pending()
+    table.upsert(rows(2, v=3))
+    recorded = listed(uri)
+    assert content(uri) == rows_before | dict.fromkeys(range(200, 212), 0) | {2: 3}
+    assert table.validate() == []
+    table.indexes.rebuild()
+    assert listed(uri) == recorded
+    for folder in ("table", "root"):
+        MemoryStorage(f"{name}/{folder}").forget()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_metadata_table_comes_back_whatever_a_dead_writer_left(version):
+    options = {**RIDES, **layout_options("bits:2"), "hoodie.write.table.version": str(version)}
+    first = MemoryStorage(f"repair-{next(_names)}", Awake())
+    made = Request("upsert", as_source(rows(*range(12))), resolve(options), ENGINE)
+    save_rows(two_stores(first), made, "append", Awake())
+    pending = 0
+    for at in itertools.count(1):
+        storage = copied(first)
+        try:
+            opened(CountingStorage(storage, crash_at=at)).upsert(rows(*range(12), v=5))
+        except Crash:
+            left = values(storage)
+        else:
+            break
+        pending += bool(opened(storage).timeline().pending())
+        storage.delete_dir("table/.hoodie/metadata")
+        opened(storage).indexes.rebuild()
+        assert values(storage) == left, at
+        opened(storage).upsert(rows(50, v=9))
+        assert values(storage) == left | {50: 9}, at
+        assert opened(storage).validate() == [], at
+        storage.forget()
+    assert pending > 5
+    first.forget()
+
+
+def copied(storage: MemoryStorage) -> MemoryStorage:
+    made = MemoryStorage(f"repair-{next(_names)}", Awake())
+    for file in storage.list(""):
+        made.put(file.path, storage.read(file.path))
+    return made
+
+
+def opened(storage: Storage) -> hoodie.Table:
+    return hoodie.Table(load_handle(two_stores(storage), Awake()), RIDES, ENGINE)
+
+
+def values(storage: Storage) -> dict[int, int]:
+    found = opened(storage).scan(columns=["id", "v"]).read_all().to_pydict()
+    return dict(zip(found["id"], found["v"], strict=True))
 
 
 def test_file_that_is_nowhere_stops_the_repair_until_it_is_accepted(place):
