@@ -126,6 +126,7 @@ class _Known:
         self._mode = mode
         self._bases = {base.path: base for found in view.files for base in found.bases}
         self._logs = {log.path: log for found in view.files for log in found.logs}
+        self._changes = {change.path for found in view.files for change in found.changes}
         self._by_instant = {
             (found.partition, base.name.file_id, base.name.instant): base
             for found in view.files
@@ -175,6 +176,9 @@ class _Known:
 
     def _logged(self, requested: InstantTime, partition: str, stat: WriteStat) -> ChangeRead:
         files = tuple(sorted((stat.cdc_stats or {}).items()))
+        for path, _ in files:
+            if path not in self._changes:
+                raise _gone(path, requested, path)
         if self._mode == _BOTH_IMAGES:
             return ChangeRead(ChangeKind.LOGGED, requested, partition, files)
         after = self._read(partition, self._base(stat.path or "", requested))

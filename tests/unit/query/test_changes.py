@@ -230,6 +230,30 @@ def test_files_that_a_dead_clean_took_are_cleaned_not_lost(version, kind):
     assert (change["op"], change["ts_ms"]) == ("i", later.instant)
 
 
+@pytest.mark.parametrize("view", ["listing", "metadata table"])
+@pytest.mark.parametrize("mode", ["data_before_after", "data_before", "op_key_only"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_changes_that_were_cleaned_are_cleaned_not_lost(version, mode, view):
+    """With both images in the change file, it is all that a change query reads (state machine, seed 1215)."""
+    lake = Lake(
+        version,
+        {
+            "hoodie.table.cdc.enabled": "true",
+            "hoodie.table.cdc.supplemental.logging.mode": mode,
+            "hoodie.metadata.enable": str(view == "metadata table").lower(),
+            "hoodie.clean.automatic": "false",
+        },
+    )
+    for number in range(4):
+        lake.upsert(lake_row("a", str(number), number))
+    policy = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"}
+    assert lake.table.services.clean(**policy) is not None
+    first, _, third = lake.table.timeline().completed_writes()[:3]
+    with pytest.raises(Invalid, match=r"The changes of \d+ cannot be told: .* is gone, cleaned since"):
+        lake.table.scan(query="cdc", begin=first.completed or first.requested).read_all()
+    assert len(lake.table.scan(query="cdc", begin=third.completed or third.requested).read_all()) == 1
+
+
 def test_columns_and_filter_are_of_the_changes(profile, rows):
     table = made(profile)
     table.commit(at(1), {GROUP: [row("k1", 1)]}, operation="INSERT", stats={"num_inserts": 1})
