@@ -17,7 +17,7 @@ import hmac
 import ipaddress
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,15 +37,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
+from hoodie.remote.connection import MARKER
 from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
 from hoodie.server.marker_service import MarkerService, answered
-from hoodie.server.metrics import Measured, Metrics
+from hoodie.server.metrics import Measured, Metrics, endpoint_of
 from hoodie.server.page_http import figure_routes, page_routes
 from hoodie.server.pages import Pages
-from hoodie.server.quick_markers import QuickMarkers, encode_answer
+from hoodie.server.plain_requests import encode_answer, plain_request
+from hoodie.server.quick_answers import IS_STILL, AnswersKept, QuickAnswers
+from hoodie.server.quick_markers import begun_marker
 from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
-from hoodie.server.service import Answer, Service
+from hoodie.server.service import Service
 from hoodie.server.turns import Turns
 from hoodie.server.wake_ups import WakeUps
 
@@ -127,6 +130,8 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
         except TimeoutError:
             log.warning("no answer about %s within %s s", asked.get("basepath"), ANSWER_S)
             return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})
+        if found.is_still is not None:
+            request.scope[IS_STILL] = found.is_still
         return Response(found.body, found.status, media_type=found.media_type)
 
     def tells_token(headers: Headers) -> bool:
@@ -138,9 +143,7 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
     def may_ask(headers: Mapping[str, str]) -> bool:
         return listening.is_known_as(headers.get("host", "")) and _tells_token(headers, listening)
 
-    def counted(status: int, seconds: float) -> None:
-        metrics.counted("markers", "POST", status, seconds)
-
+    answers = QuickAnswers()
     metrics = Metrics(service, turns)
     app = Starlette(
         routes=[
@@ -153,11 +156,11 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             Middleware(Measured, metrics=metrics),
             Middleware(_Guarded, listening=listening),
             *(() if about_markers is None else (Middleware(MarkersFirst, answers=about_markers),)),
+            Middleware(AnswersKept, answers=answers),
             Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
         ],
     )
-    if markers is not None:
-        app.state.quick = QuickMarkers(markers, may_ask, counted, wake_ups)
+    app.state.quick = _Quick(may_ask, answers, markers, metrics, wake_ups)
     return app
 
 
@@ -187,11 +190,10 @@ def bound_socket(listening: Listening) -> socket.socket:
 def server_of(service: Service, listening: Listening, markers: MarkerService | None = None) -> uvicorn.Server:
     """The server for a socket: `run(sockets=[bound_socket(listening)])` returns once it is told to stop."""
     app = app_of(service, listening, markers)
-    quick = getattr(app.state, "quick", None)
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=type("_Protocol", (_BoundedProtocol,), {"quick": quick}),
+            http=type("_Protocol", (_BoundedProtocol,), {"quick": app.state.quick}),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -218,12 +220,25 @@ class _Guarded:
         await (refused or self.app)(scope, receive, send)
 
 
+@dataclass(frozen=True, slots=True)
+class _Quick:
+    """What answers plain requests before the library looks at them. `may_ask`: whether a request with these headers
+    would be answered; `wake_ups` are those of the loop.
+    """
+
+    may_ask: Callable[[Mapping[str, str]], bool]
+    answers: QuickAnswers
+    markers: MarkerService | None
+    metrics: Metrics
+    wake_ups: WakeUps
+
+
 class _BoundedProtocol(H11Protocol):
     """A connection that is closed when the head of a request, or the reading of what was answered, takes too long:
     uvicorn waits for ever.
     """
 
-    quick: QuickMarkers | None = None
+    quick: _Quick
     _asked: Future[bool] | None = None
     _kept = b""
     _quick_since: float | None = None
@@ -243,15 +258,8 @@ class _BoundedProtocol(H11Protocol):
             if len(self._kept) > MAX_HEAD_BYTES:
                 self.flow.pause_reading()
             return
-        if self.quick is not None and self._is_between_requests() and len(self.connections) < MAX_CONNECTIONS:
-            end = data.find(b"\r\n\r\n") + 4
-            asked = self.quick.begun(data[:end])
-            if asked is not None:
-                self._stop_waiting()
-                self._unset_keepalive_if_required()
-                self._kept = data[end:]
-                self._answer_quickly(self.quick, asked)
-                return
+        if self._is_between_requests() and len(self.connections) < MAX_CONNECTIONS and self._answers_quickly(data):
+            return
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
@@ -270,28 +278,58 @@ class _BoundedProtocol(H11Protocol):
         is_idle = self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE
         return is_through and is_idle and not self.conn.trailing_data[0]
 
-    def _answer_quickly(self, quick: QuickMarkers, asked: Future[bool]) -> None:
-        """Answers a request of which the library knows nothing, and then what came after it."""
-        self._asked = asked
-        self._quick_since = began = self.loop.time()
+    def _answers_quickly(self, data: bytes) -> bool:
+        """Whether what came begins with a request that is answered here: now, or once there is an answer."""
+        end = data.find(b"\r\n\r\n") + 4
+        request = plain_request(data[:end])
+        if request is None or not self.quick.may_ask(request.headers):
+            return False
+        # Who asks more before it has read what it was answered is left to the library, which lets it wait.
+        if end == len(data) and not self.transport.get_write_buffer_size():
+            known = self.quick.answers.known(request)
+            if known is not None:
+                self._begin_quickly()
+                self._say(request.target.decode(), "GET", 200, known.headers, known.body)
+                return True
+        asked = None if self.quick.markers is None else begun_marker(self.quick.markers, request)
+        if asked is None:
+            return False
+        self._begin_quickly()
+        self._kept = data[end:]
+        self._answer_later(asked)
+        return True
 
-        def say(said: Answer) -> None:
-            self._asked = None
-            self.server_state.total_requests += 1
-            self._quick_since = now = self.loop.time()
-            quick.counted(said.status, now - began)
-            self.transport.write(encode_answer(said, self.server_state.default_headers))
+    def _begin_quickly(self) -> None:
+        self._stop_waiting()
+        self._unset_keepalive_if_required()
+        self._quick_since = self.loop.time()
+
+    def _say(self, target: str, method: str, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+        """Answers a request of which the library knows nothing."""
+        began = self._quick_since or 0.0
+        self.server_state.total_requests += 1
+        self._quick_since = now = self.loop.time()
+        self.quick.metrics.counted(endpoint_of(target.partition("?")[0]), method, status, now - began)
+        self.transport.write(encode_answer(status, (*self.server_state.default_headers, *headers), body))
+
+    def _answer_later(self, asked: Future[bool]) -> None:
+        """Answers a request that creates a marker, and then what came after it."""
+        self._asked = asked
 
         def there() -> None:
             if self.transport.is_closing():
                 return
-            say(answered(asked))
+            self._asked = None
+            said = answered(asked)
+            length = str(len(said.body)).encode()
+            headers = ((b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length))
+            self._say(MARKER, "POST", said.status, headers, said.body)
             kept, self._kept = self._kept, b""
             if kept:
                 self.flow.resume_reading()
                 self.data_received(kept)
 
-        quick.wake_ups.call(self.loop, asked, there)
+        self.quick.wake_ups.call(self.loop, asked, there)
 
     def _wait_for_head(self) -> None:
         self._head_timer = asyncio.get_running_loop().call_later(HEAD_S, self.transport.close)

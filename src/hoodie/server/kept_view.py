@@ -51,7 +51,7 @@ _WRITE_LOGS = frozenset({DELTA_COMMIT, LOG_COMPACTION})
 _Compactions = Mapping[str, Mapping[GroupId, InstantTime]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class KeptView:
     """What is known of the table of `handle` at `timeline`. `by_commit`: groups that each completed replacecommit of
     the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group; `store`:
@@ -183,7 +183,9 @@ def synced(view: KeptView, handle: TableHandle, seen: Timeline | None = None) ->
         Missing: one is gone meanwhile; ask again.
     """
     new = timeline_of(handle) if seen is None else seen
-    return replace(view, handle=handle) if new == view.timeline else _caught_up(view, handle, new)
+    if new != view.timeline:
+        return _caught_up(view, handle, new)
+    return view if handle.config.raw == view.handle.config.raw else replace(view, handle=handle)
 
 
 def _caught_up(view: KeptView, handle: TableHandle, new: Timeline) -> KeptView:

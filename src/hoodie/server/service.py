@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,11 +57,14 @@ _LOADED_FIRST: Mapping[str, Callable[[Asked], Sequence[str] | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and body of an answer, and what it is."""
+    """Status and body of an answer, and what it is. `is_still`: whether the same request would be answered the same
+    without a look at the table; where there is none, nobody knows.
+    """
 
     status: int
     body: bytes
     media_type: str = "text/plain"
+    is_still: Callable[[], bool] | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -250,13 +254,32 @@ class Service:
         view = self._opened(table)
         if route.looks or (is_checked and is_behind(view.timeline, last, known_hash)):
             view = self._synced(table)
-        if is_checked and is_behind(view.timeline, last, known_hash) and not is_forgiven(view.timeline, known_hash):
+        is_same = is_checked and not is_behind(view.timeline, last, known_hash)
+        if is_checked and not is_same and not is_forgiven(view.timeline, known_hash):
             return _text(400, _differs(view.timeline, last))
         if route.covers in _LOADED_FIRST:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
-        if isinstance(found := route.answer(view, asked), bytes):
-            return Answer(200, found, MEDIA_TYPE)
-        return _json(found, parameters)
+        found = route.answer(view, asked)
+        answer = Answer(200, found, MEDIA_TYPE) if isinstance(found, bytes) else _json(found, parameters)
+        is_lasting = is_same and not route.looks and table.view is view
+        return replace(answer, is_still=self._has_still(table.place, weakref.ref(view))) if is_lasting else answer
+
+    def _has_still(self, place: str, view: weakref.ref[KeptView]) -> Callable[[], bool]:
+        """Tells whether a view is still the newest of its table, which counts as asked for then."""
+
+        def is_still() -> bool:
+            table, known = self._tables.get(place), view()
+            if table is None or known is None or table.view is not known:
+                return False
+            if self._lock.acquire(blocking=False):  # who holds it may be waiting for a storage
+                try:
+                    if place in self._tables:
+                        self._tables.move_to_end(place)
+                finally:
+                    self._lock.release()
+            return True
+
+        return is_still
 
     def _command(self, table: _Table, name: str, partitions: Sequence[str]) -> None:
         with table.lock:
