@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from peers import Peer, table_options
 
+from hoodie.spec import WRITE_ACTIONS
 from hoodie.table import Table
 from hoodie.testing.lake import row, table_of
 from hoodie.testing.zookeeper_server import running_zookeeper
@@ -78,7 +79,9 @@ def test_what_each_side_committed_is_there(
     # What a write of Hudi's that gave way has left is its own, until its heartbeat has stopped.
     pending = [one.requested for one in ours.timeline().pending()]
     assert [one for one in ours.validate() if not any(instant in one.path for instant in pending)] == []
-    assert len(ours.timeline().completed_writes()) >= 1 + 2 * COMMITS
+    # Of many commits most are archived by the end.
+    done = {one.requested for one in ours.history if one.is_completed and one.action in WRITE_ACTIONS}
+    assert len(done) >= 1 + 2 * COMMITS
 
 
 def rows_of(side: str, number: int) -> list[dict[str, Any]]:

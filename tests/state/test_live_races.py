@@ -26,6 +26,7 @@ OPTIMISTIC = {
     # Dead within three seconds, so that what they left is taken away before the table is looked at.
     "hoodie.client.heartbeat.interval_in_ms": "1000",
 }
+ON_PATHS = [(6, "MERGE_ON_READ", 2), (9, "COPY_ON_WRITE", 3), (9, "MERGE_ON_READ", 3)]
 ON_S3 = [(6, "COPY_ON_WRITE", 2), (9, "MERGE_ON_READ", 3)]
 
 
@@ -61,6 +62,22 @@ def test_what_optimistic_writers_of_the_same_rows_do_and_see_has_an_order(
 ) -> None:
     uri = str(tmp_path / "table")
     ensure_right(Race(uri, tmp_path, version, table_type, writers, SECONDS, SEED, OPTIMISTIC, shares=True))
+
+
+@pytest.mark.skipif("HOODIE_RACE_SECONDS" not in os.environ, reason="make races: some seconds say little here")
+@pytest.mark.parametrize(("version", "table_type", "writers"), ON_PATHS)
+def test_nothing_is_lost_or_seen_too_early_while_files_move(
+    version: int, table_type: str, writers: int, tmp_path: Path
+) -> None:
+    paths = f"{tmp_path}/one,{tmp_path}/two"
+    layout = {
+        "hoodie.storage.path": paths,
+        "hoodie.storage.strategy": "bits:4",
+        "hoodie.storage.allowed.roots": str(tmp_path),
+        "hoodie.metadata.enable": "true",
+    }
+    uri = str(tmp_path / "table")
+    ensure_right(Race(uri, tmp_path, version, table_type, writers, SECONDS, SEED, layout, longest_pause=4.0))
 
 
 def begun(group: int, text: str | None) -> dict[str, object]:

@@ -28,9 +28,10 @@ def metadata_is_damaged(uri: str, damage: Corrupt) -> Corrupt:
 
 
 def metadata_is_missing(uri: str) -> Corrupt:
-    """The error for who finds none."""
+    """The error for who finds none. Somebody may be making it anew, and be through in a moment."""
     return Corrupt(
         f"{uri}: the metadata table is not there, and a table with storage paths is never listed instead",
         remedy=f"Make it anew from the files under all storage paths: hoodie doctor {uri} --fix",
         path=".hoodie/metadata",
+        made_anew=True,
     )

@@ -169,10 +169,7 @@ class _Node:
         )
 
     def _holder(self) -> Any:
-        for name in sorted(self.client.get_children(self.path), key=_place):
-            data, _ = self.client.get(f"{self.path}/{name}")
-            return parse_holder(data)
-        return None
+        return next(_told(self.client, self.path), None)
 
 
 def _asking(call: Callable[[], T], path: str) -> T:
@@ -186,10 +183,15 @@ def _asking(call: Callable[[], T], path: str) -> T:
 
 
 def _made(client: Any, path: str, what: str) -> str:
-    """The name of a new contender's node."""
-    client.ensure_path(path)
+    """The name of a new contender's node. The one above it is made as often as it is gone: Curator makes it a
+    container, which ZooKeeper removes while it is empty.
+    """
     made = client.create(
-        f"{path}/_c_{_ENV.uuid()}{_NODE}", encode_holder(this_holder(what)), ephemeral=True, sequence=True
+        f"{path}/_c_{_ENV.uuid()}{_NODE}",
+        encode_holder(this_holder(what)),
+        ephemeral=True,
+        sequence=True,
+        makepath=True,
     )
     return str(made).rpartition("/")[2]
 

@@ -4,7 +4,8 @@
    between two of them leaves a plan that cannot be made, or one that mixes two states. A plan counts when no completed
    write it was made with has left the timeline since; else, and on errors, it is made anew from a fresh look.
 2. An error that comes again while the table stays as it is, is the table's own. What the caller did wrong is said at
-   once. A file that Hudi writes in place may be seen half written, so one that is damaged is looked at for longer.
+   once. A file that Hudi writes in place may be seen half written, so one that is damaged is looked at for longer; a
+   metadata table that is made anew is waited for where there is no reading without it.
 3. Rows: a file that is gone when it is opened was taken after it was planned. While no row was given the read is
    planned anew; after that it ends in `Unavailable`. A file that a fresh plan names again, and that is gone again, is
    lost: `Corrupt`.
@@ -58,7 +59,7 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
             found = plan(handle, timeline)
         except HudiError as error:
             is_same = seen is not None and seen == _look_again(look)
-            in_place = bool(error.facts.get("written_in_place"))
+            in_place = bool(error.facts.get("written_in_place") or error.facts.get("made_anew"))
             is_said = isinstance(error, Invalid | Unsupported) or (str(error) == failed and not in_place)
             if attempt == ATTEMPTS or (is_same and is_said):
                 raise
@@ -78,18 +79,20 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
 def settled_rows(
     plan: ReadPlan,
     plan_again: Callable[[], ReadPlan],
-    storage: Storage,
+    storage: Callable[[], Storage],
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> pa.RecordBatchReader:
-    """The rows of `plan`, streamed; of another plan of the same query where its files went before a row was given."""
+    """The rows of `plan`, streamed; of another plan of the same query where its files went before a row was given.
+    `storage` is that of the newest plan: files may have moved to other storage paths.
+    """
     return pa.RecordBatchReader.from_batches(plan.schema, _batches(plan, plan_again, storage, engine, progress))
 
 
 def _batches(
     plan: ReadPlan,
     plan_again: Callable[[], ReadPlan],
-    storage: Storage,
+    storage: Callable[[], Storage],
     engine: Engine | None,
     progress: Progress | None,
 ) -> Iterator[pa.RecordBatch]:
@@ -97,7 +100,7 @@ def _batches(
     for attempt in range(1, ATTEMPTS + 1):
         is_begun = False
         try:
-            for batch in run_read(plan, storage, engine, progress):
+            for batch in run_read(plan, storage(), engine, progress):
                 is_begun = True
                 yield batch
         except Unavailable as error:

@@ -40,7 +40,8 @@ def read_rows(storage: Storage, rows: RowPlan, file: FileRead) -> Iterator[pa.Re
     except Missing as error:
         path = error.facts.get("path") or file.path
         raise Unavailable(
-            f"File {path} of commit {file.instant} is gone: it was cleaned, or its commit undone, after the read began",
+            f"File {path} of commit {file.instant} is gone: it was cleaned or moved, or its commit undone, after the "
+            "read began",
             remedy="Read again; for long reads let cleaning retain more. `hoodie validate` names files that are lost",
             path=path,
             gone=True,

@@ -406,7 +406,7 @@ class Table(Displayed):
     def _rows(self, plan: Callable[[], ReadPlan], progress: Progress | None = None) -> Rows:
         # Rows come to this process, whoever else the engine has: its own threads read them.
         engine = self._opened.engine if isinstance(self._opened.engine, LocalEngine) else _LOCAL
-        return Rows(settled_rows(plan(), plan, self.storage, engine, progress))
+        return Rows(settled_rows(plan(), plan, lambda: self.storage, engine, progress))
 
     def _write(
         self,

@@ -125,7 +125,8 @@ class Race:
             faults.append(f"{counts['ended by itself']} processes ended by an error: {said}")
         for racer in racers:
             notes = racer.journal.notes()
-            counts.update(note["what"] for note in notes if note["what"] in ("look", "saw", "read", "service"))
+            counts.update(note["what"] for note in notes if note["what"] in ("look", "saw", "read", "none to read by"))
+            counts.update(f"{note['name']}: {note['how']}" for note in notes if note["what"] == "service")
             if self.shares:
                 faults += [f"{racer.name}: {note['text']}" for note in notes if note["what"] == "fault"]
                 counts.update(f"writes: {note['how']}" for note in notes if note["what"] == "end")

@@ -43,6 +43,9 @@ _SERVICES: Final[Mapping[str, Callable[[Table], object]]] = {
     "rebuild_metadata": lambda table: table.indexes.rebuild(),
     "upgrade": lambda table: table.services.upgrade(17 - table.version) if table.version > 6 else None,
 }
+_STRATEGIES: Final = ("bits:2", "bits:3", "bits:4")
+_GRACE_HOURS: Final = (0.01, 1.0)
+"""For copies in the places before: longer than a reader is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def write_until_over(racer: Racer) -> None:
             looks = False
         elif chance.random() < 0.15:
             with turn(racer.turns):
-                serve(racer, table, chance.choice(list(_SERVICES)))
+                serve(racer, table, *chance.choice(_services(racer, chance)))
         else:
             text = None if chance.random() < 0.2 else f"{racer.name}-{next(turns)}-{os.getpid()}"
             with turn(racer.turns):
@@ -133,9 +136,25 @@ def change(racer: Racer, table: Table, group: int, text: str | None) -> bool:
     return False
 
 
-def serve(racer: Racer, table: Table, service: str) -> None:
+def _services(racer: Racer, chance: random.Random) -> list[tuple[str, Callable[[Table], object]]]:
+    """What may be run on the table, by name: one with storage paths is moved by other strategies, too."""
+    found = list(_SERVICES.items())
+    if "hoodie.storage.strategy" in racer.options:
+        strategy, hours = chance.choice(_STRATEGIES), chance.choice(_GRACE_HOURS)
+        paths = racer.options["hoodie.storage.path"]
+        found += [("relayout", partial(_move, strategy=strategy, hours=hours, paths=paths))] * 2
+    return found
+
+
+def _move(table: Table, strategy: str, hours: float, paths: str) -> object:
+    return table.services.run(
+        "relayout", {"to": strategy, "move": True, "grace_hours": hours}, **{"hoodie.storage.path": paths}
+    )
+
+
+def serve(racer: Racer, table: Table, service: str, run: Callable[[Table], object]) -> None:
     try:
-        _SERVICES[service](table)
+        run(table)
         racer.journal.note(what="service", name=service, how="done")
     except HudiError as error:
         racer.journal.note(what="service", name=service, how=type(error).__name__, why=error.cause[:200])
@@ -147,7 +166,17 @@ def look(racer: Racer, table: Table) -> None:
         rows = state_of(table, filter=f"id LIKE '{racer.owner}-%'")
         racer.journal.note(what="saw" if racer.shares else "look", rows=rows, began=began, at=time.monotonic())
     except HudiError as error:
-        racer.journal.note(what="fault", text=f"a look failed: {type(error).__name__}: {error}"[:800])
+        note_failure(racer, "look", error)
+
+
+def note_failure(racer: Racer, what: str, error: HudiError) -> None:
+    """Notes a read that failed. Who was killed while it made a metadata table anew left none: a table with storage
+    paths cannot be read then until somebody writes, and says so.
+    """
+    if error.facts.get("made_anew"):
+        racer.journal.note(what="none to read by", why=error.cause[:200])
+    else:
+        racer.journal.note(what="fault", text=f"a {what} failed: {type(error).__name__}: {error}"[:800])
 
 
 def read_until_over(racer: Racer) -> None:
@@ -157,7 +186,7 @@ def read_until_over(racer: Racer) -> None:
         try:
             found = state_of(table)
         except HudiError as error:
-            racer.journal.note(what="fault", text=f"a read failed: {type(error).__name__}: {error}"[:800])
+            note_failure(racer, "read", error)
             continue
         for halves in half_groups(found):
             racer.journal.note(what="fault", text=f"half an action: {halves}")

@@ -90,6 +90,47 @@ def test_move_brings_all_files_and_deletes_old_copies_after_the_grace(world):
     assert world.table().services.relayout(move=True) is None
 
 
+@pytest.mark.parametrize(
+    ("has_root", "strategy", "root"), [(False, "bits:4", "one"), (True, "bits:2", "two"), (True, "hive", "")]
+)
+def test_rows_planned_before_a_move_are_read_from_the_new_places(world, has_root, strategy, root):
+    """Nobody gave them grace: the plan is made anew, and read by where files lie now (live races)."""
+    made = {"hoodie.storage.path": world.root("one"), "hoodie.storage.strategy": "bits:4"} if has_root else {}
+    table = world.made(**made)
+    found = table.scan(columns=["id", "v"])
+    where = {"hoodie.storage.path": world.root(root)} if root else {}
+    world.table().services.relayout(strategy, move=True, grace_hours=0, **where)
+    read = found.read_all().to_pydict()
+    assert dict(zip(read["id"], read["v"], strict=True)) == EXPECTED
+    assert content(table) == EXPECTED
+
+
+def test_a_read_waits_for_a_metadata_table_that_is_made_anew(world):
+    """Files under storage paths are never listed instead."""
+    world.made(**{"hoodie.storage.path": world.root("one")})
+
+    def die(call):
+        if call.op == "create" and call.path.startswith("table/.hoodie/metadata/"):
+            raise Crash("while it is made anew")
+
+    with pytest.raises(Crash):
+        world.table(CountingStorage(world.memory, on_call=die)).indexes.rebuild()
+    kept = world.table()
+    with pytest.raises(Corrupt, match="the metadata table is not there"):
+        content(kept)
+    assert sum(world.env.sleeps) > 5
+    sleeps = []
+
+    def sleep(seconds):
+        sleeps.append(seconds)
+        if len(sleeps) == 4:
+            world.table().indexes.rebuild()
+
+    world.env.sleep = sleep
+    assert content(kept) == EXPECTED
+    assert len(sleeps) == 4
+
+
 def test_moved_table_can_be_moved_back_to_its_own_folder(world):
     table = world.made(**{"hoodie.storage.path": world.root("one")})
     table.services.relayout("hive", move=True, grace_hours=0)
