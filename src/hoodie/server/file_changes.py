@@ -132,9 +132,9 @@ def write_changes(requested: InstantTime, metadata: CommitMetadata) -> Changes:
     for partition, stat in metadata.write_stats():
         files = added.setdefault(partition, [])
         files.extend(_files_of(partition, stat))
-    for partition, stat in metadata.write_stats():
-        written = {file.name.text for file in added[partition]}
-        others = {name.rpartition("/")[2] for name in stat.log_files or ()} - written
+    for partition, stats in metadata.partition_to_write_stats.items():
+        others = {name.rpartition("/")[2] for stat in stats for name in stat.log_files or ()}
+        others -= {file.name.text for file in added.get(partition, ())} if others else set()
         if any((log := parse_log_file_name(name)) is not None and log.instant == requested for name in others):
             unclear.add(partition)
     return Changes(
@@ -148,7 +148,8 @@ def _files_of(partition: str, stat: WriteStat) -> Iterator[BaseFile | LogFile]:
     sizes = {**(stat.cdc_stats or {}), **({stat.path: stat.file_size_bytes} if stat.path else {})}
     for path, size in sizes.items():
         name = path.rpartition("/")[2]
-        log, base = parse_log_file_name(name), parse_base_file_name(name)
+        log = parse_log_file_name(name) if name.startswith(".") else None
+        base = parse_base_file_name(name) if log is None else None
         if log is not None:
             yield LogFile(path_in(partition, name), log, size)
         elif base is not None:

@@ -43,8 +43,9 @@ from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.metrics import Measured, Metrics, endpoint_of
 from hoodie.server.page_http import figure_routes, page_routes
 from hoodie.server.pages import Pages
-from hoodie.server.plain_requests import encode_answer, plain_request
-from hoodie.server.quick_answers import IS_STILL, AnswersKept, QuickAnswers
+from hoodie.server.plain_requests import PlainRequest, encode_answer, plain_request
+from hoodie.server.quick_answers import IS_STILL, AnswersKept, KeptAnswer, QuickAnswers
+from hoodie.server.quick_look_ups import GZIP_FROM_BYTES, GZIP_LEVEL, looked_up
 from hoodie.server.quick_markers import begun_marker
 from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
@@ -65,8 +66,6 @@ MAX_CONNECTIONS = 512
 KEEP_ALIVE_S = 75
 MIN_TOKEN_LENGTH = 16
 
-_GZIP_FROM_BYTES = 1500
-_GZIP_LEVEL = 1
 _OF_PROXIES = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
@@ -157,10 +156,10 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             Middleware(_Guarded, listening=listening),
             *(() if about_markers is None else (Middleware(MarkersFirst, answers=about_markers),)),
             Middleware(AnswersKept, answers=answers),
-            Middleware(GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL),
+            Middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL),
         ],
     )
-    app.state.quick = _Quick(may_ask, answers, markers, metrics, wake_ups)
+    app.state.quick = _Quick(may_ask, service, answers, markers, metrics, wake_ups)
     return app
 
 
@@ -227,10 +226,20 @@ class _Quick:
     """
 
     may_ask: Callable[[Mapping[str, str]], bool]
+    service: Service
     answers: QuickAnswers
     markers: MarkerService | None
     metrics: Metrics
     wake_ups: WakeUps
+
+    def answer(self, request: PlainRequest) -> KeptAnswer | None:
+        """The answer to a request that needs no waiting: as it was given before, or from what is known of a table."""
+        known = self.answers.known(request)
+        if known is None:
+            known = looked_up(self.service, request)
+            if known is not None:
+                self.answers.keep(request.target, request.headers.get("accept-encoding", ""), known)
+        return known
 
 
 class _BoundedProtocol(H11Protocol):
@@ -286,7 +295,7 @@ class _BoundedProtocol(H11Protocol):
             return False
         # Who asks more before it has read what it was answered is left to the library, which lets it wait.
         if end == len(data) and not self.transport.get_write_buffer_size():
-            known = self.quick.answers.known(request)
+            known = self.quick.answer(request)
             if known is not None:
                 self._begin_quickly()
                 self._say(request.target.decode(), "GET", 200, known.headers, known.body)

@@ -194,10 +194,11 @@ def _caught_up(view: KeptView, handle: TableHandle, new: Timeline) -> KeptView:
     if isinstance(plan, Rebuild):
         log.info("the view of %s is loaded anew: %s", handle.storage.uri, plan.reason)
         return _unloaded(handle, new, view.store)
-    changes = load_changes(handle.storage, handle.profile, plan.finished)
-    if not plan.vanished <= {time for one in changes for time in one.undone}:
-        return _unloaded(handle, new, view.store)
-    return _applied(view, handle, new, changes)
+    with collecting_later():
+        changes = load_changes(handle.storage, handle.profile, plan.finished)
+        if not plan.vanished <= {time for one in changes for time in one.undone}:
+            return _unloaded(handle, new, view.store)
+        return _applied(view, handle, new, changes)
 
 
 def _has_files(files: PartitionFiles) -> bool:

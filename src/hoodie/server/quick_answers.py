@@ -46,7 +46,7 @@ class QuickAnswers:
         """The answer to a request; None for one that the library has to answer."""
         if request.method != "GET":
             return None
-        key = request.target, _is_packed(request.headers.get("accept-encoding", ""))
+        key = request.target, is_packed(request.headers.get("accept-encoding", ""))
         found = self._kept.get(key)
         if found is None:
             return None
@@ -60,7 +60,7 @@ class QuickAnswers:
         """Keeps the answer to a request for `target`, from who accepts such encodings."""
         if len(answer.body) > min(MAX_ANSWER_BYTES, self._max_bytes):
             return
-        key = target, _is_packed(accepted)
+        key = target, is_packed(accepted)
         self._drop(key)
         self._kept[key] = answer
         self._bytes += _size(key, answer)
@@ -98,7 +98,8 @@ class AnswersKept:
         await self.app(scope, receive, heard)
 
 
-def _is_packed(accepted: str) -> bool:
+def is_packed(accepted: str) -> bool:
+    """Whether who accepts such encodings is answered in packed form, where it is worth it."""
     return "gzip" in accepted
 
 

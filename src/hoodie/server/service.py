@@ -45,6 +45,9 @@ log = logging.getLogger(__name__)
 MAX_TABLES = 256
 """Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
 
+MAX_FILES_AT_ONCE = 500
+"""Of a partition that is answered for at once: some milliseconds, in which nobody else is answered."""
+
 _ANYHOW = "It is asked again with the next write; without it the table can be written as well"
 _BOOTSTRAPPED = "hoodie.bootstrap.base.path"
 _LOADED_FIRST: Mapping[str, Callable[[Asked], Sequence[str] | None]] = {
@@ -148,6 +151,30 @@ class Service:
             log.exception("cannot answer a %s of %s", method, path)
             return _text(500, "The service failed; its log says why")
 
+    def answer_at_once(self, path: str, parameters: Mapping[str, str]) -> Answer | None:
+        """The answer to a question, asked with GET, about a partition that is loaded and has few files, from who knows
+        the timeline of its view. None for every other: something has to be looked at, waited for or refused.
+        """
+        route = ROUTES.get(path.removeprefix(VIEW).rstrip("/")) if path.startswith(VIEW) else None
+        if route is None or route.covers != "partition" or route.looks or not _is_checked(route, parameters):
+            return None
+        try:
+            asked = asked_of(parameters, route)
+            table = self._tables.get(place := place_of(asked.base_path))
+            view = None if table is None or not self._serves(place) else table.view
+            if view is None or is_behind(view.timeline, *_known_to_client(parameters)):
+                return None
+            is_still = self._has_still(place, weakref.ref(view))
+            files = view.files(asked.partition)
+            if files is None or len(files) > MAX_FILES_AT_ONCE or not is_still():
+                return None
+            found = route.answer(view, asked)
+        except HudiError:
+            return None
+        if isinstance(found, bytes):
+            return None
+        return replace(_json(found, parameters), is_still=is_still)
+
     def admit(self, base_path: str, options: Mapping[str, str]) -> None:
         """Serves the table at a base path, too, wherever the roots are. `options` are those of its storage."""
         place = place_of(base_path)
@@ -199,7 +226,7 @@ class Service:
             place = place_of(asked.base_path)
         except Invalid as error:
             return _text(400, str(error))
-        if not (place in self._admitted or is_below(place, self._roots)):
+        if not self._serves(place):
             return _text(403, "This service does not serve tables there")
         try:
             with self._table(place) as table:
@@ -223,6 +250,9 @@ class Service:
             self.tally.add("failed")
             log.warning("cannot answer for %s: %s", place, error)
             return _text(500, str(error))
+
+    def _serves(self, place: str) -> bool:
+        return place in self._admitted or is_below(place, self._roots)
 
     @contextmanager
     def _table(self, place: str) -> Iterator[_Table]:
@@ -248,9 +278,8 @@ class Service:
             del self._tables[at]
 
     def _read(self, table: _Table, route: Route, asked: Asked, parameters: Mapping[str, str]) -> Answer:
-        is_checked = route.is_checked and "refreshoff" not in parameters
-        last = parameters.get("lastinstantts", NO_INSTANT)
-        known_hash = parameters.get("timelinehash", "")
+        is_checked = _is_checked(route, parameters)
+        last, known_hash = _known_to_client(parameters)
         view = self._opened(table)
         if route.looks or (is_checked and is_behind(view.timeline, last, known_hash)):
             view = self._synced(table)
@@ -375,6 +404,15 @@ class Service:
         if loaded is not view:
             self.tally.add("loaded")
         return loaded
+
+
+def _is_checked(route: Route, parameters: Mapping[str, str]) -> bool:
+    return route.is_checked and "refreshoff" not in parameters
+
+
+def _known_to_client(parameters: Mapping[str, str]) -> tuple[str, str]:
+    """Last instant and hash of the client's timeline."""
+    return parameters.get("lastinstantts", NO_INSTANT), parameters.get("timelinehash", "")
 
 
 def _files_of(view: KeptView, partition: str) -> PartitionFiles:

@@ -9,7 +9,8 @@ It does not know bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from hoodie.spec.commit_metadata import CommitMetadata
@@ -58,7 +59,28 @@ RUNTIME_FIELDS = {
 }
 
 
+_OTHER_FIELDS: Final[Mapping[str, tuple[str, type]]] = {
+    "cdc_stats": ("cdcStats", dict),
+    "log_files": ("logFiles", list),
+    "runtime": ("runtimeStats", dict),
+}
 _LEAST: Final = -(2**63)
+
+
+def _kinds() -> dict[str, type]:
+    """The types of all values of a write stat by Hudi's names, in the order of the fields of `WriteStat`."""
+    named = dict(_OTHER_FIELDS)
+    named.update((attribute, (name, str)) for name, attribute in TEXT_FIELDS.items())
+    named.update((attribute, (name, int)) for name, attribute in (COUNT_FIELDS | NUMBER_FIELDS).items())
+    return dict(named[attribute] for attribute in WriteStat._fields)
+
+
+_KINDS: Final = _kinds()
+_ABSENT: Final = tuple(
+    0 if attribute in COUNT_FIELDS.values() else "" if attribute in ("file_id", "partition_path") else None
+    for attribute in WriteStat._fields
+)
+"""What stands for a value that is not there."""
 
 
 def metadata_values(metadata: CommitMetadata, of_stat: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
@@ -131,30 +153,42 @@ def _ensure_partition(partition: object, path: str) -> None:
 def _parse_stat(values: object, path: str) -> WriteStat:
     if not isinstance(values, dict):
         raise wrong("write stat", values, path)
-    fields: dict[str, Any] = {}
-    # What is right is seen without a call: a commit may have a hundred thousand of these.
-    for name, attribute in TEXT_FIELDS.items():
-        said = values.get(name)
-        fields[attribute] = said if type(said) is str else typed(values, name, str, path)
-    for name, attribute in COUNT_FIELDS.items():
-        said = values.get(name)
-        is_right = type(said) is int and _LEAST <= said < -_LEAST
-        fields[attribute] = said if is_right else typed(values, name, int, path) or 0
-    for name, attribute in NUMBER_FIELDS.items():
-        said = values.get(name)
-        fields[attribute] = said if type(said) is int and _LEAST <= said < -_LEAST else typed(values, name, int, path)
-    for attribute in ("file_id", "partition_path"):
-        fields[attribute] = fields[attribute] or ""
-    fields["cdc_stats"] = numbers_of(values, "cdcStats", path)
-    fields["log_files"] = None if values.get("logFiles") is None else texts_of(values, "logFiles", path)
-    for said in (*filter(None, (fields["path"],)), *(fields["cdc_stats"] or ())):
-        inside_table(said, "a written file", path)
-    fields["runtime"] = _parse_runtime(values, path)
-    return WriteStat(**fields)
+    said = list(map(values.get, _KINDS))
+    # What is whole is seen at once: a commit may have a hundred thousand of these.
+    if not (_are_whole(tuple(map(type, said))) and _are_long(said)):
+        said = [
+            default if typed(values, name, kind, path) is None else value
+            for value, (name, kind), default in zip(said, _KINDS.items(), _ABSENT, strict=True)
+        ]
+    stat: dict[str, Any] = dict(zip(WriteStat._fields, said, strict=True))
+    if stat["cdc_stats"] is not None:
+        stat["cdc_stats"] = numbers_of(values, "cdcStats", path)
+    if stat["log_files"] is not None:
+        stat["log_files"] = texts_of(values, "logFiles", path)
+    for file in (*filter(None, (stat["path"],)), *(stat["cdc_stats"] or ())):
+        inside_table(file, "a written file", path)
+    stat["runtime"] = _parse_runtime(values, path)
+    return WriteStat(**stat)
+
+
+@lru_cache(maxsize=256)
+def _are_whole(kinds: tuple[type, ...]) -> bool:
+    """Whether values of these types, in the order of `_KINDS`, are of the right ones, and none without a default of its
+    own is absent.
+    """
+    return all(
+        kind is right or (kind is type(None) and default is None)
+        for kind, right, default in zip(kinds, _KINDS.values(), _ABSENT, strict=True)
+    )
+
+
+def _are_long(said: Iterable[Any]) -> bool:
+    numbers = [value for value in said if type(value) is int]
+    return not numbers or (min(numbers) >= _LEAST and max(numbers) < -_LEAST)
 
 
 def _parse_runtime(values: Mapping[str, Any], path: str) -> RuntimeStats | None:
     found = typed(values, "runtimeStats", dict, path)
     if found is None:
         return None
-    return RuntimeStats(**{attribute: typed(found, name, int, path) or 0 for name, attribute in RUNTIME_FIELDS.items()})
+    return RuntimeStats(*(typed(found, name, int, path) or 0 for name in RUNTIME_FIELDS))

@@ -10,6 +10,7 @@ It does not know which keys exist. Grammar and examples: `docs/format/properties
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -31,6 +32,7 @@ _ESCAPES = {
 }
 _UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WHITE = " \t\f"
+_KEY = re.compile(r"(?:[^\\=: \t\f]+|\\.?)*", re.DOTALL)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -88,10 +90,8 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 def _split(line: str) -> tuple[str, str]:
     """Key and value of a logical line, both still escaped."""
-    position = 0
-    while position < len(line) and line[position] not in "=:" + _WHITE:
-        position += 2 if line[position] == "\\" else 1
-    key, rest = line[:position], line[position:].lstrip(_WHITE)
+    end = _KEY.match(line).end()  # type: ignore[union-attr] # it matches what is empty
+    key, rest = line[:end], line[end:].lstrip(_WHITE)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_WHITE)
     return key, rest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,7 +104,7 @@ class HandTable:
         """
         written = schema or self.schema
         found = [
-            replace(self._base_file(requested, partition, file_id, rows, written), **(stats or {}))
+            self._base_file(requested, partition, file_id, rows, written)._replace(**(stats or {}))
             for (partition, file_id), rows in files.items()
         ]
         by_partition: dict[str, tuple[WriteStat, ...]] = {}

@@ -12,7 +12,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -230,4 +230,4 @@ def _file_id(number: int) -> str:
 
 
 def _with(stat: WriteStat, merged: int, files: int) -> WriteStat:
-    return replace(stat, total_log_size_compacted=merged, total_log_files_compacted=files)
+    return stat._replace(total_log_size_compacted=merged, total_log_files_compacted=files)

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -135,8 +135,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
                 if changes is not None:
                     changes.inserted(fresh)
             cdc_stats = None if changes is None else changes.close(even_empty=True)
-    stat = replace(
-        file.stat(writer.close()),
+    stat = file.stat(writer.close())._replace(
         num_deletes=rewrite.deleted,
         num_update_writes=rewrite.updated,
         num_inserts=inserts.num_rows,

@@ -15,7 +15,7 @@ No row becomes a Python object. It does not know which rows win: readers merge. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -320,8 +320,7 @@ class _LogFiles:
         self._file = None
         place, counts = self.task.place, self._counts
         took = int((self.task.target.env.monotonic() - self._started) * 1000)
-        stat = replace(
-            place.stat(self.task.partition, self._names, size),
+        stat = place.stat(self.task.partition, self._names, size)._replace(
             num_writes=counts.writes,
             num_deletes=counts.deletes,
             num_update_writes=counts.updates,

@@ -104,7 +104,7 @@ def _split(storage: Storage, stat: WriteStat, path_columns: tuple[str, ...]) -> 
     storage.delete(path)
     buffer = io.BytesIO()
     pq.write_table(rows.drop_columns([*META_FIELDS, *path_columns]), buffer)
-    made = replace(stat, file_id=name.file_id, path=f"{folder}/{name.text}", file_size_bytes=written.size_bytes)
+    made = stat._replace(file_id=name.file_id, path=f"{folder}/{name.text}", file_size_bytes=written.size_bytes)
     return made, buffer.getvalue()
 
 

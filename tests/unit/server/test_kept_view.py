@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,5 +175,5 @@ def test_log_files_that_a_write_has_no_stats_of_make_the_partition_unclear() -> 
     )
     whole = write_changes(at, CommitMetadata(partition_to_write_stats={"p": (stat,)}))
     assert not whole.partitions["p"].is_unclear
-    more = replace(stat, log_files=(*(stat.log_files or ()), f".f_{at}.log.2_0-1-2"))
+    more = stat._replace(log_files=(*(stat.log_files or ()), f".f_{at}.log.2_0-1-2"))
     assert write_changes(at, CommitMetadata(partition_to_write_stats={"p": (more,)})).partitions["p"].is_unclear

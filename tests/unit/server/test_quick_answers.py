@@ -18,10 +18,12 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 import hoodie.server.http as module
+import hoodie.server.service as service_module
 from hoodie.remote.known_timeline import told
 from hoodie.server import Answer, Service
 from hoodie.server.plain_requests import PlainRequest, plain_request
 from hoodie.server.quick_answers import MAX_ANSWER_BYTES, KeptAnswer, QuickAnswers
+from hoodie.server.routes import ROUTES
 from hoodie.state.handle import timeline_of
 from hoodie.testing.http_service import get, listening_service
 from hoodie.testing.lake import Lake, row
@@ -82,7 +84,70 @@ def test_the_second_answer_is_the_first_one_and_the_service_is_not_asked(
     assert (found[0][0], len(by_library)) == (200, 1)
     if ("content-encoding", "gzip") in found[0][2]:
         assert gzip.decompress(found[0][1]) == get(port, asked)[1]
-        assert len(by_library) == 2
+
+
+@pytest.mark.parametrize("encodings", ["identity", "gzip,deflate"])
+@pytest.mark.parametrize("path", sorted(name for name, route in ROUTES.items() if route.covers == "partition"))
+def test_what_is_known_of_a_partition_is_answered_at_once_as_by_the_library(
+    path: str, encodings: str, lake: Lake, port: int, by_library: list[str]
+) -> None:
+    lake.write("bulk_insert", [row(f"m{number}", part="p1") for number in range(3)])
+    lake.upsert(row("k1", part="p1"))
+    (replaced,) = {file_id for partition, file_id in lake.live() if partition == "p3"}
+    lake.table.delete_partition("p3")
+    get(port, target(lake), method="GET")
+    get(port, target(lake, partition="p3"))
+    by_library.clear()
+    instant = timeline_of(lake.handle()).instants[0].requested
+    times = {"maxinstant": "9" * 17, "mininstant": "0", "instant": instant}
+    headers = {"Accept-Encoding": encodings}
+    for partition in ("p1", "p3"):
+        asked = target(lake, path, partition=partition, includependingcompaction="true", fileid=replaced, **times)
+        at_once = _whole(port, asked, headers)
+        assert not by_library
+        assert at_once == _whole(port, asked, {**headers, "X-More": "what only the library understands"})
+        assert len(by_library) == 1
+        assert at_once[0] == 200
+        by_library.clear()
+
+
+def test_what_is_not_known_or_is_long_or_refused_is_left_to_the_library(
+    lake: Lake, port: int, by_library: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, behind = target(lake), target(lake, lastinstantts="9" * 17)
+    get(port, known)
+    by_library.clear()
+    asked = [
+        (target(lake, partition="p2"), 200),
+        (target(lake, basepath=f"{lake.uri}-other"), 403),
+        (target(lake, partition="../p1"), 400),
+        (target(lake, "slices/merged/beforeoron/latest/"), 400),
+        (target(lake, "slices/none/"), 404),
+        (target(lake, timelinehash="another"), 400),
+        (target(lake, refreshoff="true"), 200),
+    ]
+    assert [get(port, one)[0] for one, _ in asked] == [status for _, status in asked]
+    assert len(by_library) == len(asked)
+    assert get(port, behind)[0] == 400
+    monkeypatch.setattr(service_module, "MAX_FILES_AT_ONCE", 0)
+    assert get(port, target(lake, "slices/all/"))[0] == 200
+    assert len(by_library) == len(asked) + 2
+
+
+def test_who_serves_a_writer_does_not_serve_its_table_to_all(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    service = Service([str(tmp_path / "root")])
+    handle = lake.handle()
+    service.known_at(handle, timeline_of(handle), ["p1"], 1.0)
+    with listening_service(service) as port:
+        assert get(port, target(lake))[0] == 403
+
+
+def _whole(port: int, asked: str, headers: dict[str, str]) -> tuple[int, bytes, list[tuple[str, str]]]:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request("GET", asked, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), [one for one in answer.getheaders() if one[0] != "date"]
 
 
 def test_after_a_commit_the_service_is_asked_again(lake: Lake, port: int, by_library: list[str]) -> None:

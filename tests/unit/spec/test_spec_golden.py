@@ -5,7 +5,6 @@ The small choice always runs; the full set runs too where HOODIE_GOLDEN_DIR name
 
 import json
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -160,7 +159,7 @@ def without_log_fields(metadata, profile):
         return metadata.partition_to_write_stats
     none = {"log_version": None, "log_offset": None, "base_file": None, "log_files": None}
     return {
-        partition: [replace(stat, **none) for stat in stats]
+        partition: [stat._replace(**none) for stat in stats]
         for partition, stats in metadata.partition_to_write_stats.items()
     }
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -101,8 +101,7 @@ def compact_log(task_id: TaskId, task: LogCompactTask) -> WriteStat:
             rows += its_rows
             deletes += its_deletes
         size = file.tell()
-    stat = replace(
-        place.stat(part.partition, (name,), size),
+    stat = place.stat(part.partition, (name,), size)._replace(
         num_writes=rows,
         num_deletes=deletes,
         num_update_writes=rows,

@@ -15,7 +15,7 @@ No row becomes a Python object.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -78,8 +78,7 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WrittenFile:
                 writer.write(rows, inherited=of_base)
         cdc_stats = None if changes is None else changes.close()
         written = writer.close()
-    stat = replace(
-        file.stat(written),
+    stat = file.stat(written)._replace(
         num_deletes=counts.deletes,
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
@@ -93,8 +92,7 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WrittenFile:
 def with_log_facts(stat: WriteStat, merge: OpenSlice) -> WriteStat:
     """`stat` with what was read of the log of the slice."""
     part, read = merge.part, merge.counts
-    return replace(
-        stat,
+    return stat._replace(
         total_log_records=read.rows,
         total_log_files_compacted=len(part.logs),
         total_log_size_compacted=sum(log.size_bytes for log in part.logs),

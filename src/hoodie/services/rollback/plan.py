@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Corrupt, Unsupported
@@ -229,7 +229,7 @@ def _split(path: str) -> tuple[str, str]:
 def _stats_of(metadata: CommitMetadata) -> list[WriteStat]:
     """All stats; those of a workload profile do not say their partition, the map does."""
     return [
-        stat if stat.partition_path or not partition else replace(stat, partition_path=partition)
+        stat if stat.partition_path or not partition else stat._replace(partition_path=partition)
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
     ]

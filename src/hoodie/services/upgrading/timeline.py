@@ -227,7 +227,7 @@ def _restated(stat: WriteStat, renames: Renames) -> WriteStat:
         return renames.get(folder + bare, folder + bare).rpartition("/")[2]
 
     log_files = None if stat.log_files is None else tuple(map(name, stat.log_files))
-    return replace(stat, path=renames.get(path, stat.path), log_files=log_files)
+    return stat._replace(path=renames.get(path, stat.path), log_files=log_files)
 
 
 def _resaved(metadata: SavepointMetadata, renames: Renames) -> SavepointMetadata:

@@ -1,0 +1,41 @@
+"""Plain questions about partitions of views that are kept, answered before the HTTP library looks at them.
+
+1. Only what is known is answered, and only what is short: `Service.answer_at_once` says which. Everything else is left
+   to the library, what is refused as well.
+2. Headers and body are those that the library would send.
+"""
+
+from __future__ import annotations
+
+import zlib
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+
+from hoodie.server.plain_requests import PlainRequest
+from hoodie.server.quick_answers import KeptAnswer, is_packed
+from hoodie.server.service import Service
+
+GZIP_FROM_BYTES = 1500
+GZIP_LEVEL = 1
+
+
+def looked_up(service: Service, request: PlainRequest) -> KeptAnswer | None:
+    """The answer of `service` to a request; None for one that the library has to answer."""
+    if request.method != "GET":
+        return None
+    path, _, query = request.target.decode("ascii").partition("?")
+    found = service.answer_at_once(path, dict(parse_qsl(query, keep_blank_values=True)))
+    if found is None or found.is_still is None:
+        return None
+    answer = Response(found.body, found.status, media_type=found.media_type)
+    body = found.body
+    if len(body) >= GZIP_FROM_BYTES:
+        headers = MutableHeaders(raw=answer.raw_headers)
+        headers.add_vary_header("Accept-Encoding")
+        if is_packed(request.headers.get("accept-encoding", "")):
+            body = zlib.compress(body, GZIP_LEVEL, 16 + zlib.MAX_WBITS)
+            headers["Content-Encoding"] = "gzip"
+            headers["Content-Length"] = str(len(body))
+    return KeptAnswer(tuple(answer.raw_headers), body, found.is_still)
