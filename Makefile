@@ -31,7 +31,7 @@ JAVA_OF_TESTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 INSTALL := $(UV) pip install --quiet --compile-bytecode
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
-.PHONY: help setup compat-setup bench-setup test test-unit test-spark test-more test-prefixes test-buckets test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs bench-timeline-server lock clean
+.PHONY: help setup compat-setup bench-setup test test-unit test-first test-spark test-deep test-more test-prefixes test-buckets test-oldest test-newest test-wheel test-compat test-browser compat-all golden crash races fuzz soak check demo demo-federated bench bench-docs bench-timeline-server lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -91,13 +91,19 @@ $(BENCH)/.ready: $(VENV)/.uv requirements/bench.lock
 
 test-% compat-all golden crash races soak: export JDK_JAVA_OPTIONS ?= $(JAVA_OF_TESTS)
 
-test: test-unit test-spark  ## every test that needs no peer, but for the long ones
+test: test-unit test-first  ## the tests to run first: they need no peer, and a quarter of an hour
 
 test-unit: setup  ## those without Spark, two at a time
-	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and not long"
+	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and not long and not deep"
 
-test-spark: setup  ## those on this environment's own Spark
-	$(PYTEST) -m "spark and not compat and not wheel and not long"
+test-first: setup  ## the first steps, frames and SQL on this environment's own Spark
+	$(PYTEST) -m "spark and not compat and not wheel and not long and not deep"
+
+test-spark: setup  ## all else on Spark, but for the long ones
+	$(PYTEST) -m "spark and not compat and not wheel and not long and deep"
+
+test-deep: setup  ## crashes at every call, random histories, contracts, golden tables
+	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and not long and deep"
 
 test-more: setup  ## the long ones
 	$(PYTEST) -n 2 --dist loadfile -m "not spark and not compat and not wheel and long"

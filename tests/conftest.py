@@ -1,4 +1,7 @@
-"""Which tests are long: the cases that a sample of a test leaves to `make test-more`.
+"""Which tests are deep, and which are long: the cases that a sample of a test leaves to `make test-more`.
+
+Deep are those marked so, all below the folders in `DEEP`, and of those on Spark all but the ones marked `first`:
+`make test` leaves them to `make test-deep` and `make test-spark`.
 
 `HOODIE_MORE_EVERY=n` lets that run one in about n of these cases, another n-th for each `HOODIE_MORE_TURN` (a number),
 and of tests marked `long(turns=m)` one in m: `.ci/run` takes its turn from the commit. Without it all run.
@@ -26,6 +29,7 @@ from hoodie.storage import Storage
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import PLACES
 
+DEEP = ("bench", "contract", "fuzz", "golden", "state")
 STRATEGY = os.environ.get("HOODIE_TEST_STRATEGY", "")
 IN_BUCKETS = bool(os.environ.get("HOODIE_TEST_BUCKETS"))
 NOT_FOR_STRATEGIES = {
@@ -65,6 +69,10 @@ def buckets() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        is_later = item.get_closest_marker("spark") and not item.get_closest_marker("first")
+        if is_later or item.path.relative_to(Path(__file__).parent).parts[0] in DEEP:
+            item.add_marker(pytest.mark.deep)
     not_now = set()
     for case in _left_to_more(items):
         case.add_marker(pytest.mark.long)

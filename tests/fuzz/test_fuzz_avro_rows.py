@@ -3,7 +3,8 @@
 Rows of random schemas get bytes changed, put in, taken out and cut off; schemas the same as text. What is still read
 must be a sound table that, written again, reads the same.
 
-`make test` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first seed.
+`make test-deep` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first
+seed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Files of all writers get bytes changed, put in, taken out and cut off, preferabl
 parts behind the compression, which damage of a whole file seldom reaches: index blocks, entries, file info, and what
 each codec unpacks. What is still read must be sound, and look-ups must find nothing that a scan does not give.
 
-`make test` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first seed.
+`make test-deep` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first
+seed.
 """
 
 from __future__ import annotations

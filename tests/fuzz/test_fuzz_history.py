@@ -4,7 +4,8 @@ file, in bounded time.
 Files that Hudi wrote get bytes changed, put in, taken out and cut off; and so does what stands behind a frame, which
 damage of a whole file seldom reaches: archived entries, their schemas, values of an index.
 
-`make test` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first seed.
+`make test-deep` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first
+seed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@ typed error, in bounded time and memory.
 
 HFiles and Avro have tests of their own. Here what they hold is well-formed and means nonsense.
 
-`make test` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first seed.
+`make test-deep` takes a sample. `HOODIE_FUZZ_SECONDS` makes each test run so long, `HOODIE_FUZZ_SEED` sets the first
+seed.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pyspark.sql.functions import col
 import hoodie
 from hoodie.quickstart import DataGenerator, convertToStringList, getQuickstartWriteConfigs
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.first]
 
 META = [
     "_hoodie_commit_time",

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from hoodie.testing.readme import load_examples
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.first]
 
 README = Path(__file__).parents[2] / "README.md"
 

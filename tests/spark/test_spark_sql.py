@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hoodie
 from hoodie.errors import Invalid, Unsupported
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.first]
 
 OPTIONS = {
     "hoodie.table.name": "rides",

@@ -21,7 +21,7 @@ from hoodie.index.simple_index import SimpleIndexedWrite
 from hoodie.locks import held_lock, options_to_wait
 from hoodie.spark import FrameSource
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.first]
 
 OPTIONS = {
     "hoodie.table.name": "rides",

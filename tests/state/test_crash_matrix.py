@@ -15,8 +15,8 @@
 5. Some of these where the two stores are buckets of an S3 server, each of which opens to a key of its own alone:
    `HOODIE_BUCKET_CRASHES` of each action, evenly over all faults.
 6. `HOODIE_CRASH_EVERY` thins the points of the main fault out, `HOODIE_FAULT_EVERY` (seven times that, if not given)
-   those of the others: `make test` and `make test-more` together take a sample. The counts are printed at the end of
-   the run; docs/reliability.md has those of a whole one.
+   those of the others: `make test-deep` and `make test-more` together take a sample. The counts are printed at the end
+   of the run; docs/reliability.md has those of a whole one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The writer is a process that is killed before a change of the disk, or in the middle of a write (`testing.killed`), of a
 table with all files in its own folder, or with data files under sixteen prefixes of another.
-`HOODIE_CRASH_EVERY` thins the points out (`make test` takes a sample, `make crash` every change).
+`HOODIE_CRASH_EVERY` thins the points out (`make test-deep` takes a sample, `make crash` every change).
 """
 
 from __future__ import annotations

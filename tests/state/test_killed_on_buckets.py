@@ -4,7 +4,8 @@
    own, which dies before a change of any of these (see `hoodie.testing.killed_on_stores`).
 2. What has to hold then stands in `hoodie.testing.killed_services`. Every other time the service is run again, else a
    writer comes first.
-3. `HOODIE_BUCKET_KILLS` kills of each service: `make test` takes one of a few services, `make crash` eight of each.
+3. `HOODIE_BUCKET_KILLS` kills of each service: `make test-deep` takes one of a few services, `make crash` eight of
+   each.
 """
 
 from __future__ import annotations

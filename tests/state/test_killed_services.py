@@ -4,7 +4,7 @@
    it dies before a change of the file system or in the middle of a write (see `hoodie.testing.killed`).
 2. What has to hold then stands in `hoodie.testing.killed_services`. Every other time the service is run again, else a
    writer comes first.
-3. `HOODIE_KILL_POINTS` kills of each service are spread over its kinds and its changes: `make test` takes one,
+3. `HOODIE_KILL_POINTS` kills of each service are spread over its kinds and its changes: `make test-deep` takes one,
    `make crash` twenty. The counts are printed at the end.
 """
 

@@ -5,8 +5,8 @@
    in success or in a `HudiError`. With faults by chance, both may be.
 2. Then readers see the table before or after the action (after, if it succeeded); the lease is free within seconds,
    for other processes, too; the same action again succeeds, rows are right, `validate` finds nothing.
-3. `HOODIE_S3_FAULT_EVERY=k` tries every k-th point (k = 1: all); `make test` takes a sample, `make crash` more. The
-   counts are printed at the end.
+3. `HOODIE_S3_FAULT_EVERY=k` tries every k-th point (k = 1: all); `make test-deep` takes a sample, `make crash` more.
+   The counts are printed at the end.
 """
 
 from __future__ import annotations

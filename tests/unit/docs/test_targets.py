@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
 REPEATING = {"test-oldest", "test-newest", "test-prefixes", "test-buckets"}
-MARKERS = ("spark", "compat", "wheel", "long")
+MARKERS = ("spark", "compat", "wheel", "long", "deep")
 
 
 def _made(target: str) -> list[str]:
@@ -36,6 +36,12 @@ def test_every_kind_of_test_belongs_to_exactly_one_run() -> None:
         markers = dict(zip(MARKERS, values, strict=True))
         chosen = [found[1] for found in conditions if found and eval(found[1], {}, dict(markers))]
         assert len(chosen) == 1, (markers, chosen)
+
+
+def test_the_first_steps_on_spark_are_those_that_other_versions_take() -> None:
+    (named,) = re.findall(r"^FIRST_STEPS := \$\(addprefix tests/spark/,(.+)\)$", MAKEFILE, re.MULTILINE)
+    marked = [path.name for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.first]" in path.read_text()]
+    assert sorted(named.split()) == sorted(name for name in marked if name != Path(__file__).name)
 
 
 def test_every_file_with_tests_has_a_name_that_is_collected() -> None:

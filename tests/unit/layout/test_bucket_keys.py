@@ -18,6 +18,8 @@ from hoodie.storage import open_storage
 from hoodie.testing.closed_buckets import ClosedBuckets
 from hoodie.testing.s3_server import S3Server, s3_server
 
+pytestmark = pytest.mark.deep
+
 __all__ = ["s3_server"]
 
 RIDES = {

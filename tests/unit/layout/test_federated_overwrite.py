@@ -23,6 +23,8 @@ from hoodie.testing.lake import Awake
 from hoodie.testing.two_stores import RIDES, ROOT_URL, layout_options, two_stores
 from hoodie.timeline import is_table
 
+pytestmark = pytest.mark.deep
+
 _names = itertools.count()
 ENGINE = LocalEngine(1)
 LAID = {**RIDES, **layout_options()}

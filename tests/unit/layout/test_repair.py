@@ -20,6 +20,8 @@ from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake
 from hoodie.testing.two_stores import RIDES, layout_options, two_stores
 
+pytestmark = pytest.mark.deep
+
 _names = itertools.count()
 ENGINE = LocalEngine(1)
 OPTIONS = {

@@ -14,6 +14,8 @@ from hoodie.state.handle import open_handle
 from hoodie.storage import open_storage
 from hoodie.testing.s3_server import S3Server, s3_server  # noqa: F401
 
+pytestmark = pytest.mark.deep
+
 KEYED = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "p",

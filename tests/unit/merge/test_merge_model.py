@@ -92,6 +92,7 @@ logs = st.lists(blocks, max_size=7)
 bases = st.lists(rows, max_size=6)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("marker", [None, DeleteMarker("op", "X")], ids=["", "marker"])
 @pytest.mark.parametrize("ordering", ORDERINGS, ids="+".join)
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())

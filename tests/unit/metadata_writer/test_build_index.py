@@ -91,6 +91,7 @@ def test_a_table_that_was_compacted_meanwhile_is_read_again(monkeypatch: pytest.
     assert entries(lake) == ["a$n", "c$c", "new$a", "x$b"]
 
 
+@pytest.mark.deep
 @pytest.mark.sampled(3)
 def test_a_build_that_died_at_any_call_can_be_repeated(version: int) -> None:
     kind = record_index()

@@ -17,7 +17,7 @@ from hoodie.metadata_writer import (
 )
 from hoodie.testing.lake import Lake, row
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(4)]
 
 LOCAL = LocalEngine(2)
 ROOT = ".hoodie/metadata/"

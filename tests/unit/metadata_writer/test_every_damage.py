@@ -31,6 +31,8 @@ from hoodie.metadata_writer import (
 from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.deep
+
 ALL = os.environ.get("HOODIE_DAMAGE") == "all"
 SEED = os.environ.get("HOODIE_DAMAGE_SEED", "1")
 SAMPLE = 3

@@ -18,6 +18,8 @@ from hoodie.records.bloom import SIMPLE
 from hoodie.testing.every_index import every_index
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.deep
+
 ENGINE = LocalEngine(1)
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 

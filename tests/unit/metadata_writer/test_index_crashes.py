@@ -18,6 +18,8 @@ from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import Lake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 INDEX = "hoodie.metadata.index."
 ASKED = {
     "hoodie.metadata.global.record.level.index.enable": "true",

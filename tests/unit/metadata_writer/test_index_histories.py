@@ -9,6 +9,8 @@ from hoodie.metadata_writer import build_index, expression_index
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, logged_lake, row
 
+pytestmark = pytest.mark.deep
+
 ENGINE = LocalEngine(1)
 INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
 LOG_COMPACTION = {

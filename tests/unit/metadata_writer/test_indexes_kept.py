@@ -15,7 +15,7 @@ from hoodie.testing.every_index import every_index
 from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import Lake, row
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(4)]
 
 ENGINE = LocalEngine(1)
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")

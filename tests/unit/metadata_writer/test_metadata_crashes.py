@@ -25,6 +25,8 @@ from hoodie.testing.crash_actions import loaded, prepared
 from hoodie.testing.lake import Lake, row, table_of
 from hoodie.testing.table_kind import MOR
 
+pytestmark = pytest.mark.deep
+
 COMPACT = {**ON, "hoodie.metadata.compact.max.delta.commits": "3"}
 KEY = "hoodie.metadata.enable"
 Action = Callable[[Lake, Storage], object]

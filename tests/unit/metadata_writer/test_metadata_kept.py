@@ -28,6 +28,8 @@ from hoodie.testing.lake import Lake, row
 from hoodie.timeline import complete, create_requested, new_instant_time, to_inflight
 from hoodie.view import PartitionFiles, list_files
 
+pytestmark = pytest.mark.deep
+
 ON = {"hoodie.metadata.enable": "true"}
 ENGINE = LocalEngine(1)
 

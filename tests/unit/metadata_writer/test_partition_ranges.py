@@ -16,6 +16,8 @@ from hoodie.metadata_writer.indexes.partition_stats import PartitionStatsIndex
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.testing.lake import ROWS, Lake, row
 
+pytestmark = pytest.mark.deep
+
 NARROW = pa.schema([*ROWS, ("n", pa.int32()), ("x", pa.float64()), ("t", pa.string())])
 WIDE = pa.schema([*ROWS, ("n", pa.int64()), ("x", pa.float64()), ("t", pa.string()), ("late", pa.int32())])
 

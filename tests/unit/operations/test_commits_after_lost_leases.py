@@ -18,6 +18,8 @@ from hoodie.storage.lease import HeldLease
 from hoodie.table import Table, as_source, write
 from hoodie.testing.lake import _OPTIONS, Awake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 PATH = "s3://bucket/late"
 LOCK = ".hoodie/.locks/table_lock.json"
 COMPLETED = ("commit", "deltacommit", "replacecommit")

@@ -29,6 +29,8 @@ from hoodie.transaction.early_detection import ENABLE, STRATEGY, WatchfulMarkers
 from hoodie.transaction.heartbeat import HeartbeatRule, heartbeat_path
 from hoodie.transaction.lookout import KnownCommits, Lookout
 
+pytestmark = pytest.mark.deep
+
 OTHER, OWN, NEWER = "20990101000000000", "20990101000000001", "20990101000000002"
 EARLY = {ENABLE: "true"}
 MARKERS = "hoodie.write.markers.type"

@@ -10,6 +10,8 @@ from hoodie.errors import HudiError, Invalid
 from hoodie.table import as_source, write
 from hoodie.testing.lake import Lake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 KINDS = [(version, kind) for version in (6, 8, 9) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")]
 HARMLESS = (
     ".hoodie/.temp/20200101000000000",

@@ -17,6 +17,8 @@ from hoodie.storage import Storage
 from hoodie.storage.nested import StandsAround
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.deep
+
 NAMED = {"hoodie.write.lock.provider": "zookeeper", "hoodie.write.lock.zookeeper.url": "nowhere:1"}
 MODES = ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"]
 INLINE = {

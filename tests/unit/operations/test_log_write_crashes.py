@@ -18,6 +18,8 @@ from hoodie.storage import open_storage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import ROWS, Lake, logged_lake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 SCHEMA = ROWS.append(pa.field("_hoodie_is_deleted", pa.bool_()))
 _NUMBERS = itertools.count()
 

@@ -12,6 +12,8 @@ from hoodie.testing.interleaved import WRITER_STEPS, Gate, orders, run_in_order,
 from hoodie.testing.lake import Lake, row
 from hoodie.transaction import Committed, WriteConflict
 
+pytestmark = pytest.mark.deep
+
 MODE = "hoodie.write.concurrency.mode"
 NON_BLOCKING = {MODE: "NON_BLOCKING_CONCURRENCY_CONTROL"}
 PREFER = {

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(4)]
 
 EXAMPLES = int(os.environ.get("HOODIE_MODEL_EXAMPLES", "4"))
 KEYS = [f"k{n}" for n in range(6)]

@@ -55,6 +55,7 @@ def rows_of(lake: Lake) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_table_is_as_if_all_rows_had_been_decoded(version: int, change: str) -> None:

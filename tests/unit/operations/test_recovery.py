@@ -35,7 +35,7 @@ from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.timeline import instant_path, load_instant
 from hoodie.write import Operation
 
-pytestmark = [pytest.mark.sampled(4), pytest.mark.own_folder("copies tables to other places")]
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(4), pytest.mark.own_folder("copies tables to other places")]
 
 BEFORE = {"a": "a", "b": "a", "c": "a"}
 SPOOL = {"hoodie.engine.local.max.bytes": 1}

@@ -267,6 +267,7 @@ def overwrite(storage: Storage, options: dict[str, object]) -> object:
     return save_rows(storage, request, "overwrite", Awake())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "other",
     [{PARTITIONS: "v"}, {"hoodie.write.table.version": "6"}, {PARTITIONS: ""}],

@@ -13,6 +13,8 @@ from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_
 from hoodie.testing.lake import Lake, row, table_of
 from hoodie.transaction import Committed, WriteConflict
 
+pytestmark = pytest.mark.deep
+
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 COW = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
 TWO = orders({"A": WRITER_STEPS, "B": WRITER_STEPS})

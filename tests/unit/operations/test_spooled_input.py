@@ -23,6 +23,7 @@ def sorted_rows(lake: Lake) -> list[dict[str, object]]:
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("spool", [{}, SPOOL], ids=["memory", "spool"])
 def test_operations_on_many_batches(version: int, index: str, spool: dict[str, str]) -> None:

@@ -34,6 +34,8 @@ from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 BEFORE = {"a": "a", "b": "a", "c": "a"}
 FIRST = {"a": "first", "f": "first"}
 SECOND = {"b": "second", "s": "second"}

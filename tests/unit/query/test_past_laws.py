@@ -19,6 +19,8 @@ from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
 
+pytestmark = pytest.mark.deep
+
 SEEDS = int(os.environ.get("HOODIE_PAST_SEEDS", "2"))
 STEPS = 12
 CLEANS = {

@@ -18,7 +18,7 @@ from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(4)]
 
 EACH = int(os.environ.get("HOODIE_EACH_CALL", "5"))
 COLUMNS = ("id", "v")

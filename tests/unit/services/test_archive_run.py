@@ -346,6 +346,7 @@ def test_a_metadata_table_is_archived_up_to_what_its_table_has(profile: FormatPr
     outer.forget()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [LIMITS, LIMITS | {"hoodie.timeline.compaction.batch.size": 2}])
 def test_dying_at_any_call_loses_nothing_and_the_next_run_finishes(
     profile: FormatProfile, options: dict[str, Any]

@@ -239,6 +239,7 @@ def test_it_is_only_planned_when_that_is_asked_for():
     assert [one.action for one in lake.table.timeline().pending()] == ["clustering"]
 
 
+@pytest.mark.deep
 @pytest.mark.sampled(3)
 @KINDS
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hoodie.spec import parse_base_file_name, parse_log_file_name
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.timeline import load_commit_metadata
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = [pytest.mark.deep, pytest.mark.sampled(3)]
 
 ANY = config(**ON)
 

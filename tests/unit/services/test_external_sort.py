@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def in_order(batches, order, limit):
         return pa.Table.from_batches(held.batches(), SCHEMA)
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(batches=rows(), order=ORDERS, limit=st.sampled_from([1, 500, 5_000, 40_000]))
 def test_a_tiny_limit_changes_no_place(batches, order, limit):

@@ -18,6 +18,8 @@ from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row, table_of
 
+pytestmark = pytest.mark.deep
+
 BY_HAND = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",

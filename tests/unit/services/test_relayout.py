@@ -145,6 +145,7 @@ def moved(world: World, storage: object = None) -> None:
     world.table(storage).services.relayout("bits:2", move=True, grace_hours=0, **where)
 
 
+@pytest.mark.deep
 def test_move_that_dies_at_any_call_is_gone_on_with_and_no_row_is_ever_missing():
     start = World()
     start.made()

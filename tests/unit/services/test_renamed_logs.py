@@ -23,6 +23,8 @@ from hoodie.table import Table
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Lake, row
 
+pytestmark = pytest.mark.deep
+
 OLD, NEW = ("p/.f_20200101000000002.log.1_0-1-0", "p/.f_20200101000000001.log.1_0-1-0")
 BYTES = bytes(range(256)) * 5
 ENGINE = LocalEngine(1)

@@ -118,6 +118,7 @@ def copied(lake, files):
     return copy
 
 
+@pytest.mark.deep
 def test_resize_that_dies_at_any_storage_call_is_carried_out_by_the_next(version):
     original = made(version, **{"hoodie.metadata.enable": "false"})
     files, before = original.files(), full_rows(original)

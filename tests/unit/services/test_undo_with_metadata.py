@@ -19,6 +19,8 @@ from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Lake, row, table_of
 from hoodie.transaction.abort import abort
 
+pytestmark = pytest.mark.deep
+
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 ENGINE = LocalEngine(1)
 CONFIG = resolve({})

@@ -189,6 +189,7 @@ def test_states_of_the_past_that_archived_cleans_took_are_still_refused(before: 
         assert lake.values() == {"a": "a8", "b": "a"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(("before", "after"), [(6, 9), (9, 6), (9, 8), (8, 9)])
 def test_upgrade_that_dies_at_any_call_leaves_one_of_the_two_versions(before: int, after: int, kind: str) -> None:

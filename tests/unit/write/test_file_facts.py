@@ -148,6 +148,7 @@ def test_a_written_log_file_has_the_ranges_that_reading_it_gives(seed: int, null
     same([typed_range(one, SCHEMA) for one in facts.ranges], read)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("form", ["avro", "parquet", "hfile"])
 @pytest.mark.parametrize("version", [6, 8, 9])
