@@ -295,5 +295,5 @@ def _from_table_root(part: FileSlice) -> FileSlice:
     def full(path: str) -> str:
         return f"{keys.METADATA_TABLE_DIR}/{path}"
 
-    base = None if part.base is None else replace(part.base, path=full(part.base.path))
-    return replace(part, base=base, logs=tuple(replace(log, path=full(log.path)) for log in part.logs))
+    base = None if part.base is None else part.base._replace(path=full(part.base.path))
+    return part._replace(base=base, logs=tuple(replace(log, path=full(log.path)) for log in part.logs))

@@ -10,7 +10,6 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import WriteStat, parse_base_file_name, parse_log_file_name
@@ -56,7 +55,7 @@ def slice_after(
     if before is None:
         return FileSlice(*group_id, logs[0].name.instant, None, logs)
     known = {log.path: log for log in before.logs}
-    return replace(before, logs=tuple((known | {log.path: log for log in logs}).values()))
+    return before._replace(logs=tuple((known | {log.path: log for log in logs}).values()))
 
 
 def base_file_of(stat: WriteStat) -> BaseFile:

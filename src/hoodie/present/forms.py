@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 
 def fields_json(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name."""
-    return asdict(value)
+    """The fields of a dataclass or of a named tuple by name."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value._asdict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def as_json(value: Any) -> Any:
     """`value` as JSON can hold it: objects, lists, texts, numbers, null. Of a sequence each member."""
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, list | tuple):
+    if _is_many(value):
         return [as_json(part) for part in value]
     form = _form(value)
     if form is None and isinstance(value, Mapping):
@@ -69,7 +69,7 @@ def as_grid(value: Any, title: str | None = None) -> RenderableType:
 
 
 def _sheet(value: Any, title: str | None) -> Sheet:
-    made = _values_sheet if isinstance(value, list | tuple) else _value_sheet
+    made = _values_sheet if _is_many(value) else _value_sheet
     sheet = value if isinstance(value, Sheet) else made(value)
     return sheet if title is None else replace(sheet, title=title)
 
@@ -89,12 +89,22 @@ def _values_sheet(values: Sequence[Any]) -> Sheet:
 
 
 def _form(value: Any) -> Form[Any] | None:
-    """The registered form of the class; that of its fields for another dataclass, None for anything else."""
+    """The registered form of the class; that of its fields for another dataclass or named tuple, None for anything
+    else.
+    """
     name = type(value).__name__
     if name not in MODULES:
-        return _FIELDS if is_dataclass(value) else None
+        return _FIELDS if is_dataclass(value) or _is_named_tuple(value) else None
     form: Form[Any] = importlib.import_module(f"hoodie.present.{MODULES[name]}").FORMS[name]
     return form
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, list | tuple) and not _is_named_tuple(value)
+
+
+def _is_named_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def _class_words(value: Any) -> str:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie.spec import InstantTime
@@ -98,7 +98,7 @@ def merged_slices_until(groups: Groups, until: InstantTime) -> Iterator[FileSlic
     for group in groups.live_at(until):
         parts = [part for part in group.slices if part.base_instant <= until]
         if len(parts) > 1 and _is_reserved(group, parts[0]):
-            yield replace(parts[1], logs=parts[1].logs + parts[0].logs)
+            yield parts[1]._replace(logs=parts[1].logs + parts[0].logs)
         else:
             yield from parts[:1]
 

@@ -289,6 +289,7 @@ class _BoundedProtocol(H11Protocol):
 
     def _answers_quickly(self, data: bytes) -> bool:
         """Whether what came begins with a request that is answered here: now, or once there is an answer."""
+        began = self.loop.time()
         end = data.find(b"\r\n\r\n") + 4
         request = plain_request(data[:end])
         if request is None or not self.quick.may_ask(request.headers):
@@ -297,21 +298,21 @@ class _BoundedProtocol(H11Protocol):
         if end == len(data) and not self.transport.get_write_buffer_size():
             known = self.quick.answer(request)
             if known is not None:
-                self._begin_quickly()
+                self._begin_quickly(began)
                 self._say(request.target.decode(), "GET", 200, known.headers, known.body)
                 return True
         asked = None if self.quick.markers is None else begun_marker(self.quick.markers, request)
         if asked is None:
             return False
-        self._begin_quickly()
+        self._begin_quickly(began)
         self._kept = data[end:]
         self._answer_later(asked)
         return True
 
-    def _begin_quickly(self) -> None:
+    def _begin_quickly(self, began: float) -> None:
         self._stop_waiting()
         self._unset_keepalive_if_required()
-        self._quick_since = self.loop.time()
+        self._quick_since = began
 
     def _say(self, target: str, method: str, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
         """Answers a request of which the library knows nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from hoodie.server.kept_view import KeptView
 from hoodie.view import BaseFile, FileGroup, FileSlice, LogFile, PartitionFiles, View, collecting_later
@@ -26,8 +25,8 @@ def _without_changes(group: FileGroup) -> FileGroup:
     """A kept view has change-data files in its slices; they are no log files that anybody merges."""
     if not any(log.name.is_cdc for part in group.slices for log in part.logs):
         return group
-    slices = (replace(part, logs=tuple(log for log in part.logs if not log.name.is_cdc)) for part in group.slices)
-    return replace(group, slices=tuple(slices))
+    slices = (part._replace(logs=tuple(log for log in part.logs if not log.name.is_cdc)) for part in group.slices)
+    return group._replace(slices=tuple(slices))
 
 
 def _files(partition: str, slices: Iterable[FileSlice]) -> PartitionFiles:

@@ -151,7 +151,7 @@ def overlaps_if_sound(
     """How columns overlap over the files in `view`; none where something was found that keeps files from being read."""
     if findings and not {one.kind for one in findings} <= _WARNINGS:
         return ()
-    return load_overlaps(handle, view.timeline, view.slices_at(), engine or LocalEngine())
+    return load_overlaps(handle, view, engine or LocalEngine())
 
 
 def health_of(

@@ -6,7 +6,7 @@ over all, and the figure is what they tell of all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +16,11 @@ from hoodie.engine import Engine
 from hoodie.metadata_writer.column_range import can_have_range
 from hoodie.services.clustering.overlap import mean_depth
 from hoodie.services.clustering.partition_orders import ORDER_NOTES, noted_columns
-from hoodie.services.clustering.slice_facts import RangeSource, newest_notes
-from hoodie.spec import REPLACE_COMMIT
+from hoodie.services.clustering.slice_facts import RangeSource, newest_write
+from hoodie.spec import REPLACE_COMMIT, CommitMetadata
 from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
-from hoodie.timeline import Timeline
-from hoodie.view import FileSlice
+from hoodie.view import FileSlice, View
 
 _MAX_COLUMNS: Final = 32
 _MAX_SLICES: Final = 1_000
@@ -30,37 +29,65 @@ _MAX_SLICES: Final = 1_000
 @dataclass(frozen=True, slots=True)
 class ColumnOverlap:
     """How many of the `files` with a known range a look-up of one value of `column` reads, on average. `is_clustered`:
-    the newest clustering has sorted by it.
+    the newest clustering that put rows in order has sorted by it. `reads_before`, `files_before`: the same as if that
+    clustering had not been, while all that it replaced is still there.
     """
 
     column: str
     files: int
     reads: float
     is_clustered: bool = False
+    reads_before: float | None = None
+    files_before: int | None = None
 
 
-def load_overlaps(
-    handle: TableHandle, timeline: Timeline, slices: Sequence[FileSlice], engine: Engine
-) -> tuple[ColumnOverlap, ...]:
-    """The overlap of each of the first columns that have an order, in the order of the schema.
+def load_overlaps(handle: TableHandle, view: View, engine: Engine) -> tuple[ColumnOverlap, ...]:
+    """The overlap of each of the first columns that have an order, in the order of the schema, over the files in
+    `view`.
 
     Raises:
         Corrupt: the metadata table or a file is damaged. Missing: a file is gone.
     """
-    based = [part for part in slices if part.base is not None]
+    timeline, slices = view.timeline, view.slices_at()
     schema = load_newest_schema(handle.storage, handle.config, timeline) or pa.schema([])
     dropped = handle.config.partition_fields if handle.config.drop_partition_columns else ()
     columns = [field.name for field in schema if can_have_range(field.type) and field.name not in dropped]
     columns = [name for name in columns if not name.startswith("_hoodie_")][:_MAX_COLUMNS]
+    source = RangeSource(handle, timeline, schema, engine)
+    now = _reads(source, slices, columns)
+    clustering = newest_write(handle, timeline, ORDER_NOTES, (REPLACE_COMMIT,))
+    if clustering is None:
+        return tuple(ColumnOverlap(name, *found) for name, found in now.items())
+    clustered = noted_columns(clustering.extra_metadata)
+    before: Mapping[str, tuple[int, float]] = {}
+    replaced = _replaced(view, clustering)
+    if replaced is not None:
+        written = {(partition, stat.file_id) for partition, stat in clustering.write_stats()}
+        before = _reads(source, [*(part for part in slices if part.group_id not in written), *replaced], columns)
+    found = []
+    for name, (files, reads) in now.items():
+        files_before, reads_before = before.get(name, (None, None))
+        found.append(ColumnOverlap(name, files, reads, name in clustered, reads_before, files_before))
+    return tuple(found)
+
+
+def _replaced(view: View, clustering: CommitMetadata) -> list[FileSlice] | None:
+    """The slices that a clustering replaced; None where some are not there any more."""
+    groups = {group.group_id: group for group in view.groups}
+    replaced = clustering.replaced_file_groups()
+    return [groups[one].slices[0] for one in sorted(replaced)] if replaced <= groups.keys() else None
+
+
+def _reads(source: RangeSource, slices: Sequence[FileSlice], columns: Sequence[str]) -> dict[str, tuple[int, float]]:
+    """By column: how many of the slices have a known range, and how many of these hold one value."""
+    based = [part for part in slices if part.base is not None]
     step = -(-len(based) // _MAX_SLICES) or 1
     looked_at = based[::step]
-    ranges = RangeSource(handle, timeline, schema, engine).load(looked_at, columns)
-    clustered = noted_columns(newest_notes(handle, timeline, ORDER_NOTES, (REPLACE_COMMIT,)))
-    found = []
+    ranges = source.load(looked_at, columns)
+    found = {}
     for name in columns:
         known = [[ranges[part.group_id][name]] for part in looked_at if name in ranges[part.group_id]]
         if len(known) > 1:
             files = len(known) * step if step > 1 else len(known)
-            reads = 1 + (mean_depth(known) - 1) * (files - 1) / (len(known) - 1)
-            found.append(ColumnOverlap(name, files, reads, name in clustered))
-    return tuple(found)
+            found[name] = files, 1 + (mean_depth(known) - 1) * (files - 1) / (len(known) - 1)
+    return found

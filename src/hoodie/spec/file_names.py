@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 LogKind = Literal["log", "archive"]
 
@@ -45,8 +45,7 @@ class WriteToken:
         return f"{self.partition}-{self.stage}-{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFileName:
+class BaseFileName(NamedTuple):
     """`<file id>_<write token>_<instant>.<extension>`. `suffix` is what external tools put after the instant."""
 
     file_id: str

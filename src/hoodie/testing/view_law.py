@@ -42,8 +42,8 @@ def _shown(view: KeptView) -> dict[GroupId, FileGroup]:
 
 
 def _without_log_sizes(group: FileGroup) -> FileGroup:
-    slices = (replace(part, logs=tuple(replace(log, size_bytes=0) for log in part.logs)) for part in group.slices)
-    return replace(group, slices=tuple(slices))
+    slices = (part._replace(logs=tuple(replace(log, size_bytes=0) for log in part.logs)) for part in group.slices)
+    return group._replace(slices=tuple(slices))
 
 
 def _ensure_it_lies_there(view: KeptView, handle: TableHandle) -> None:

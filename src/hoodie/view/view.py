@@ -67,7 +67,7 @@ class View:
         reads.
         """
         return tuple(
-            replace(found, logs=())
+            found._replace(logs=())
             for group in self._live(as_of, partitions)
             if (found := next((part for part in _until(group, as_of) if part.base is not None), None)) is not None
         )
@@ -153,7 +153,7 @@ def _until(group: FileGroup, as_of: InstantTime | None) -> tuple[FileSlice, ...]
     if as_of is None:
         return group.slices
     return tuple(
-        replace(part, logs=tuple(log for log in part.logs if log.name.instant <= as_of))
+        part._replace(logs=tuple(log for log in part.logs if log.name.instant <= as_of))
         for part in group.slices
         if part.base_instant <= as_of
     )
@@ -163,5 +163,5 @@ def _merged_slice(group: FileGroup, as_of: InstantTime | None) -> FileSlice | No
     parts = _until(group, as_of)
     if len(parts) > 1 and parts[0].base_instant == group.pending_compaction:
         newest, before, *_ = parts
-        parts = (replace(before, logs=before.logs + newest.logs),)
+        parts = (before._replace(logs=before.logs + newest.logs),)
     return parts[0] if parts and not parts[0].is_empty else None

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from hoodie.errors import Unsupported
@@ -49,4 +48,4 @@ def with_source_bytes(write: Write, one: FileSlice) -> FileSlice:
     source = source_of(write.sources, one.partition, one.base)
     if source is None or one.base is None:
         return one
-    return replace(one, base=replace(one.base, size_bytes=one.base.size_bytes + source.size_bytes))
+    return one._replace(base=one.base._replace(size_bytes=one.base.size_bytes + source.size_bytes))

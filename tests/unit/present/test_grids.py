@@ -124,7 +124,7 @@ def test_names_of_partitions_files_and_tables_are_shown_as_they_are(
     hostile: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    slices = (replace(SLICES[0], partition=f"a{hostile}", file_id=f"b{hostile}"),)
+    slices = (SLICES[0]._replace(partition=f"a{hostile}", file_id=f"b{hostile}"),)
     instants = (replace(INSTANTS[0], action=f"c{hostile}"),)
     findings = (Finding(f"d{hostile}", f"e{hostile}", f"f{hostile}"),)
     for grid in (as_grid(slices), as_grid(instants), as_grid(findings)):

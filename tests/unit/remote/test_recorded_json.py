@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,4 +167,4 @@ def test_long_names_are_shown_in_part() -> None:
 def test_a_slice_without_files_is_one() -> None:
     empty = parse_slice({"baseFile": None, "logFiles": [], "partition": "p", "fileId": "f", "baseInstant": "1"})
     assert empty.is_empty
-    assert replace(empty, partition="q").group_id == ("q", "f")
+    assert empty._replace(partition="q").group_id == ("q", "f")

@@ -212,6 +212,9 @@ def test_overlap_is_told_by_column_and_is_a_concern_where_a_clustering_has_falle
     assert (found["n"].files, found["n"].reads, found["n"].is_clustered) == (10, 1.0, False)
     assert (found["id"].files, found["id"].is_clustered) == (10, True)
     assert found["id"].reads > 5
+    assert (found["n"].reads_before, found["n"].files_before) == (1.0, 11)
+    assert found["id"].reads_before is not None
+    assert found["id"].reads_before > found["id"].reads
     behind = concern(path, "overlap", env)
     assert (behind.severity, behind.subject) == ("note", "id")
     assert f"hoodie cluster {path} -o hoodie.clustering.plan.strategy.sort.columns=id" == behind.remedy
@@ -220,3 +223,9 @@ def test_overlap_is_told_by_column_and_is_a_concern_where_a_clustering_has_falle
     ensure_harmless(page)
     assert "Files that a look-up reads" in page
     assert "id (sorted by)" in page
+    assert "before the newest clustering" in page
+    assert "1.0 of 11" in page
+    table.services.clean(
+        **{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    )
+    assert {one.reads_before for one in health_of(path, env).overlaps} == {None}

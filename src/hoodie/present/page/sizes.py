@@ -142,23 +142,44 @@ def overlaps(found: Sequence[ColumnOverlap]) -> Html | None:
     """Of how many base files the ranges of a column hold one value, on average; None where nobody looked."""
     if not found:
         return None
+    is_told = any(entry.reads_before is not None for entry in found)
+    most = max(max(entry.files, entry.files_before or 0) for entry in found)
     rows: list[list[Cell]] = [
         [
             entry.column + (" (sorted by)" if entry.is_clustered else ""),
             entry.files,
             f"{entry.reads:,.1f}",
-            bar([("base" if entry.reads <= entry.files / 2 else "small", entry.reads)], entry.files),
+            _reads_bar("base", entry.reads, entry.files, most),
+            *(
+                [_before_text(entry), _reads_bar("old", entry.reads_before, entry.files_before, most)]
+                if is_told
+                else ()
+            ),
         ]
         for entry in found
     ]
-    columns = (
+    columns = [
         Column("column"),
         Column("base files", is_number=True),
         Column("hold one value", is_number=True),
         Column("", wraps=True),
-    )
+        *([Column("before the newest clustering", is_number=True), Column("", wraps=True)] if is_told else ()),
+    ]
     said = "Files whose range of a column holds a value have to be read for it; a clustering by the column parts them."
     return Html(element("p", said) + table(columns, rows, label="Files that a look-up reads"))
+
+
+def _reads_bar(kind: str, reads: float | None, files: int | None, most: int) -> Html | None:
+    """Of `files` on a scale of `most` those that hold one value, in red where they are more than half."""
+    if reads is None or files is None:
+        return None
+    return bar([(kind if reads <= files / 2 else "small", reads)], most)
+
+
+def _before_text(entry: ColumnOverlap) -> str | None:
+    if entry.reads_before is None or entry.files_before is None:
+        return None
+    return f"{entry.reads_before:,.1f} of {entry.files_before:,}"
 
 
 def log_debts(debts: Sequence[LogDebt]) -> Html:

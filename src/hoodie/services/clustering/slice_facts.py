@@ -20,7 +20,7 @@ from hoodie.metadata_writer.file_ranges import said_ranges
 from hoodie.records import KEY_FIELD, read_footer
 from hoodie.services.clustering.overlap import ValueRange
 from hoodie.services.clustering.plan_strategy import CommitFiles, RangesOf
-from hoodie.spec import InstantTime
+from hoodie.spec import CommitMetadata, InstantTime
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata
@@ -115,12 +115,20 @@ def newest_notes(
     handle: TableHandle, timeline: Timeline, keys: Collection[str], actions: Collection[str]
 ) -> Mapping[str, str]:
     """Extra metadata of the newest of the completed writes of these actions that has one of the keys there."""
+    found = newest_write(handle, timeline, keys, actions)
+    return {} if found is None else found.extra_metadata
+
+
+def newest_write(
+    handle: TableHandle, timeline: Timeline, keys: Collection[str], actions: Collection[str]
+) -> CommitMetadata | None:
+    """The newest of the completed writes of these actions with one of the keys in its extra metadata."""
     for one in reversed(timeline.completed_writes()):
         if one.action in actions:
-            notes = load_commit_metadata(handle.storage, handle.profile, one).extra_metadata
-            if not notes.keys().isdisjoint(keys):
-                return notes
-    return {}
+            found = load_commit_metadata(handle.storage, handle.profile, one)
+            if not found.extra_metadata.keys().isdisjoint(keys):
+                return found
+    return None
 
 
 def _ask_statistics(

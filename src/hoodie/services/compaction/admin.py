@@ -148,7 +148,7 @@ def repair_compaction(handle: TableHandle, config: Config) -> tuple[RepairResult
         for part in replace(view, replaced={}).slices_at():
             if part.group_id in orphans[instant] and part.base_instant < instant:
                 logs = tuple(log for log in part.logs if log.name.instant < instant)
-                kept = replace(part, logs=logs)
+                kept = part._replace(logs=logs)
                 names = tuple(log.name.text for log in logs)
                 base = None if part.base is None else part.base.name.text
                 metrics = metrics_of(kept, options.max_file_bytes)

@@ -60,7 +60,7 @@ def eligible_slices(view: View, instant: InstantTime, taken: Collection[GroupId]
             logs = tuple(log for log in logs if _completed_before(view, log.name.instant, instant))
         logs = tuple(log for log in logs if not log.name.is_cdc)
         if logs:
-            yield replace(part, logs=logs)
+            yield part._replace(logs=logs)
 
 
 def _completed_before(view: View, written: InstantTime, instant: InstantTime) -> bool:
