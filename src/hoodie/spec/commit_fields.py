@@ -81,6 +81,7 @@ _ABSENT: Final = tuple(
     for attribute in WriteStat._fields
 )
 """What stands for a value that is not there."""
+_CDC, _LOGS, _RUNTIME = map(WriteStat._fields.index, _OTHER_FIELDS)
 
 
 def metadata_values(metadata: CommitMetadata, of_stat: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
@@ -153,22 +154,23 @@ def _ensure_partition(partition: object, path: str) -> None:
 def _parse_stat(values: object, path: str) -> WriteStat:
     if not isinstance(values, dict):
         raise wrong("write stat", values, path)
-    said = list(map(values.get, _KINDS))
+    said: list[Any] = list(map(values.get, _KINDS))
     # What is whole is seen at once: a commit may have a hundred thousand of these.
     if not (_are_whole(tuple(map(type, said))) and _are_long(said)):
         said = [
             default if typed(values, name, kind, path) is None else value
             for value, (name, kind), default in zip(said, _KINDS.items(), _ABSENT, strict=True)
         ]
-    stat: dict[str, Any] = dict(zip(WriteStat._fields, said, strict=True))
-    if stat["cdc_stats"] is not None:
-        stat["cdc_stats"] = numbers_of(values, "cdcStats", path)
-    if stat["log_files"] is not None:
-        stat["log_files"] = texts_of(values, "logFiles", path)
-    for file in (*filter(None, (stat["path"],)), *(stat["cdc_stats"] or ())):
+    if said[_CDC] is not None:
+        said[_CDC] = numbers_of(values, "cdcStats", path)
+    if said[_LOGS] is not None:
+        said[_LOGS] = texts_of(values, "logFiles", path)
+    if said[_RUNTIME] is not None:
+        said[_RUNTIME] = _parse_runtime(said[_RUNTIME], path)
+    stat = WriteStat._make(said)
+    for file in (*filter(None, (stat.path,)), *(stat.cdc_stats or ())):
         inside_table(file, "a written file", path)
-    stat["runtime"] = _parse_runtime(values, path)
-    return WriteStat(**stat)
+    return stat
 
 
 @lru_cache(maxsize=256)
@@ -187,8 +189,5 @@ def _are_long(said: Iterable[Any]) -> bool:
     return not numbers or (min(numbers) >= _LEAST and max(numbers) < -_LEAST)
 
 
-def _parse_runtime(values: Mapping[str, Any], path: str) -> RuntimeStats | None:
-    found = typed(values, "runtimeStats", dict, path)
-    if found is None:
-        return None
-    return RuntimeStats(*(typed(found, name, int, path) or 0 for name in RUNTIME_FIELDS))
+def _parse_runtime(found: Mapping[str, Any], path: str) -> RuntimeStats:
+    return RuntimeStats(*[typed(found, name, int, path) or 0 for name in RUNTIME_FIELDS])

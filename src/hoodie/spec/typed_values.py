@@ -14,6 +14,7 @@ from typing import Any
 
 from hoodie.errors import Corrupt
 
+_NO_NAMES = frozenset({"", ".", ".."})
 _REMEDY = "Restore the file from a copy, or roll the instant back"
 
 
@@ -114,7 +115,7 @@ def inside_table(said: str, name: str, path: str) -> str:
 
 def is_plain_path(said: str) -> bool:
     """Whether a path is relative, names one file or folder below where it begins, and has no spelling but this."""
-    return "\0" not in said and not any(part in ("", ".", "..") for part in said.split("/"))
+    return "\0" not in said and _NO_NAMES.isdisjoint(said.split("/"))
 
 
 def wrong(name: str, value: object, path: str) -> Corrupt:

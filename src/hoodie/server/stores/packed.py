@@ -120,7 +120,7 @@ class _Search:
     def begins(self, first: int, end: int, moved: int) -> bytes:
         """Where the names from `first` to `end` begin, packed, once they lie so many bytes later."""
         ends = self.ends[first:end]
-        return (np.asarray(ends) + np.int32(moved)).tobytes() if moved and first < end else ends.tobytes()
+        return (np.frombuffer(ends, np.int32) + np.int32(moved)).tobytes() if moved and first < end else ends.tobytes()
 
     def place(self, name: bytes) -> int:
         """How many names are less."""
@@ -157,10 +157,10 @@ def pack_partition(files: PartitionFiles) -> PackedFiles:
 
 
 def _packed(count: int, sizes: _Pieces, begins: _Pieces, names: _Pieces) -> PackedFiles:
-    joined = b"".join(names)
-    if len(joined) > _MAX_NAMES:
+    length = sum(map(len, names))
+    if length > _MAX_NAMES:
         raise Unsupported("A partition has names of more than 2 GiB", remedy="Cluster the table into fewer files")
-    return PackedFiles(b"".join((_COUNT.pack(count), *sizes, *begins, _BEGIN.pack(len(joined)), joined)))
+    return PackedFiles(b"".join((_COUNT.pack(count), *sizes, *begins, _BEGIN.pack(length), *names)))
 
 
 def _bytes(name: str) -> bytes:
