@@ -48,6 +48,8 @@ PROGRAM = Path(__file__).parent / "programs" / "killed_driver.py"
 SERVICES = [
     "compaction",
     "log compaction",
+    "clustering",
+    "base-file compaction",
     "clean",
     "index build",
     "restore",
@@ -56,6 +58,7 @@ SERVICES = [
 ]
 SAMPLE: dict[str, Victim] = {
     "log compaction": "workers",
+    "clustering": "workers",
     "index build": "workers",
     "upgrade 6 to 9": "workers",
     "compaction": "driver",

@@ -5,6 +5,7 @@ them, and never otherwise.
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -221,6 +222,23 @@ def test_requests_in_one_piece_are_answered_in_order_and_all_are_counted(lake: L
     text = get(port, "/metrics")[1].decode()
     path = "view/slices/partition/latest"
     assert f'hoodie_requests_total{{endpoint="{path}",method="GET",status="200"}} 6.0' in text
+
+
+def test_the_time_that_an_answer_at_once_takes_is_measured(
+    lake: Lake, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get(port, target(lake))
+    at_once = Service.answer_at_once
+
+    def slowly(self: Service, path: str, parameters: Mapping[str, str]) -> Answer | None:
+        time.sleep(0.3)
+        return at_once(self, path, parameters)
+
+    monkeypatch.setattr(Service, "answer_at_once", slowly)
+    assert get(port, target(lake, maxinstant="1"))[0] == 200
+    text = get(port, "/metrics")[1].decode()
+    (spent,) = re.findall(r'^hoodie_request_seconds_sum\{endpoint="view/slices/partition/latest"\} (.+)$', text, re.M)
+    assert float(spent) >= 0.3
 
 
 def test_who_does_not_read_is_hung_up_on(lake: Lake, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
