@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import Invalid
+from hoodie.query.read_plan import ReadPlan
 
 pytestmark = pytest.mark.spark
 
@@ -40,3 +42,27 @@ def test_frames_are_written_and_read_with_filters_on_physical_files(spark: Spark
     for path, more, match in ((f"{base}/*/x", allowed, "wildcards"), (base, {}, "not allowed")):
         with pytest.raises(Invalid, match=match):
             spark.read.format("hudi").options(**more).load(path)
+
+
+def test_a_frame_that_is_planned_while_files_move_reads_them_where_they_are_now(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = str(tmp_path / "rides")
+    where = {name: str(tmp_path / name) for name in ("old", "new")}
+    allowed = {"hoodie.storage.allowed.roots": str(tmp_path)}
+    options = {"hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id", **allowed}
+    frame = spark.createDataFrame([(f"r{n}", n) for n in range(9)], "id string, v long")
+    more = {"hoodie.storage.path": where["old"]}
+    frame.write.format("hudi").options(**options, **more).mode("append").save(base)
+    planned = hoodie.Table.read_plan
+
+    def plan_after_a_move(self: hoodie.Table, **query: Any) -> ReadPlan:
+        other = hoodie.Table.open(base, options=allowed)
+        other.services.relayout("bits:4", move=True, grace_hours=0, **{"hoodie.storage.path": where["new"]})
+        return planned(self, **query)
+
+    monkeypatch.setattr(hoodie.Table, "read_plan", plan_after_a_move)
+    read = spark.read.format("hudi").options(**allowed).load(base)
+    monkeypatch.undo()
+    assert all(where["new"] in one for one in read.inputFiles())
+    assert sorted(row.v for row in read.collect()) == list(range(9))

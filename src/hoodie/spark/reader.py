@@ -53,7 +53,8 @@ def read_frame(spark: SparkSession, path: str, options: Mapping[str, object]) ->
     asked = parse_read_options(resolve_given(options, purpose="read"))
     table = Table.open(_without_globs(path), options=options)
     prune = pruner(table, asked)
-    frame = plan_frame(spark, table.storage, table.read_plan(conditions=()), prune)
+    plan = table.read_plan(conditions=())
+    frame = plan_frame(spark, table.storage, plan, prune)  # the storage that the plan was made with: files may move
     # Spark decides conditions itself: with all its functions and its session's time zone, and the scan stays native.
     conditions = asked.conditions if asked.query == "incremental" else ()
     return reduce(lambda rows, condition: rows.where(condition), conditions, frame)
