@@ -25,7 +25,7 @@ from hoodie.table.keywords import call_options
 
 @dataclass(slots=True)
 class OpenedTable:
-    """`handle` is the one of the last look; its storage and environment never change."""
+    """`handle` is the one of the last look: its storage knows where files lay then, its environment never changes."""
 
     handle: TableHandle
     options: dict[str, str]
