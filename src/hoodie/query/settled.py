@@ -39,6 +39,9 @@ T = TypeVar("T")
 Look = Callable[[], TableHandle]
 """Loads the table as it is now."""
 
+PlannedRead = tuple[ReadPlan, Storage]
+"""A plan, and the storage of the look it was made with: where files lie may be another one for the next."""
+
 _Picture = tuple[object, ...]
 
 
@@ -77,30 +80,23 @@ def settled(look: Look, plan: Callable[[TableHandle, Timeline], T], sleep: Calla
 
 
 def settled_rows(
-    plan: ReadPlan,
-    plan_again: Callable[[], ReadPlan],
-    storage: Callable[[], Storage],
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    plan: Callable[[], PlannedRead], engine: Engine | None = None, progress: Progress | None = None
 ) -> pa.RecordBatchReader:
-    """The rows of `plan`, streamed; of another plan of the same query where its files went before a row was given.
-    `storage` is that of the newest plan: files may have moved to other storage paths.
+    """The rows of what `plan` gives, streamed; of another plan of the same query where its files went before a row was
+    given.
     """
-    return pa.RecordBatchReader.from_batches(plan.schema, _batches(plan, plan_again, storage, engine, progress))
+    planned = plan()
+    return pa.RecordBatchReader.from_batches(planned[0].schema, _batches(planned, plan, engine, progress))
 
 
 def _batches(
-    plan: ReadPlan,
-    plan_again: Callable[[], ReadPlan],
-    storage: Callable[[], Storage],
-    engine: Engine | None,
-    progress: Progress | None,
+    planned: PlannedRead, plan_again: Callable[[], PlannedRead], engine: Engine | None, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     gone: set[str] = set()
     for attempt in range(1, ATTEMPTS + 1):
         is_begun = False
         try:
-            for batch in run_read(plan, storage(), engine, progress):
+            for batch in run_read(*planned, engine, progress):
                 is_begun = True
                 yield batch
         except Unavailable as error:
@@ -111,9 +107,9 @@ def _batches(
                 raise _lost(path) from error
             gone.add(path)
             again = plan_again()
-            if not again.schema.equals(plan.schema):
+            if not again[0].schema.equals(planned[0].schema):
                 raise
-            plan = again
+            planned = again
             continue
         return
 

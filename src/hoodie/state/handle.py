@@ -49,7 +49,7 @@ def timeline_of(handle: TableHandle) -> Timeline:
 
 def storage_of(storage: Storage, config: TableConfig) -> Storage:
     """The storage of a table by its properties. Raises as `hoodie.layout.laid_out`."""
-    if not config.is_federated:
+    if not config.is_federated and getattr(storage, "layout", None) is None:  # it may be that of a table that was here
         return storage
     from hoodie.layout import laid_out  # noqa: PLC0415 - tables without storage paths need none of it
 

@@ -5,15 +5,15 @@ It keeps no picture of the table: every call loads one, so that threads may shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from hoodie.config import Config, text_of
 from hoodie.engine import Engine
 from hoodie.env import Env
-from hoodie.errors import Invalid
+from hoodie.errors import HudiError, Invalid
 from hoodie.given_options import resolve_given
 from hoodie.locks import parse_lock_options
 from hoodie.remote import AskedServer, asked_server
@@ -21,6 +21,11 @@ from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.held import held_table
 from hoodie.storage import Storage
 from hoodie.table.keywords import call_options
+from hoodie.timeline import load_table_config
+
+T = TypeVar("T")
+
+LOOKS: Final = 4
 
 
 @dataclass(slots=True)
@@ -57,6 +62,29 @@ class OpenedTable:
         handle = load_handle(self.storage, self.env)
         self.handle = handle
         return handle
+
+    def looked_at(self, look: Callable[[TableHandle], T]) -> T:
+        """What a look of many steps finds. It is taken again, at most `LOOKS` times, where the properties of the table
+        became others meanwhile: files that moved would be called lost.
+        """
+        for _ in range(LOOKS - 1):
+            handle = self.fresh()
+            try:
+                found = look(handle)
+            except HudiError:
+                if self._is_as(handle):
+                    raise
+                continue
+            if self._is_as(handle):
+                return found
+        return look(self.fresh())
+
+    def _is_as(self, handle: TableHandle) -> bool:
+        """Whether the properties still are those of an earlier look; also where they cannot be read any more."""
+        try:
+            return load_table_config(handle.storage, self.env).raw == handle.config.raw
+        except HudiError:
+            return True
 
     @contextmanager
     def held(self, what: str) -> Iterator[TableHandle]:

@@ -34,7 +34,7 @@ from hoodie.query import (
     parse_read_options,
 )
 from hoodie.query.lookup_keys import lookup_keys
-from hoodie.query.settled import settled, settled_rows
+from hoodie.query.settled import PlannedRead, settled, settled_rows
 from hoodie.records import storable, without_meta
 from hoodie.remote import ServerAddress, open_asked_view, options_of, parse_server
 from hoodie.spec import TableConfig
@@ -191,7 +191,7 @@ class Table(Displayed):
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of a snapshot query: meta columns, then data columns."""
-        return self._read_plan(ReadOptions()).schema
+        return self._planned(ReadOptions())[0].schema
 
     def timeline(self) -> Timeline:
         """Loads the active timeline."""
@@ -228,7 +228,7 @@ class Table(Displayed):
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """Plans a query without reading rows: files, filters, schema. Keywords are the fields of `ReadOptions`."""
-        return self._read_plan(self._read_options(**query))
+        return self._planned(self._read_options(**query))[0]
 
     def scan(
         self,
@@ -249,7 +249,7 @@ class Table(Displayed):
             Invalid: an unknown column, a malformed instant. Unsupported: a merge rule nobody registered.
         """
         options = self._read_options(columns=columns, filter=filter, **query)
-        return self._rows(lambda: self._read_plan(options), progress)
+        return self._rows(lambda: self._planned(options), progress)
 
     def lookup(self, keys: Any, columns: Sequence[str] | None = None, **query: Any) -> Rows:
         """Looks up records by key and returns the newest row of each (as of an instant with `as_of`), in no certain
@@ -269,10 +269,11 @@ class Table(Displayed):
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
         wanted = lookup_keys(keys, self._opened.handle.config.record_key_fields)
 
-        def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
+        def plan(handle: TableHandle, timeline: Timeline) -> PlannedRead:
             view = self._asked_view(handle, timeline, options)
-            storage, properties = handle.storage, handle.config
-            return load_lookup_plan(storage, properties, timeline, wanted, options, buckets=buckets, file_view=view)
+            storage, config = handle.storage, handle.config
+            planned = load_lookup_plan(storage, config, timeline, wanted, options, buckets=buckets, file_view=view)
+            return planned, storage
 
         return self._rows(lambda: self._settled(plan))
 
@@ -341,13 +342,14 @@ class Table(Displayed):
         """
         from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
 
-        return validate(self._opened.fresh(), deep=deep)
+        return self._opened.looked_at(lambda handle: validate(handle, deep=deep))
 
     def doctor(self, **options: object) -> TableHealth:
         """Examines the table: sizes, log debt, stuck instants, what is wrong, each concern with its remedy."""
         from hoodie.services.health import examine  # noqa: PLC0415 - loads what writes
 
-        return examine(self._opened.fresh(), self._opened.config(options))
+        config = self._opened.config(options)
+        return self._opened.looked_at(lambda handle: examine(handle, config))
 
     def report(self, path: str | None = None, **options: object) -> str:
         """Makes an HTML page about the table: how it is, what happened to it, what waits, where its bytes lie. It
@@ -359,7 +361,8 @@ class Table(Displayed):
         from hoodie.present.page.table import table_page  # noqa: PLC0415 - loads what writes
         from hoodie.services.overview.table_overview import examined_overview  # noqa: PLC0415 - loads what writes
 
-        page = table_page(examined_overview(self._opened.fresh(), self._opened.config(options)))
+        config = self._opened.config(options)
+        page = table_page(self._opened.looked_at(lambda handle: examined_overview(handle, config)))
         if path is not None:
             try:
                 with open(path, "w", encoding="utf-8") as file:
@@ -375,7 +378,7 @@ class Table(Displayed):
         """Deletes the table with all its files. There is no way back."""
         from hoodie.services.dropping import drop_table  # noqa: PLC0415 - loads what writes
 
-        drop_table(self.storage, parse_lock_options(self._opened.config({})))
+        drop_table(self.storage, self._opened.env, parse_lock_options(self._opened.config({})))
 
     def __repr__(self) -> str:
         config = self._opened.handle.config
@@ -386,10 +389,10 @@ class Table(Displayed):
         said = config.text(_QUERY) if config.is_set(_QUERY) else None
         return replace(parse_read_options(config), **read_keywords(query, self._opened.handle.config.timezone, said))
 
-    def _read_plan(self, options: ReadOptions) -> ReadPlan:
-        def plan(handle: TableHandle, timeline: Timeline) -> ReadPlan:
-            view = self._asked_view(handle, timeline, options)
-            return load_read_plan(handle.storage, handle.config, timeline, options, file_view=view)
+    def _planned(self, options: ReadOptions) -> PlannedRead:
+        def plan(handle: TableHandle, timeline: Timeline) -> PlannedRead:
+            view, storage = self._asked_view(handle, timeline, options), handle.storage
+            return load_read_plan(storage, handle.config, timeline, options, file_view=view), storage
 
         return self._settled(plan)
 
@@ -400,13 +403,13 @@ class Table(Displayed):
             return None
         return open_asked_view(server, handle, timeline, use_metadata=options.use_metadata)
 
-    def _settled(self, plan: Callable[[TableHandle, Timeline], ReadPlan]) -> ReadPlan:
+    def _settled(self, plan: Callable[[TableHandle, Timeline], PlannedRead]) -> PlannedRead:
         return settled(self._opened.fresh, plan, self._opened.env.sleep)
 
-    def _rows(self, plan: Callable[[], ReadPlan], progress: Progress | None = None) -> Rows:
+    def _rows(self, plan: Callable[[], PlannedRead], progress: Progress | None = None) -> Rows:
         # Rows come to this process, whoever else the engine has: its own threads read them.
         engine = self._opened.engine if isinstance(self._opened.engine, LocalEngine) else _LOCAL
-        return Rows(settled_rows(plan(), plan, lambda: self.storage, engine, progress))
+        return Rows(settled_rows(plan, engine, progress))
 
     def _write(
         self,

@@ -15,7 +15,7 @@ from hoodie.storage import object as object_module
 from hoodie.storage import open_storage
 from hoodie.storage.lease import LEASE_PATH
 from hoodie.testing.counting_storage import Call, CountingStorage
-from hoodie.testing.lake import Lake, row
+from hoodie.testing.lake import Awake, Lake, row
 
 KINDS = ["local", "object"]
 
@@ -50,7 +50,7 @@ def test_lock_is_held_until_the_table_is_gone_and_goes_with_it(uri: str) -> None
             look(self.calls[-1])
             return removed
 
-    drop_table(Watched(lake.storage), NO_WAIT)
+    drop_table(Watched(lake.storage), Awake(), NO_WAIT)
     assert set(held) == {True}
     assert lake.files() == {}
     assert not Path(uri).exists()
@@ -64,7 +64,7 @@ def test_drop_that_dies_leaves_a_table_that_can_be_dropped(uri: str, version: in
         lake = full(uri, version)
         table = lake.table
         try:
-            drop_table(CountingStorage(lake.storage, fail_at=number), NO_WAIT)
+            drop_table(CountingStorage(lake.storage, fail_at=number), Awake(), NO_WAIT)
         except Unavailable:
             if lake.files():
                 lake.table.drop()

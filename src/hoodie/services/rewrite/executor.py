@@ -39,7 +39,7 @@ from hoodie.spec import (
     WriteStat,
     parse_data_file_name,
 )
-from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import (
     Markers,
@@ -104,7 +104,10 @@ def run_plan(
     options = parse_rewrite_options(config, handle.config)
 
     follower = rewrite_follower(config, handle.config)
-    with executor_lock(handle, asked.requested) as handle:  # noqa: PLR1704 -- nothing below works without the lock
+    with executor_lock(handle, asked.requested) as locked:
+        # Files may have moved after the caller loaded the table and before the plan was made. While it is pending,
+        # as it was when the caller found it and is when it is looked for below, they do not.
+        handle = locked if held else load_handle(locked.storage, locked.env)
         clock = handle.env.monotonic()
         taken = TakenAtBothEnds(handle.storage, handle.env, kind.name, parse_lock_options(config))
         locking = HeldThroughout(handle) if held else taken
