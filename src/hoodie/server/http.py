@@ -16,6 +16,7 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -66,6 +67,7 @@ MAX_CONNECTIONS = 512
 KEEP_ALIVE_S = 75
 MIN_TOKEN_LENGTH = 16
 
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _OF_PROXIES = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
@@ -87,11 +89,10 @@ class Listening:
         return _is_this_machine(self.host)
 
     def is_known_as(self, host_header: str) -> bool:
-        """Whether a request's `Host` is a name of this service."""
-        try:
-            name = urlsplit(f"//{host_header}").hostname
-        except ValueError:
+        """Whether a request's `Host` is a name of this service, with a port or without."""
+        if _HOST.fullmatch(host_header) is None:
             return False
+        name = urlsplit(f"//{host_header}").hostname
         return name in {"localhost", "127.0.0.1", "::1", *(one.lower() for one in (self.host, *self.names))}
 
 
@@ -123,7 +124,8 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
     async def answer(request: Request) -> Response:
         if not (_tells_token(request.headers, listening) or _is_free_to_ask(request, listening)):
             return _token_needed()
-        method, path, asked = request.method, request.url.path, dict(request.query_params)
+        # Not the path of `request.url`, which is made of the name of the host that the client tells.
+        method, path, asked = request.method, str(request.scope["path"]), dict(request.query_params)
         try:
             found = await turns.run(asked.get("basepath", ""), lambda: service.answer(method, path, asked))
         except TimeoutError:
@@ -236,7 +238,10 @@ class _Quick:
         """The answer to a request that needs no waiting: as it was given before, or from what is known of a table."""
         known = self.answers.known(request)
         if known is None:
-            known = looked_up(self.service, request)
+            try:
+                known = looked_up(self.service, request)
+            except Exception:  # the library asks again, and says that it cannot be answered
+                log.exception("cannot answer %s at once", request.target[:200])
             if known is not None:
                 self.answers.keep(request.target, request.headers.get("accept-encoding", ""), known)
         return known

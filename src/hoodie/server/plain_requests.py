@@ -21,6 +21,7 @@ _PLAIN: Final = frozenset(
     {"host", "content-length", "accept-encoding", "accept", "authorization", "user-agent", "connection"}
 )
 """Headers that a request may have; one with others is left to the library."""
+_MAX_KNOWN: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def plain_request(data: bytes) -> PlainRequest | None:
     match = _HEAD.fullmatch(data)
     if match is None:
         return None
-    headers = _plain_headers(match[3])
+    block = match[3]
+    headers = _known_headers(block) if len(block) <= _MAX_KNOWN else _plain_headers(block)
     return None if headers is None else PlainRequest(match[1].decode(), match[2], headers)
 
 
@@ -48,8 +50,13 @@ def encode_answer(status: int, headers: Iterable[tuple[bytes, bytes]], body: byt
 
 
 @lru_cache(maxsize=256)
+def _known_headers(block: bytes) -> Mapping[str, str] | None:
+    """`_plain_headers` of a short block: a connection repeats itself."""
+    return _plain_headers(block)
+
+
 def _plain_headers(block: bytes) -> Mapping[str, str] | None:
-    """The headers in a block of lines, in which a connection repeats itself; None where one is not plain."""
+    """The headers in a block of lines; None where one is not plain."""
     headers: dict[str, str] = {}
     for line in block.decode("ascii").split("\r\n")[:-1]:
         name, _, value = line.partition(":")

@@ -20,6 +20,8 @@ from hoodie.server.plain_requests import PlainRequest
 
 MAX_KEPT_BYTES = 32 << 20
 MAX_ANSWER_BYTES = 4 << 20
+OBJECTS_BYTES = 5000
+"""What the objects of an answer take beside its bytes, headers included: of short answers that is most."""
 
 IS_STILL = "hoodie.is_still"
 """Where in its scope a request has `Answer.is_still` of what it was answered."""
@@ -104,4 +106,4 @@ def is_packed(accepted: str) -> bool:
 
 
 def _size(key: tuple[bytes, bool], answer: KeptAnswer) -> int:
-    return len(key[0]) + len(answer.body)
+    return len(key[0]) + len(answer.body) + OBJECTS_BYTES

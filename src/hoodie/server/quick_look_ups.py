@@ -19,11 +19,13 @@ from hoodie.server.service import Service
 
 GZIP_FROM_BYTES = 1500
 GZIP_LEVEL = 1
+MAX_TARGET_BYTES = 8192
+"""Of a request that is looked at in the event loop."""
 
 
 def looked_up(service: Service, request: PlainRequest) -> KeptAnswer | None:
     """The answer of `service` to a request; None for one that the library has to answer."""
-    if request.method != "GET":
+    if request.method != "GET" or len(request.target) > MAX_TARGET_BYTES:
         return None
     path, _, query = request.target.decode("ascii").partition("?")
     found = service.answer_at_once(path, dict(parse_qsl(query, keep_blank_values=True)))

@@ -17,6 +17,8 @@ from hoodie.server.plain_requests import PlainRequest
 
 _CREATE: Final = re.compile(re.escape(MARKER.encode()) + rb"create/?\?(.+)")
 
+_MAX_KNOWN: Final = 512
+
 
 def begun_marker(markers: MarkerService, request: PlainRequest) -> Future[bool] | None:
     """What `markers` will answer to a request; None for one that the library has to answer."""
@@ -27,6 +29,11 @@ def begun_marker(markers: MarkerService, request: PlainRequest) -> Future[bool] 
     return markers.create_known({_unquoted(name): _unquoted(value) for name, _, value in asked})
 
 
-@lru_cache(maxsize=1024)
 def _unquoted(text: str) -> str:
+    return _known(text) if len(text) <= _MAX_KNOWN else unquote_plus(text)
+
+
+@lru_cache(maxsize=1024)
+def _known(text: str) -> str:
+    """`text` unquoted: writers name the same folders again and again."""
     return unquote_plus(text)

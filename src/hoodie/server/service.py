@@ -45,6 +45,9 @@ log = logging.getLogger(__name__)
 MAX_TABLES = 256
 """Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
 
+PLACE_S = 60.0
+"""For how long a base path that was asked for is taken to lead where it did: links may be turned."""
+
 MAX_FILES_AT_ONCE = 500
 """Of a partition that is answered for at once: some milliseconds, in which nobody else is answered."""
 
@@ -107,6 +110,7 @@ class Service:
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._lock = threading.Lock()
         self._admitted: dict[str, dict[str, str]] = {}
+        self._places: dict[str, tuple[str, float]] = {}
         self.tally = Tally()
 
     @property
@@ -152,17 +156,18 @@ class Service:
             return _text(500, "The service failed; its log says why")
 
     def answer_at_once(self, path: str, parameters: Mapping[str, str]) -> Answer | None:
-        """The answer to a question, asked with GET, about a partition that is loaded and has few files, from who knows
-        the timeline of its view. None for every other: something has to be looked at, waited for or refused.
+        """The answer to a question, asked with GET, about a partition that is loaded in memory and has few files, from
+        who knows the timeline of its view. None for every other: something has to be looked at, waited for or refused.
         """
         route = ROUTES.get(path.removeprefix(VIEW).rstrip("/")) if path.startswith(VIEW) else None
         if route is None or route.covers != "partition" or route.looks or not _is_checked(route, parameters):
             return None
         try:
             asked = asked_of(parameters, route)
-            table = self._tables.get(place := place_of(asked.base_path))
-            view = None if table is None or not self._serves(place) else table.view
-            if view is None or is_behind(view.timeline, *_known_to_client(parameters)):
+            place, until = self._places.get(asked.base_path, ("", 0.0))  # where it leads is not asked: a disk may hang
+            table = self._tables.get(place) if self._env.monotonic() < until else None
+            view = None if table is None else table.view
+            if view is None or not view.store.is_in_memory or is_behind(view.timeline, *_known_to_client(parameters)):
                 return None
             is_still = self._has_still(place, weakref.ref(view))
             files = view.files(asked.partition)
@@ -228,6 +233,9 @@ class Service:
             return _text(400, str(error))
         if not self._serves(place):
             return _text(403, "This service does not serve tables there")
+        if len(self._places) >= MAX_TABLES:
+            self._places.clear()
+        self._places[asked.base_path] = place, self._env.monotonic() + PLACE_S
         try:
             with self._table(place) as table:
 

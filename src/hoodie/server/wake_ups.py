@@ -5,11 +5,14 @@ as much as answering a request.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 
 class WakeUps:
@@ -49,4 +52,7 @@ class WakeUps:
         with self._lock:
             due, self._due = self._due, []
         for then in due:
-            then()
+            try:
+                then()
+            except Exception:  # the others wait, too
+                log.exception("an answer that was there could not be given")

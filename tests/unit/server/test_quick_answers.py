@@ -4,15 +4,17 @@ them, and never otherwise.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
@@ -21,10 +23,12 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 import hoodie.server.http as module
 import hoodie.server.service as service_module
 from hoodie.remote.known_timeline import told
-from hoodie.server import Answer, Service
+from hoodie.server import Answer, Service, quick_answers
 from hoodie.server.plain_requests import PlainRequest, plain_request
-from hoodie.server.quick_answers import MAX_ANSWER_BYTES, KeptAnswer, QuickAnswers
+from hoodie.server.quick_answers import MAX_ANSWER_BYTES, OBJECTS_BYTES, KeptAnswer, QuickAnswers
 from hoodie.server.routes import ROUTES
+from hoodie.server.stores.spill import SpillStores
+from hoodie.server.wake_ups import WakeUps
 from hoodie.state.handle import timeline_of
 from hoodie.testing.http_service import get, listening_service
 from hoodie.testing.lake import Lake, row
@@ -133,6 +137,79 @@ def test_what_is_not_known_or_is_long_or_refused_is_left_to_the_library(
     monkeypatch.setattr(service_module, "MAX_FILES_AT_ONCE", 0)
     assert get(port, target(lake, "slices/all/"))[0] == 200
     assert len(by_library) == len(asked) + 2
+
+
+def test_no_disk_and_no_path_is_asked_for_an_answer_at_once(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service([lake.uri])
+    parameters = dict(parse_qsl(urlsplit(target(lake)).query))
+    path = "/v1/hoodie/view/slices/partition/latest/"
+    assert service.answer_at_once(path, parameters) is None  # nobody asked about the table before
+    known = service.answer("GET", path, parameters)
+    monkeypatch.setattr(service_module, "place_of", _hangs)
+    assert service.answer_at_once(path, parameters) == known
+    assert service.answer_at_once(path, {**parameters, "basepath": f"{lake.uri}/"}) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(service_module, "PLACE_S", 0.0)  # a link may have been turned since
+    service.answer("GET", path, parameters)
+    assert service.answer_at_once(path, parameters) is None
+    monkeypatch.undo()
+    on_disk = Service([lake.uri], stores=SpillStores(str(tmp_path), 1 << 20))
+    assert on_disk.answer("GET", path, parameters) == known
+    assert on_disk.answer_at_once(path, parameters) is None
+    on_disk.close()
+
+
+def _hangs(_: str) -> str:
+    raise AssertionError("a file system was asked")
+
+
+def test_what_fails_at_once_is_answered_by_the_library(
+    lake: Lake, port: int, by_library: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Service, path: str, parameters: Mapping[str, str]) -> Answer | None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(Service, "answer_at_once", fails)
+    assert get(port, target(lake))[0] == 200
+    assert len(by_library) == 1
+
+
+def test_a_long_request_is_left_to_the_library(lake: Lake, port: int, by_library: list[str]) -> None:
+    get(port, target(lake))
+    by_library.clear()
+    assert get(port, target(lake, more="x" * 4000))[0] == 200
+    assert not by_library
+    assert get(port, target(lake, more="x" * 4000, most="x" * 4000))[0] == 200
+    assert len(by_library) == 1
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost/v1/hoodie/view/slices/all?x=", "evil@localhost", "localhost:x", "localhost "]
+)
+def test_a_host_is_a_name_with_a_port_or_without(host: str, lake: Lake, port: int) -> None:
+    assert get(port, target(lake), {"Host": "localhost:1"})[0] == 200
+    assert get(port, target(lake), {"Host": "[::1]:1"})[0] == 200
+    assert get(port, target(lake), {"Host": host, "X-More": "b"})[0] == 400
+
+
+def test_one_answer_that_cannot_be_given_keeps_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    found: list[int] = []
+
+    def fails() -> None:
+        raise RuntimeError("gone")
+
+    async def run() -> None:
+        wake_ups, answer, loop = WakeUps(), Future[bool](), asyncio.get_running_loop()
+        for then in (fails, lambda: found.append(1)):
+            wake_ups.call(loop, answer, then)
+        answer.set_result(True)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+    assert found == [1]
+    assert "could not be given" in caplog.text
 
 
 def test_who_serves_a_writer_does_not_serve_its_table_to_all(lake: Lake, tmp_path: Path) -> None:
@@ -270,7 +347,15 @@ def _asked(name: str, packed: str = "") -> PlainRequest:
     return found
 
 
-def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
+def test_short_answers_are_bounded_by_what_their_objects_take() -> None:
+    answers = QuickAnswers(max_bytes=10 * OBJECTS_BYTES)
+    for number in range(50):
+        answers.keep(f"/{number}".encode(), "", KeptAnswer((), b"", lambda: True))
+    assert sum(answers.known(_asked(str(number))) is not None for number in range(50)) == 9
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick_answers, "OBJECTS_BYTES", 0)
     answers, still = QuickAnswers(max_bytes=350), {"a", "b", "c"}
     for name in ("a", "b", "c"):
         answers.keep(f"/{name}".encode(), "", KeptAnswer((), b"x" * 100, lambda name=name: name in still))  # type: ignore[misc]

@@ -15,6 +15,7 @@ class MemoryStore:
 
     packed: Mapping[str, bytes] = field(default_factory=dict)
     outlives = False
+    is_in_memory = True
 
     def partitions(self) -> tuple[str, ...]:
         return tuple(sorted(self.packed))

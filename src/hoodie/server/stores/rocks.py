@@ -138,6 +138,7 @@ class RocksStore:
     """A `ViewStore` in the database: what it has, or had, of one table. `held`: an iterator, once there is another."""
 
     outlives = True
+    is_in_memory = False
 
     def __init__(self, stores: RocksStores, table: bytes) -> None:
         self.table = table

@@ -76,6 +76,7 @@ class SpillStore:
     file: _File | None
     index: Mapping[str, _Piece]
     outlives = False
+    is_in_memory = False
 
     def partitions(self) -> tuple[str, ...]:
         return tuple(sorted(self.index))

@@ -47,6 +47,11 @@ class ViewStore(Protocol):
         """Whether it is there when the service is started again, and so wants `parts`."""
         ...
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether nothing that is asked of it waits for a disk."""
+        ...
+
     def partitions(self) -> tuple[str, ...]:
         """Paths of the partitions that are loaded, sorted."""
         ...
