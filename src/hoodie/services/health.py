@@ -115,6 +115,11 @@ class TableHealth(Displayed):
     overlaps: tuple[ColumnOverlap, ...] = ()
 
     @property
+    def has_errors(self) -> bool:
+        """Whether something is damaged or gone."""
+        return any(one.severity == "error" for one in self.concerns)
+
+    @property
     def is_healthy(self) -> bool:
         """Whether nothing is an error or a warning."""
         return all(one.severity == "note" for one in self.concerns)

@@ -63,9 +63,9 @@ class OpenedTable:
         self.handle = handle
         return handle
 
-    def looked_at(self, look: Callable[[TableHandle], T]) -> T:
-        """What a look of many steps finds. It is taken again, at most `LOOKS` times, where the properties of the table
-        became others meanwhile: files that moved would be called lost.
+    def looked_at(self, look: Callable[[TableHandle], T], is_well: Callable[[T], bool]) -> T:
+        """What a look of many steps finds. Where all is not well it is taken again, at most `LOOKS` times, as long as
+        the properties of the table became others meanwhile: files that moved would be called lost.
         """
         for _ in range(LOOKS - 1):
             handle = self.fresh()
@@ -75,7 +75,7 @@ class OpenedTable:
                 if self._is_as(handle):
                     raise
                 continue
-            if self._is_as(handle):
+            if is_well(found) or self._is_as(handle):
                 return found
         return look(self.fresh())
 

@@ -342,14 +342,14 @@ class Table(Displayed):
         """
         from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
 
-        return self._opened.looked_at(lambda handle: validate(handle, deep=deep))
+        return self._opened.looked_at(lambda handle: validate(handle, deep=deep), lambda found: not found)
 
     def doctor(self, **options: object) -> TableHealth:
         """Examines the table: sizes, log debt, stuck instants, what is wrong, each concern with its remedy."""
         from hoodie.services.health import examine  # noqa: PLC0415 - loads what writes
 
         config = self._opened.config(options)
-        return self._opened.looked_at(lambda handle: examine(handle, config))
+        return self._opened.looked_at(lambda handle: examine(handle, config), lambda health: not health.has_errors)
 
     def report(self, path: str | None = None, **options: object) -> str:
         """Makes an HTML page about the table: how it is, what happened to it, what waits, where its bytes lie. It
@@ -362,7 +362,10 @@ class Table(Displayed):
         from hoodie.services.overview.table_overview import examined_overview  # noqa: PLC0415 - loads what writes
 
         config = self._opened.config(options)
-        page = table_page(self._opened.looked_at(lambda handle: examined_overview(handle, config)))
+        overview = self._opened.looked_at(
+            lambda handle: examined_overview(handle, config), lambda found: not found.health.has_errors
+        )
+        page = table_page(overview)
         if path is not None:
             try:
                 with open(path, "w", encoding="utf-8") as file:
