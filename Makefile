@@ -135,7 +135,7 @@ $(BROWSER)/.ready: $(VENV)/.uv requirements/browser.lock
 test-browser: setup $(BROWSER)/.ready  ## the pages of `hoodie serve` in this machine's Chromium, with 100 000 files (apt-get install chromium)
 	PYTHONPATH=$(BROWSER) $(PYTEST) -rs tests/browser
 
-golden: setup  ## every golden query on the local engine and in every way of Spark (make test takes a sample of the slow ones)
+golden: setup  ## every golden query on the local engine and in every way of Spark (make test-deep test-spark take a sample of the slow ones)
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py
 
 test-prefixes: setup  ## the tests of operations and services on tables with files under 16 prefixes of another store
@@ -144,7 +144,7 @@ test-prefixes: setup  ## the tests of operations and services on tables with fil
 test-buckets: setup  ## the same with these files in two buckets of an S3 server, each with an access key of its own
 	HOODIE_TEST_STRATEGY=bits:4 HOODIE_TEST_BUCKETS=1 HOODIE_STRATEGY_EVERY=$${HOODIE_BUCKETS_EVERY:-1} $(PYTEST) -rs -n 2 --dist loadfile tests/unit/operations tests/unit/services
 
-crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test takes a sample)
+crash: setup  ## writers, services and Spark killed everywhere, every action disturbed at every call (make test-deep takes a sample)
 	HOODIE_CRASH_EVERY=1 HOODIE_FAULT_EVERY=2 HOODIE_BUCKET_CRASHES=16 $(PYTEST) -n 2 -rP tests/state/test_crash_writes.py tests/state/test_crash_matrix.py tests/unit/operations/test_recovery.py
 	HOODIE_KILL_POINTS=20 $(PYTEST) -n 2 -rP tests/state/test_killed_services.py
 	HOODIE_BUCKET_KILLS=8 $(PYTEST) -n 2 -rP tests/state/test_killed_on_buckets.py

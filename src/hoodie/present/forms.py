@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 def fields_json(value: Any) -> dict[str, Any]:
     """The fields of a dataclass or of a named tuple by name."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value._asdict()
+    return value._asdict() if _is_named_tuple(value) else asdict(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 1. A write adds the files of its write stats, a clean and a rollback take away what they say they deleted.
 2. Where metadata does not tell all, the partition is *unclear* and has to be loaded again: log files that a write names
    beside those it has stats of, and in tables whose writers append to log files whatever a rollback touched.
-3. Changes are applied in the order the instants were completed. Applying is pure.
+3. They are applied in the order the instants were completed (`pending_edits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, LocalEngine, TaskId
@@ -20,8 +20,6 @@ from hoodie.spec import (
     FormatProfile,
     Instant,
     InstantTime,
-    WriteStat,
-    parse_base_file_name,
     parse_clean_metadata,
     parse_log_file_name,
     parse_rollback_metadata,
@@ -29,7 +27,7 @@ from hoodie.spec import (
 )
 from hoodie.storage import Storage
 from hoodie.timeline import instant_path, load_commit_metadata, load_instant
-from hoodie.view import BaseFile, GroupId, LogFile, PartitionFiles, replaced_groups
+from hoodie.view import BaseFile, GroupId, LogFile, named_files, replaced_groups
 
 THREADS = 16
 
@@ -65,24 +63,6 @@ def load_changes(
     """
     tasks = [_ChangesTask(storage, profile, one) for one in instants]
     return tuple((engine or LocalEngine(THREADS)).run(_load_changes, tasks, "read instants"))
-
-
-def changed_files(files: PartitionFiles, change: PartitionChange) -> PartitionFiles:
-    """The files of a partition after a change."""
-    bases = {file.path: file for file in files.bases}
-    logs = {file.path: file for file in files.logs}
-    changes = {file.path: file for file in files.changes}
-    for file in change.added:
-        if isinstance(file, BaseFile):
-            bases[file.path] = file
-        else:
-            (changes if file.name.is_cdc else logs)[file.path] = file
-    return PartitionFiles(
-        files.partition,
-        tuple(bases[path] for path in sorted(bases) if path not in change.removed),
-        tuple(logs[path] for path in sorted(logs) if path not in change.removed),
-        tuple(changes[path] for path in sorted(changes) if path not in change.removed),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,30 +107,14 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
 
 def write_changes(requested: InstantTime, metadata: CommitMetadata) -> Changes:
     """What a completed write changed. Pure."""
-    added: dict[str, list[BaseFile | LogFile]] = {}
-    unclear: set[str] = set()
-    for partition, stat in metadata.write_stats():
-        files = added.setdefault(partition, [])
-        files.extend(_files_of(partition, stat))
+    partitions = {}
     for partition, stats in metadata.partition_to_write_stats.items():
-        others = {name.rpartition("/")[2] for stat in stats for name in stat.log_files or ()}
-        others -= {file.name.text for file in added.get(partition, ())} if others else set()
-        if any((log := parse_log_file_name(name)) is not None and log.instant == requested for name in others):
-            unclear.add(partition)
-    return Changes(
-        requested,
-        {name: PartitionChange(tuple(files), is_unclear=name in unclear) for name, files in added.items()},
-        replaced=tuple(replaced_groups([(requested, metadata)])),
-    )
-
-
-def _files_of(partition: str, stat: WriteStat) -> Iterator[BaseFile | LogFile]:
-    sizes = {**(stat.cdc_stats or {}), **({stat.path: stat.file_size_bytes} if stat.path else {})}
-    for path, size in sizes.items():
-        name = path.rpartition("/")[2]
-        log = parse_log_file_name(name) if name.startswith(".") else None
-        base = parse_base_file_name(name) if log is None else None
-        if log is not None:
-            yield LogFile(path_in(partition, name), log, size)
-        elif base is not None:
-            yield BaseFile(path_in(partition, name), base, size)
+        if not stats:
+            continue
+        sizes = {path.rpartition("/")[2]: size for stat in stats for path, size in stat.file_sizes.items()}
+        files = named_files(partition, sizes.items())
+        others = {name.rpartition("/")[2] for stat in stats for name in stat.log_files or ()} - sizes.keys()
+        logs = (parse_log_file_name(name) for name in others)
+        is_unclear = any(log is not None and log.instant == requested for log in logs)
+        partitions[partition] = PartitionChange((*files.everything, *files.changes), is_unclear=is_unclear)
+    return Changes(requested, partitions, replaced=tuple(replaced_groups([(requested, metadata)])))

@@ -159,7 +159,7 @@ class Service:
         """The answer to a question, asked with GET, about a partition that is loaded in memory and has few files, from
         who knows the timeline of its view. None for every other: something has to be looked at, waited for or refused.
         """
-        route = ROUTES.get(path.removeprefix(VIEW).rstrip("/")) if path.startswith(VIEW) else None
+        route = ROUTES.get(_question(path))
         if route is None or route.covers != "partition" or route.looks or not _is_checked(route, parameters):
             return None
         try:
@@ -176,9 +176,7 @@ class Service:
             found = route.answer(view, asked)
         except HudiError:
             return None
-        if isinstance(found, bytes):
-            return None
-        return replace(_json(found, parameters), is_still=is_still)
+        return replace(_told(found, parameters), is_still=is_still)
 
     def admit(self, base_path: str, options: Mapping[str, str]) -> None:
         """Serves the table at a base path, too, wherever the roots are. `options` are those of its storage."""
@@ -222,8 +220,8 @@ class Service:
 
     def _answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         routes = {"GET": {**ROUTES, **FILES}, "POST": COMMANDS}.get(method, {})
-        name = path.removeprefix(VIEW).rstrip("/")
-        route = routes.get(name) if path.startswith(VIEW) else None
+        name = _question(path)
+        route = routes.get(name)
         if route is None:
             return _text(404, "Not found")
         try:
@@ -296,8 +294,7 @@ class Service:
             return _text(400, _differs(view.timeline, last))
         if route.covers in _LOADED_FIRST:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
-        found = route.answer(view, asked)
-        answer = Answer(200, found, MEDIA_TYPE) if isinstance(found, bytes) else _json(found, parameters)
+        answer = _told(route.answer(view, asked), parameters)
         is_lasting = is_same and not route.looks and table.view is view
         return replace(answer, is_still=self._has_still(table.place, weakref.ref(view))) if is_lasting else answer
 
@@ -414,6 +411,11 @@ class Service:
         return loaded
 
 
+def _question(path: str) -> str:
+    """The name of the question in a path; empty where it is none about a view."""
+    return path.removeprefix(VIEW).rstrip("/") if path.startswith(VIEW) else ""
+
+
 def _is_checked(route: Route, parameters: Mapping[str, str]) -> bool:
     return route.is_checked and "refreshoff" not in parameters
 
@@ -442,6 +444,10 @@ def is_forgiven(timeline: Timeline, known_hash: str) -> bool:
     """Whether the client lacks nothing but a clean that came last."""
     instants = told_instants(timeline)
     return bool(instants) and instants[-1].action == CLEAN and hash_of(instants[:-1]) == known_hash
+
+
+def _told(found: Json | bytes, parameters: Mapping[str, str]) -> Answer:
+    return Answer(200, found, MEDIA_TYPE) if isinstance(found, bytes) else _json(found, parameters)
 
 
 def _json(value: Json, parameters: Mapping[str, str]) -> Answer:

@@ -6,7 +6,7 @@ over all, and the figure is what they tell of all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from hoodie.engine import Engine
 from hoodie.metadata_writer.column_range import can_have_range
 from hoodie.services.clustering.overlap import mean_depth
 from hoodie.services.clustering.partition_orders import ORDER_NOTES, noted_columns
+from hoodie.services.clustering.plan_strategy import RangesOf
 from hoodie.services.clustering.slice_facts import RangeSource, newest_write
 from hoodie.spec import REPLACE_COMMIT, CommitMetadata
 from hoodie.state.handle import TableHandle
@@ -53,41 +54,50 @@ def load_overlaps(handle: TableHandle, view: View, engine: Engine) -> tuple[Colu
     dropped = handle.config.partition_fields if handle.config.drop_partition_columns else ()
     columns = [field.name for field in schema if can_have_range(field.type) and field.name not in dropped]
     columns = [name for name in columns if not name.startswith("_hoodie_")][:_MAX_COLUMNS]
-    source = RangeSource(handle, timeline, schema, engine)
-    now = _reads(source, slices, columns)
-    clustering = newest_write(handle, timeline, ORDER_NOTES, (REPLACE_COMMIT,))
-    if clustering is None:
-        return tuple(ColumnOverlap(name, *found) for name, found in now.items())
+    clustering = newest_write(handle, timeline, ORDER_NOTES, (REPLACE_COMMIT,)) or CommitMetadata()
     clustered = noted_columns(clustering.extra_metadata)
-    before: Mapping[str, tuple[int, float]] = {}
-    replaced = _replaced(view, clustering)
-    if replaced is not None:
-        written = {(partition, stat.file_id) for partition, stat in clustering.write_stats()}
-        before = _reads(source, [*(part for part in slices if part.group_id not in written), *replaced], columns)
+    sample, before = _sample(slices), _sample(_slices_before(view, clustering))
+    looked_at = {part.group_id: part for part in (*sample.slices, *before.slices)}
+    ranges = RangeSource(handle, timeline, schema, engine).load(tuple(looked_at.values()), columns)
+    reads_before = _reads(before, ranges, columns)
     found = []
-    for name, (files, reads) in now.items():
-        files_before, reads_before = before.get(name, (None, None))
-        found.append(ColumnOverlap(name, files, reads, name in clustered, reads_before, files_before))
+    for name, (files, reads) in _reads(sample, ranges, columns).items():
+        files_before, told_before = reads_before.get(name, (None, None))
+        found.append(ColumnOverlap(name, files, reads, name in clustered, told_before, files_before))
     return tuple(found)
 
 
-def _replaced(view: View, clustering: CommitMetadata) -> list[FileSlice] | None:
-    """The slices that a clustering replaced; None where some are not there any more."""
+def _slices_before(view: View, clustering: CommitMetadata) -> Sequence[FileSlice]:
+    """The slices there would be without a clustering; none where some that it replaced are not there any more."""
     groups = {group.group_id: group for group in view.groups}
     replaced = clustering.replaced_file_groups()
-    return [groups[one].slices[0] for one in sorted(replaced)] if replaced <= groups.keys() else None
+    if not replaced or not replaced <= groups.keys():
+        return ()
+    written = {(partition, stat.file_id) for partition, stat in clustering.write_stats()}
+    others = (part for part in view.slices_at() if part.group_id not in written)
+    return (*others, *(groups[one].slices[0] for one in sorted(replaced)))
 
 
-def _reads(source: RangeSource, slices: Sequence[FileSlice], columns: Sequence[str]) -> dict[str, tuple[int, float]]:
-    """By column: how many of the slices have a known range, and how many of these hold one value."""
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Every `step`-th of some slices that have a base file."""
+
+    slices: Sequence[FileSlice]
+    step: int
+
+
+def _sample(slices: Sequence[FileSlice]) -> _Sample:
     based = [part for part in slices if part.base is not None]
     step = -(-len(based) // _MAX_SLICES) or 1
-    looked_at = based[::step]
-    ranges = source.load(looked_at, columns)
+    return _Sample(based[::step], step)
+
+
+def _reads(sample: _Sample, ranges: RangesOf, columns: Sequence[str]) -> dict[str, tuple[int, float]]:
+    """By column: how many slices have a known range, and how many of these hold one value; pure."""
     found = {}
     for name in columns:
-        known = [[ranges[part.group_id][name]] for part in looked_at if name in ranges[part.group_id]]
+        known = [[ranges[part.group_id][name]] for part in sample.slices if name in ranges[part.group_id]]
         if len(known) > 1:
-            files = len(known) * step if step > 1 else len(known)
+            files = len(known) * sample.step
             found[name] = files, 1 + (mean_depth(known) - 1) * (files - 1) / (len(known) - 1)
     return found

@@ -70,6 +70,11 @@ class WriteStat(NamedTuple):
     log_files: tuple[str, ...] | None = None
 
     @property
+    def file_sizes(self) -> dict[str, int]:
+        """Bytes of the files it tells of, those of changed data included, by path."""
+        return {**({self.path: self.file_size_bytes} if self.path else {}), **(self.cdc_stats or {})}
+
+    @property
     def is_log(self) -> bool:
         """Whether the written file is a log file."""
         return self.log_version is not None

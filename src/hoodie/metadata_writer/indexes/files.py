@@ -24,7 +24,6 @@ from hoodie.metadata_writer.index_check import CheckedTable
 from hoodie.metadata_writer.index_context import IndexContext
 from hoodie.metadata_writer.metadata_index import MetadataIndex, MetadataIndexKind, MetadataRecords, group_file_ids
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.spec import WriteStat
 
 Sizes = Mapping[str, int | None]
 """File names to bytes; None: the file is gone."""
@@ -63,7 +62,7 @@ class FilesIndex(MetadataIndex):
         del context
         files: dict[str, dict[str, int | None]] = defaultdict(dict)
         for stat in update.stats:
-            for path, size in _written(stat).items():
+            for path, size in stat.file_sizes.items():
                 _add(files, path, size)
         for path, size in update.sizes.items():
             _add(files, path, size)
@@ -118,11 +117,6 @@ def _maps(maps: list[list[tuple[str, tuple[int, bool]]]]) -> pa.Array:
     )
     names = pa.array([name for name, _ in entries], pa.string())
     return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), names, values, type=_MAPS)
-
-
-def _written(stat: WriteStat) -> dict[str, int]:
-    found = {} if stat.path is None else {stat.path: stat.file_size_bytes}
-    return {**found, **(stat.cdc_stats or {})}
 
 
 def _add(files: dict[str, dict[str, int | None]], path: str, size: int) -> None:

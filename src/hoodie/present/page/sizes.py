@@ -150,11 +150,7 @@ def overlaps(found: Sequence[ColumnOverlap]) -> Html | None:
             entry.files,
             f"{entry.reads:,.1f}",
             _reads_bar("base", entry.reads, entry.files, most),
-            *(
-                [_before_text(entry), _reads_bar("old", entry.reads_before, entry.files_before, most)]
-                if is_told
-                else ()
-            ),
+            *(_before(entry, most) if is_told else ()),
         ]
         for entry in found
     ]
@@ -169,17 +165,17 @@ def overlaps(found: Sequence[ColumnOverlap]) -> Html | None:
     return Html(element("p", said) + table(columns, rows, label="Files that a look-up reads"))
 
 
-def _reads_bar(kind: str, reads: float | None, files: int | None, most: int) -> Html | None:
+def _reads_bar(kind: str, reads: float, files: int, most: int) -> Html:
     """Of `files` on a scale of `most` those that hold one value, in red where they are more than half."""
-    if reads is None or files is None:
-        return None
     return bar([(kind if reads <= files / 2 else "small", reads)], most)
 
 
-def _before_text(entry: ColumnOverlap) -> str | None:
+def _before(entry: ColumnOverlap, most: int) -> list[Cell]:
+    """The same before the newest clustering, in words and as a bar."""
     if entry.reads_before is None or entry.files_before is None:
-        return None
-    return f"{entry.reads_before:,.1f} of {entry.files_before:,}"
+        return [None, None]
+    told = f"{entry.reads_before:,.1f} of {entry.files_before:,}"
+    return [told, _reads_bar("old", entry.reads_before, entry.files_before, most)]
 
 
 def log_debts(debts: Sequence[LogDebt]) -> Html:
