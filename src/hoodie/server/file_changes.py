@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.spec import (
@@ -23,20 +23,19 @@ from hoodie.spec import (
     parse_clean_metadata,
     parse_log_file_name,
     parse_rollback_metadata,
-    path_in,
 )
 from hoodie.storage import Storage
 from hoodie.timeline import instant_path, load_commit_metadata, load_instant
-from hoodie.view import BaseFile, GroupId, LogFile, named_files, replaced_groups
+from hoodie.view import GroupId, replaced_groups
 
 THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """What one instant changed in one partition: files it added, paths it took away."""
+    """What one instant changed in one partition: bytes of the files it added by name, names of those it took away."""
 
-    added: tuple[BaseFile | LogFile, ...] = ()
+    added: Mapping[str, int] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
     is_unclear: bool = False
     is_gone: bool = False
@@ -81,9 +80,7 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
         return Changes(
             instant.requested,
             {
-                name: PartitionChange(
-                    removed=frozenset(path_in(name, file) for file in done.deleted), is_gone=done.is_partition_deleted
-                )
+                name: PartitionChange(removed=frozenset(done.deleted), is_gone=done.is_partition_deleted)
                 for name, done in cleaned.partitions.items()
             },
         )
@@ -96,7 +93,7 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
         {
             name: PartitionChange(
                 # Full paths, as whoever rolled back spells them.
-                removed=frozenset(path_in(name, file.rpartition("/")[2]) for file in done.success_delete_files),
+                removed=frozenset(file.rpartition("/")[2] for file in done.success_delete_files),
                 is_unclear=appends,
             )
             for name, done in rolled_back.partitions.items()
@@ -112,9 +109,8 @@ def write_changes(requested: InstantTime, metadata: CommitMetadata) -> Changes:
         if not stats:
             continue
         sizes = {path.rpartition("/")[2]: size for stat in stats for path, size in stat.file_sizes.items()}
-        files = named_files(partition, sizes.items())
         others = {name.rpartition("/")[2] for stat in stats for name in stat.log_files or ()} - sizes.keys()
         logs = (parse_log_file_name(name) for name in others)
         is_unclear = any(log is not None and log.instant == requested for log in logs)
-        partitions[partition] = PartitionChange((*files.everything, *files.changes), is_unclear=is_unclear)
+        partitions[partition] = PartitionChange(sizes, is_unclear=is_unclear)
     return Changes(requested, partitions, replaced=tuple(replaced_groups([(requested, metadata)])))

@@ -22,16 +22,12 @@ class _Pending:
     rewritten: set[str] = field(default_factory=set)
 
     def take(self, change: PartitionChange) -> None:
-        for file in change.added:
-            name = file.path.rpartition("/")[2]
-            self.added[name] = file.size_bytes
-            self.removed.discard(name)
-            if not name.startswith("."):
-                self.rewritten.add(file.name.file_id)
-        for path in change.removed:
-            name = path.rpartition("/")[2]
+        self.added.update(change.added)
+        self.removed.difference_update(change.added)
+        self.rewritten.update(_file_id(name) for name in change.added if not name.startswith("."))
+        for name in change.removed:
             self.added.pop(name, None)
-            self.removed.add(name)
+        self.removed.update(change.removed)
 
 
 class PendingEdits:
