@@ -15,19 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hoodie.config import Config
 from hoodie.engine import TaskId
 from hoodie.env import Env
 from hoodie.errors import Corrupt, Invalid
 from hoodie.index.buckets import Buckets
 from hoodie.index.hash_values import KeyParts
 from hoodie.index.keyed_rows import HeldKeys, KeyedRows, KeySet, Positions
+from hoodie.index.remembered_buckets import BUCKET_COUNT, HASH_FIELD, RememberedBuckets
 from hoodie.index.write_index import Assignment, Candidate, IndexedTable, PlainIndexedWrite
 from hoodie.spec import TableConfig
 from hoodie.view import FileSlice
-
-HASH_FIELD = "hoodie.bucket.index.hash.field"
-BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +66,7 @@ class BucketIndexedWrite(PlainIndexedWrite):
         return dict(zip(found.tolist(), np.split(positions[order], starts[1:]), strict=True))
 
 
-def key_parts(config: Config, table: TableConfig) -> KeyParts:
+def key_parts(asked: RememberedBuckets, table: TableConfig) -> KeyParts:
     """Which fields of the key are hashed.
 
     Raises:
@@ -81,15 +78,14 @@ def key_parts(config: Config, table: TableConfig) -> KeyParts:
             f"Table {table.name} makes its keys automatically, so no bucket can be found again",
             remedy="Make the table with hoodie.datasource.write.recordkey.field, or leave hoodie.index.type out",
         )
-    hashed = config.list(HASH_FIELD) if config.is_set(HASH_FIELD) else fields
-    strange = [name for name in hashed if name not in fields]
+    strange = [name for name in asked.hash_fields if name not in fields]
     if strange:
         raise Invalid(
             f"{HASH_FIELD} names {', '.join(strange)}, which the record key does not have",
             remedy=f"Use some of {', '.join(fields)}",
             key=HASH_FIELD,
         )
-    return KeyParts(fields, hashed)
+    return KeyParts(fields, asked.hash_fields)
 
 
 def bucket_numbers(table: IndexedTable, rows: KeyedRows, buckets: Mapping[str, Buckets]) -> Positions:

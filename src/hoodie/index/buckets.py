@@ -1,8 +1,9 @@
 """Bucket indexes: the bucket of a key, and with it the file group, follow from the key itself.
 
 1. *Simple*: the number of buckets is fixed; bucket = hash of the hash fields' values modulo that number, and a file id
-   begins with it, eight digits wide. The table does not store the number: who writes or asks must know it. Hudi 1.1
-   and later can have other numbers for some partitions, which are refused where the table stores these rules.
+   begins with it, eight digits wide. Tables of ours remember the number (`remembered_buckets`); of others, who writes
+   or asks must know it. Hudi 1.1 and later can have other numbers for some partitions, which are refused where the
+   table stores these rules.
 2. *Consistent*: a partition has ranges of hashes, each with a file group of its own (`hash_ring`).
 3. A partition has at most one live file group for a bucket.
 
@@ -55,13 +56,20 @@ class Buckets(Protocol):
         ...
 
 
+def load_count_rules(storage: Storage) -> list[str]:
+    """Paths of the rules by which partitions have numbers of simple buckets of their own (Hudi's
+    `PartitionBucketIndexHashingConfig`).
+    """
+    return [file.path for file in storage.list_dir(COUNT_RULES_DIR).files if file.path.endswith(".hashing_config")]
+
+
 def ensure_one_count(storage: Storage) -> None:
     """Refuses tables whose partitions have numbers of simple buckets of their own.
 
     Raises:
-        Unsupported: the table stores such rules (Hudi's `PartitionBucketIndexHashingConfig`).
+        Unsupported: the table stores such rules.
     """
-    rules = [file.path for file in storage.list_dir(COUNT_RULES_DIR).files if file.path.endswith(".hashing_config")]
+    rules = load_count_rules(storage)
     if rules:
         raise Unsupported(
             "Partitions of this table have bucket counts of their own, which hoodie does not know yet",

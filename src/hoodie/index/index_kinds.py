@@ -6,7 +6,9 @@
    option would break it: such a key would be stored a second time, in another partition. So a table that is made with
    one has the option among its properties, under Hudi's own key. Hudi 0.15 and 1.x keep properties they do not know
    whenever they write the file anew, and their datasource takes them as options of a write: they go on with the same
-   index.
+   index. A write that names another one gets it.
+3. A bucket index says where keys lie: a table that is made with it remembers that as well (`remembered_buckets`), and
+   no write gets another one.
 """
 
 from __future__ import annotations
@@ -20,13 +22,12 @@ from hoodie.errors import Invalid
 from hoodie.index import bloom_index, bucket_index, hbase_index, in_memory_index, record_index, simple_index
 from hoodie.index.index_kind import IndexKind
 from hoodie.index.own_index import INDEX_CLASS, own_index
+from hoodie.index.remembered_buckets import BUCKET, INDEX_TYPE, parse_remembered_buckets, planned_buckets
 from hoodie.index.write_index import FollowsRewrites, IndexTraits, RollsBack, WriteIndex
 from hoodie.spec import InstantTime, TableConfig
 from hoodie.storage import Storage
 
 log = logging.getLogger(__name__)
-
-INDEX_TYPE: Final = "hoodie.index.type"
 
 INDEX_KINDS: Final[Mapping[str, IndexKind]] = {
     kind.name: kind
@@ -43,7 +44,7 @@ def parse_write_index(config: Config, table: TableConfig) -> WriteIndex:
         Invalid: no such index, or one that does not go together with the table.
     """
     named = config.text(INDEX_CLASS)
-    if named:
+    if named and parse_remembered_buckets(table.raw) is None:
         return own_index(named, config, table)
     return _made(_chosen(config, table), config, table)
 
@@ -64,10 +65,16 @@ def _made(kind: IndexKind, config: Config, table: TableConfig) -> WriteIndex:
     return kind.make(IndexTraits(kind.name, is_global=kind.is_global, moves_partitions=moves), config, table)
 
 
-def remembered_index(config: Config) -> dict[str, str]:
-    """Properties of a new table that say its index again to later writes; none unless it is a global one of Hudi's."""
+def remembered_index(config: Config, key_fields: tuple[str, ...]) -> dict[str, str]:
+    """Properties of a new table, whose key is made of `key_fields`, that say its index again to later writes; none
+    unless it is a global one of Hudi's, or the bucket index.
+    """
     kind = index_kind(config.text(INDEX_TYPE))
-    if not kind.is_global or not config.is_set(INDEX_TYPE) or config.text(INDEX_CLASS):
+    if not config.is_set(INDEX_TYPE) or config.text(INDEX_CLASS):
+        return {}
+    if kind.name == BUCKET:
+        return planned_buckets(config, key_fields).properties
+    if not kind.is_global:
         return {}
     moves = kind.moves_key
     said = {moves: str(config.flag(moves)).lower()} if moves is not None and config.is_set(moves) else {}
@@ -104,7 +111,14 @@ def roll_back_indexes(storage: Storage, table: TableConfig, config: Config, inst
             log.warning("index %s could not take back %s: %s", named or "HBASE", instant, error)
 
 
+def has_buckets(config: Config, table: TableConfig) -> bool:
+    """Whether the index of a write to `table` is the bucket index."""
+    return _chosen(config, table).name == BUCKET
+
+
 def _chosen(config: Config, table: TableConfig) -> IndexKind:
+    if parse_remembered_buckets(table.raw) is not None:
+        return INDEX_KINDS[BUCKET]
     if not config.is_set(INDEX_TYPE) and (stored := table.raw.get(INDEX_TYPE)):
         try:
             kind = index_kind(stored)

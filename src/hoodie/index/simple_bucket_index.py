@@ -1,4 +1,4 @@
-"""BUCKET with engine SIMPLE: a fixed number of buckets in every partition, which the table does not store."""
+"""BUCKET with engine SIMPLE: a fixed number of buckets in every partition."""
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
 Conditions as SQL text go into `ReadOptions.filter`; their parser, `filters.sql`, is loaded when there is such a text.
 """
 
+from hoodie.query.bucket_slices import BucketHint
 from hoodie.query.incremental import Window
 from hoodie.query.load_plan import load_read_plan
-from hoodie.query.lookup import BucketHint, load_lookup_plan
+from hoodie.query.lookup import load_lookup_plan
 from hoodie.query.narrow import narrowed
 from hoodie.query.read_facts import ReadFacts, load_read_facts
 from hoodie.query.read_options import ReadOptions, parse_read_options

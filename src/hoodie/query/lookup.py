@@ -22,7 +22,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import FileSystemView
 from hoodie.filters import RowFilter
 from hoodie.filters.row_filter import Conjunct
-from hoodie.index import Buckets, KeyParts, SimpleBuckets, ensure_one_count, load_ring
+from hoodie.query.bucket_slices import BucketHint, slices_of_keys
 from hoodie.query.load_plan import load_read_plan
 from hoodie.query.lookup_keys import LookupKeys, key_texts, lookup_keys
 from hoodie.query.read_options import ReadOptions
@@ -30,7 +30,7 @@ from hoodie.query.read_plan import ReadPlan
 from hoodie.records import KEY_FIELD, KeyRange, read_footer
 from hoodie.records.columns import type_at
 from hoodie.records.condition import ANYTHING, Comparison, Condition
-from hoodie.slices import FileRead, SliceRead
+from hoodie.slices import SliceRead
 from hoodie.slices.row_keys import row_keys
 from hoodie.spec import TableConfig
 from hoodie.state.table_schema import load_said_schema
@@ -39,16 +39,6 @@ from hoodie.timeline import Timeline
 
 RECORD_INDEX = "record_index"
 FOOTER_THREADS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class BucketHint:
-    """What a caller knows of a table's bucket index: the number of buckets of a simple one, and which fields are
-    hashed when they are not all fields of the key.
-    """
-
-    count: int | None = None
-    hash_fields: tuple[str, ...] = ()
 
 
 def load_lookup_plan(
@@ -63,7 +53,7 @@ def load_lookup_plan(
     engine: Engine | None = None,
 ) -> ReadPlan:
     """The plan that reads the rows with one of `keys` (see `lookup_keys`). `buckets`: what is known of the table's
-    bucket index, which does not say it itself; `file_view`: who knows its files (`load_read_plan`).
+    bucket index, where it does not remember it; `file_view`: who knows its files (`load_read_plan`).
 
     Raises:
         Invalid: there is no list of keys, or the options have a filter. Unsupported: rows do not carry their keys, and
@@ -78,8 +68,9 @@ def load_lookup_plan(
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
     if is_indexed or not config.populate_meta_fields:
         return plan
-    files = _by_bucket(storage, config, timeline, plan.files, wanted, buckets or BucketHint())
-    files = _by_footer(storage, files, wanted, engine or LocalEngine(FOOTER_THREADS))
+    slices = [file for file in plan.files if isinstance(file, SliceRead)]
+    possible = slices_of_keys(storage, config, timeline, slices, wanted, buckets or BucketHint())
+    files = _by_footer(storage, possible, wanted, engine or LocalEngine(FOOTER_THREADS))
     return replace(plan, files=files, skipped_files=plan.skipped_files + len(plan.files) - len(files))
 
 
@@ -106,40 +97,10 @@ def _key_filter(config: TableConfig, timeline: Timeline, keys: pa.StringArray) -
     return RowFilter((Conjunct(expression, frozenset({column}), condition),), f"{column} IN ({len(keys)} keys)")
 
 
-def _by_bucket(  # noqa: PLR0917
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    files: Sequence[FileRead],
-    keys: pa.StringArray,
-    hint: BucketHint,
-) -> tuple[FileRead, ...]:
-    """The slices whose bucket one of the keys has, and those that have none."""
-    slices = [file for file in files if isinstance(file, SliceRead)]
-    parts = KeyParts(config.record_key_fields, hint.hash_fields or config.record_key_fields)
-    if hint.count:
-        ensure_one_count(storage)
-        return _of_buckets(slices, SimpleBuckets(hint.count, parts), keys)
-    completed = frozenset(instant.requested for instant in timeline.completed())
-    possible: list[FileRead] = []
-    for partition in sorted({part.partition for part in slices}):
-        inside = [part for part in slices if part.partition == partition]
-        live = frozenset(part.file_id for part in inside)
-        ring = load_ring(storage, partition, completed, live, parts) if len(inside) > 1 else None
-        possible += inside if ring is None else _of_buckets(inside, ring, keys)
-    return tuple(possible)
-
-
-def _of_buckets(slices: Sequence[SliceRead], buckets: Buckets, keys: pa.StringArray) -> tuple[SliceRead, ...]:
-    numbers = frozenset(buckets.numbers(keys).tolist())
-    return tuple(part for part in slices if buckets.number_of(part.file_id) in (None, *numbers))
-
-
 def _by_footer(
-    storage: Storage, files: Sequence[FileRead], keys: pa.StringArray, engine: Engine
-) -> tuple[FileRead, ...]:
+    storage: Storage, slices: Sequence[SliceRead], keys: pa.StringArray, engine: Engine
+) -> tuple[SliceRead, ...]:
     """The slices whose base file may hold a key; those it cannot are left with their log files."""
-    slices = [file for file in files if isinstance(file, SliceRead)]
     tasks = [
         _FooterTask(storage, "" if part.base is None or part.base.path.endswith(".hfile") else part.base.path, keys)
         for part in slices

@@ -30,6 +30,7 @@ from hoodie.index import (
     WriteIndex,
     find_in_file,
     group_by_partition,
+    parse_remembered_buckets,
     parse_write_index,
 )
 from hoodie.index.key_lookup import KeysTask, read_keys
@@ -72,8 +73,8 @@ class IndexAdvice:
 
 
 def advise_index(handle: TableHandle, config: Config, engine: Engine | None = None, *, keys: int = 1000) -> IndexAdvice:
-    """Asks each index and recommends one. HBASE is asked where the options say where it is, BUCKET never: it is a
-    decision for a table's whole life.
+    """Asks each index and recommends one. HBASE is asked where the options say where it is. BUCKET is a decision for a
+    table's whole life: it is asked, and nothing else, where the table was made with it.
 
     Raises:
         Invalid: the table has no keys to ask for.
@@ -160,6 +161,8 @@ def _sample(
 
 def _names(table: TableConfig, config: Config) -> tuple[str, ...]:
     """The indexes that can be asked."""
+    if parse_remembered_buckets(table.raw) is not None:
+        return ("BUCKET",)
     names = [*_ALWAYS]
     if RECORD_INDEX in table.metadata_partitions:
         names.append("RECORD_INDEX")

@@ -28,6 +28,7 @@ from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
+from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.state.table_state import TableState, load_state, state_of
@@ -192,18 +193,20 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         metadata=MetadataOptions.of(config),
         known=known,
         server=server,
-        rule=_rule(options, request, locking),
+        rule=_rule(options, request, handle.config, locking),
         updates=updates,
         give_up=partial(give_up_plans, handle, locking, request.engine),
     )
 
 
-def _rule(options: WriteOptions, request: Request, locking: Locking) -> ConflictRule:
+def _rule(options: WriteOptions, request: Request, table: TableConfig, locking: Locking) -> ConflictRule:
     """What others may do while the write runs."""
     if not locking.lets_others_in:
         return NobodyElse()
     traits = options.index.traits
-    rule = writers_rule(request.config, options.operation, keys_once=options.looks_up, is_global=traits.is_global)
+    rule = writers_rule(
+        request.config, table, options.operation, keys_once=options.looks_up, is_global=traits.is_global
+    )
     return rule if request.note is None else AlsoNew(rule, request.note.ensure_new)
 
 

@@ -257,8 +257,8 @@ class Table(Displayed):
 
         `keys`: one or many, as texts that stand in `_hoodie_record_key`, or as values of the key field; of several
         fields as tuples, mappings or a frame of these columns. Files that cannot hold them are not read: by the record
-        index, a bucket index (name the number of simple buckets in `hoodie.bucket.index.num.buckets`), or key ranges
-        and bloom filters.
+        index, a bucket index (where the table does not say how many simple buckets it has,
+        `hoodie.bucket.index.num.buckets` does), or key ranges and bloom filters.
 
         Raises:
             Invalid: no list of keys. Unsupported: rows carry no keys and they are made of several fields.

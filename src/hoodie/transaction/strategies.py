@@ -15,6 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from hoodie.config import Config
+from hoodie.index import has_buckets
+from hoodie.spec import TableConfig
 from hoodie.transaction.concurrency import is_non_blocking
 from hoodie.transaction.conflicts import ConflictRule, GroupsUnchanged
 from hoodie.transaction.overlaps import GroupsApart
@@ -24,19 +26,20 @@ STRATEGY: Final = "hoodie.write.lock.conflict.resolution.strategy"
 _PACKAGE: Final = "org.apache.hudi.client.transaction."
 _BUCKET: Final = f"{_PACKAGE}BucketIndexConcurrentFileWritesConflictResolutionStrategy"
 _PREFER_WRITER: Final = f"{_PACKAGE}PreferWriterConflictResolutionStrategy"
-_INDEX_TYPE: Final = "hoodie.index.type"
 
 
-def compares_buckets(config: Config) -> bool:
-    """Whether writes to one bucket are taken for writes to one file group."""
-    return config.text(_INDEX_TYPE) == "BUCKET" or config.text(STRATEGY) == _BUCKET
+def compares_buckets(config: Config, table: TableConfig) -> bool:
+    """Whether writes to one bucket of `table` are taken for writes to one file group."""
+    return has_buckets(config, table) or config.text(STRATEGY) == _BUCKET
 
 
-def writers_rule(config: Config, operation: str, *, keys_once: bool, is_global: bool) -> GroupsApart:
-    """The rule of a write that lets others in. `keys_once` and `is_global` are those of `GroupsApart`."""
+def writers_rule(
+    config: Config, table: TableConfig, operation: str, *, keys_once: bool, is_global: bool
+) -> GroupsApart:
+    """The rule of a write to `table` that lets others in. `keys_once` and `is_global` are those of `GroupsApart`."""
     named = config.text(STRATEGY)
     return GroupsApart(
-        by_bucket=compares_buckets(config),
+        by_bucket=compares_buckets(config, table),
         keys_once=keys_once,
         is_global=is_global,
         bears_logs=is_non_blocking(config) and operation != "bulk_insert",

@@ -109,7 +109,7 @@ class Transaction:
             self.instant,
             operation,
             heartbeat_rule(self._config),
-            compares_buckets(self._config),
+            compares_buckets(self._config, handle.config),
             KnownCommits.of(planned_on) if asked.looks_at_commits else None,
         )
         return watchful_markers(lookout, asked, self._config)

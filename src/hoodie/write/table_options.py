@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index import remembered_index
+from hoodie.index import bucket_differences, has_buckets, parse_write_index, remembered_index
 from hoodie.records import to_avro
 from hoodie.records.columns import has_column
 from hoodie.records.keys import inferred_kind
@@ -45,6 +45,11 @@ DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 EXTRACTOR = "hoodie.datasource.partition_extractor_class"
 TIMEZONE = "hoodie.table.timeline.timezone"
 VERSION = "hoodie.write.table.version"
+_REMEDY = "Leave them out or give the table's values; a table's keys, partitioning and type are fixed"
+_BUCKETS_REMEDY = (
+    ", and so is its bucket index. Buckets of consistent hashing split and merge (hoodie resize); another number of "
+    "simple ones, or another index, takes a new table of all rows (save mode overwrite with the options of a new one)"
+)
 _TYPES = {name: kind for kind, name in KEYGEN_CLASSES.items()}
 
 
@@ -75,6 +80,8 @@ def plan_table(storage: Storage, config: Config, schema: pa.Schema | None, *, ke
     _ensure_consistent(table)
     properties = TableConfig(new_table_properties(profile, table))
     key_generator(properties, profile, config)  # refuses what it cannot make keys from
+    if has_buckets(config, properties):
+        parse_write_index(config, properties)  # refuses what it cannot find in buckets again
     return properties
 
 
@@ -109,7 +116,7 @@ def new_table(storage: Storage, config: Config, schema: pa.Schema | None) -> New
         partition_extractor_class=config.optional(EXTRACTOR),
         timezone=config.text(TIMEZONE),  # type: ignore[arg-type]
         create_schema=None if schema is None else to_avro(schema, name),
-        extra=remembered_index(config),
+        extra=remembered_index(config, record_fields),
     )
 
 
@@ -153,15 +160,16 @@ def ensure_compatible(config: Config, table: TableConfig, *, whole_table: bool =
         Invalid: names every option, its value and the table's.
     """
     ensure_same_layout(config, table)
+    of_buckets = bucket_differences(config, table)
     differences = [
         f"{key} is {given!r} but the table has {stored!r}"
-        for key, given, stored in _compared(config, table, whole_table=whole_table)
+        for key, given, stored in (*_compared(config, table, whole_table=whole_table), *of_buckets)
         if given != stored
     ]
     if differences:
         raise Invalid(
             f"Options contradict table {table.name}: " + "; ".join(differences),
-            remedy="Leave them out or give the table's values; a table's keys, partitioning and type are fixed",
+            remedy=_REMEDY + (_BUCKETS_REMEDY if of_buckets else ""),
             differences=tuple(differences),
         )
 

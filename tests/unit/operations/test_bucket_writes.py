@@ -121,11 +121,7 @@ def test_save_mode_overwrite_starts_anew(version, index):
     assert lake.values() == dict.fromkeys(KEYS[:7], "w")
 
 
-def test_another_number_of_buckets_is_refused_when_groups_show_it(version):
-    lake = Lake(version, BUCKETS)
-    lake.upsert(*rows(KEYS))
-    with pytest.raises(Invalid, match="none of the 2 buckets"):
-        lake.upsert(*rows(KEYS), hoodie__bucket__index__num__buckets=2)
+def test_file_groups_that_are_no_buckets_are_refused(version):
     plain = Lake(version, MERGE)
     plain.upsert(*rows(KEYS))
     with pytest.raises(Invalid, match="none of the 4 buckets"):
@@ -166,7 +162,7 @@ def test_some_fields_of_the_key_may_be_hashed(version):
     lake.upsert(*rows(KEYS, "same", 2))
     assert len(lake.rows()) == 40
     with pytest.raises(Invalid, match="which the record key does not have"):
-        lake.upsert(*rows(KEYS), hoodie__bucket__index__hash__field="ts")
+        Lake(version, {**options, "hoodie.bucket.index.hash.field": "ts"}).upsert(*rows(KEYS))
 
 
 def test_what_a_bucket_index_cannot_answer_is_refused():

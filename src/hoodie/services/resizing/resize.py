@@ -26,6 +26,7 @@ from hoodie.index import (
     ConsistentBucketIndex,
     HashRing,
     KeyParts,
+    bucket_differences,
     load_ring,
     mark_committed,
     store_ring,
@@ -178,12 +179,13 @@ def _result(carried_out: CarriedOut) -> ResizeResult:
 
 
 def _index(handle: TableHandle, config: Config) -> ConsistentBucketIndex:
-    """The bucket index the options speak of."""
+    """The bucket index of the table, which the options do not contradict."""
     index = parse_write_options("upsert", config, handle.config, handle.profile).index
-    if not isinstance(index, ConsistentBucketIndex):
+    if not isinstance(index, ConsistentBucketIndex) or bucket_differences(config, handle.config):
         raise Invalid(
             f"The options of table {handle.config.name} do not speak of a consistent hashing index",
-            remedy="Set hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING",
+            remedy="Set hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING, and the table's "
+            "own hash fields",
         )
     if not handle.config.populate_meta_fields:
         raise Unsupported(
