@@ -76,6 +76,17 @@ def without_meta_columns(version: int) -> object:
     return Lake(version, {"hoodie.table.cdc.enabled": "true", "hoodie.populate.meta.fields": "false"}).upsert(row("a"))
 
 
+def other_buckets(given: Mapping[str, str]) -> Probe:
+    """A write with this option into a table that was made with the bucket index."""
+
+    def probe(version: int) -> object:
+        lake = Lake(version, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})
+        lake.upsert(row("a"))
+        return lake.write("upsert", [row("a", "b", 2)], given)
+
+    return probe
+
+
 def clustering_of_buckets(version: int) -> object:
     lake = Lake(version, {"hoodie.index.type": "BUCKET"})
     lake.upsert(row("a"))
@@ -143,6 +154,15 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "the same stored in the table": (
         "tests/unit/operations/test_bucket_writes.py::test_bucket_counts_that_partitions_have_of_their_own_are_refused",
         "tests/unit/query/test_key_lookup.py::test_buckets_leave_other_file_groups_alone",
+    ),
+    "a write with another engine, number": tuple(
+        other_buckets({key: value})
+        for key, value in {
+            "hoodie.index.type": "SIMPLE",
+            "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+            "hoodie.bucket.index.num.buckets": "8",
+            "hoodie.bucket.index.hash.field": "v",
+        }.items()
     ),
     "index FLINK_STATE": later_write(*values("hoodie.index.type", "FLINK_STATE")),
     "operations that Hudi keeps for itself": options(*values(WRITE + "operation", *HUDIS_OWN)),
