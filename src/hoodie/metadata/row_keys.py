@@ -29,7 +29,7 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
 
     `schema` has the columns of the table.
     """
-    direct = _constants(conditions, KEY_FIELD, pa.string())
+    direct = asked_values(conditions, KEY_FIELD, pa.string())
     if direct is not None:
         return direct
     fields = config.record_key_fields
@@ -38,7 +38,7 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
     texts: list[list[str]] = []
     for name in fields:
         at = schema.get_field_index(name)
-        found = None if at < 0 else _constants(conditions, name, schema.field(at).type)
+        found = None if at < 0 else asked_values(conditions, name, schema.field(at).type)
         if not found:
             return None
         texts.append(found)
@@ -54,21 +54,21 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
 
 def constant_texts(values: pa.Array, data_type: pa.DataType) -> list[str] | None:
     """The constants as keys spell them; None when they are not of the column's type or it has several spellings."""
-    types = pa.types
-    if not values.type.equals(data_type) or len(values) > MAX_KEYS:
+    if not values.type.equals(data_type) or len(values) > MAX_KEYS or not has_one_spelling(data_type):
         return None
-    found = values.drop_null()
-    if types.is_string(data_type):
-        texts: list[str] = found.to_pylist()
-    elif types.is_integer(data_type) or types.is_boolean(data_type) or types.is_date32(data_type):
-        texts = found.cast(pa.string()).to_pylist()
-    else:
-        return None
+    texts: list[str] = values.drop_null().cast(pa.string()).to_pylist()
     return None if "" in texts else texts
 
 
-def _constants(conditions: Sequence[Condition], column: str, data_type: pa.DataType) -> list[str] | None:
-    """The constants a column must be one of, as keys spell them."""
+def has_one_spelling(data_type: pa.DataType, *, with_texts: bool = True) -> bool:
+    """Whether the text of such a value is the same in every writer. All but those of texts are without commas."""
+    types = pa.types
+    is_plain = types.is_integer(data_type) or types.is_boolean(data_type) or types.is_date32(data_type)
+    return is_plain or (with_texts and types.is_string(data_type))
+
+
+def asked_values(conditions: Sequence[Condition], column: str, data_type: pa.DataType) -> list[str] | None:
+    """The constants a column must be one of to meet all conditions, as keys spell them; None when they do not say."""
     for one in conditions:
         if isinstance(one, Comparison) and one.column == column and not one.function and one.operator in ("=", "in"):
             return constant_texts(one.values, data_type)

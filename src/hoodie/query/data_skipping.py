@@ -1,4 +1,4 @@
-"""Which slices of a plan a metadata table rules out, by its statistics and indexes.
+"""Which slices of a plan are ruled out: by the table's buckets, and by statistics and indexes of its metadata table.
 
 1. Everything here may be left out: the rows are the same without it.
 2. Skipping asks about single columns by name: not where files have columns by id (`ColumnIds`).
@@ -7,31 +7,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.filters import RowFilter
 from hoodie.filters.row_filter import Conjunct, all_of
 from hoodie.metadata import MetadataTable, Question
+from hoodie.query.bucket_pruning import slices_of_named_buckets
 from hoodie.query.read_options import ReadOptions
 from hoodie.query.read_plan import ReadPlan
 from hoodie.records.condition import ANYTHING, AllOf
 from hoodie.slices import SliceRead
-from hoodie.spec import CUSTOM
+from hoodie.spec import CUSTOM, TableConfig
+from hoodie.storage import Storage
+from hoodie.timeline import Timeline
 
 
-def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOptions) -> ReadPlan:
-    """`plan` without the slices that cannot hold a row of its filter, as far as the metadata table can tell.
+@dataclass(frozen=True, slots=True, eq=False)
+class SkippingSources:
+    """What tells of a table where rows cannot be: its properties and rings, and its metadata table, if there is one."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    metadata: MetadataTable | None
+
+
+def without_ruled_out(plan: ReadPlan, sources: SkippingSources, options: ReadOptions) -> ReadPlan:
+    """`plan` without the slices that cannot hold a row of its filter, as far as `sources` can tell.
 
     Raises:
-        Corrupt: the metadata table is damaged.
+        Corrupt: the metadata table, or a ring of hash buckets, is damaged.
     """
     row_filter = plan.rows.filter
     slices = [file for file in plan.files if isinstance(file, SliceRead)]
     if row_filter is None or not options.skip_data or len(slices) < len(plan.files):
         return plan
     possible: Sequence[SliceRead] = slices
+    if options.prune_buckets:
+        possible = slices_of_named_buckets(plan, sources.storage, sources.config, sources.timeline, possible)
+    if sources.metadata is not None:
+        possible = _by_metadata(plan, sources.metadata, row_filter, possible, options)
+    return replace(plan, files=tuple(possible), skipped_files=plan.skipped_files + len(slices) - len(possible))
+
+
+def _by_metadata(
+    plan: ReadPlan,
+    metadata: MetadataTable,
+    row_filter: RowFilter,
+    slices: Sequence[SliceRead],
+    options: ReadOptions,
+) -> Sequence[SliceRead]:
+    possible = slices
     if row_filter.condition is not ANYTHING:
         question = Question(
             row_filter.condition,
@@ -41,8 +69,7 @@ def without_ruled_out(plan: ReadPlan, metadata: MetadataTable, options: ReadOpti
             path_columns=plan.path_columns,
         )
         possible = metadata.may_match(slices, question)
-    possible = _by_expressions(plan, metadata, row_filter, possible)
-    return replace(plan, files=tuple(possible), skipped_files=plan.skipped_files + len(slices) - len(possible))
+    return _by_expressions(plan, metadata, row_filter, possible)
 
 
 def _by_expressions(

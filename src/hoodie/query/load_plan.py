@@ -2,8 +2,9 @@
 
 1. Only partitions that can matter are listed or looked up: those that can hold a row of the filter, in a range of
    commits those that were written to.
-2. A metadata table lists the files and rules slices out. All of that may be left out: the rows are the same without it.
-   A metadata table that should be there and is damaged is an error all the same, since what it lists may be wrong.
+2. A metadata table lists the files and rules slices out, and so do buckets. All of that may be left out: the rows are
+   the same without it. A metadata table that should be there and is damaged is an error all the same, since what it
+   lists may be wrong.
 3. How large log files are is asked only of the slices that are left to read.
 
 It opens no data file.
@@ -39,7 +40,7 @@ def load_read_plan(
     engine: Engine | None = None,
 ) -> ReadPlan:
     """The plan of a query on the table as `timeline` has it. `file_view` knows its files; None: its metadata table, if
-    it has one, else its folders. A metadata table also rules out slices that the filter cannot match.
+    it has one, else its folders. A metadata table and buckets also rule out slices that the filter cannot match.
 
     Raises:
         Invalid, Unsupported: see `ensure_consistent`, `load_read_facts` and `plan_read`.
@@ -62,11 +63,11 @@ def load_read_plan(
     if state.row_filter is not None:
         options = replace(options, filter=state.row_filter, conditions=())
     plan = plan_read(view, config, load_read_facts(storage, config, view, options, state), options)
-    if metadata is not None:
-        # For the same reason as above.
-        from hoodie.query.data_skipping import without_ruled_out  # noqa: PLC0415
+    if plan.rows.filter is not None:
+        # For the same reason as above: who does not filter, or works, needs none of it.
+        from hoodie.query.data_skipping import SkippingSources, without_ruled_out  # noqa: PLC0415
 
-        plan = without_ruled_out(plan, metadata, options)
+        plan = without_ruled_out(plan, SkippingSources(storage, config, timeline, metadata), options)
     logs = logs_of(plan.files)
     known = file_view.committed_logs(logs.values()) if logs else {}
     return replace(plan, files=tuple(with_log_files(file, known) for file in plan.files)) if known else plan

@@ -63,7 +63,8 @@ def load_lookup_plan(
         raise Invalid("A look-up has no filter and reads a snapshot", remedy="Use scan for other queries")
     given = keys if isinstance(keys, LookupKeys) else lookup_keys(keys, config.record_key_fields)
     wanted = _key_texts(storage, config, timeline, given)
-    filtered = replace(options, filter=_key_filter(config, timeline, wanted))
+    # Buckets are asked below, with what the caller knows of them.
+    filtered = replace(options, filter=_key_filter(config, timeline, wanted), prune_buckets=False)
     plan = load_read_plan(storage, config, timeline, filtered, file_view=file_view, engine=engine)
     is_indexed = RECORD_INDEX in config.metadata_partitions and options.use_metadata and options.as_of is None
     if is_indexed or not config.populate_meta_fields:

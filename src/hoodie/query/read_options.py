@@ -45,8 +45,8 @@ class ReadOptions:
     `CLUSTER`). Other queries leave these alone.
 
     Performance: `use_metadata`: files are listed by the table's metadata table where it has one; `skip_data`: its
-    statistics and indexes leave out files. `batch_rows`, the most rows of one batch; raise it for few columns, lower it
-    for wide rows. `merge` says how log files are merged.
+    statistics and indexes leave out files, and so do, with `prune_buckets`, the buckets of keys. `batch_rows`, the most
+    rows of one batch; raise it for few columns, lower it for wide rows. `merge` says how log files are merged.
     """
 
     query: Query = "snapshot"
@@ -67,6 +67,7 @@ class ReadOptions:
 
     use_metadata: bool = True
     skip_data: bool = True
+    prune_buckets: bool = True
     batch_rows: int = READ_BATCH_ROWS
     merge: MergeOptions = field(default_factory=MergeOptions)
 
@@ -94,6 +95,7 @@ def parse_read_options(config: Config) -> ReadOptions:
         skip_operations=tuple(operation for key, operation in _SKIPS.items() if config.flag(key)),
         use_metadata=not config.is_set("hoodie.metadata.enable") or config.flag("hoodie.metadata.enable"),
         skip_data=config.flag("hoodie.enable.data.skipping"),
+        prune_buckets=config.flag("hoodie.bucket.index.query.pruning"),
         merge=parse_merge_options(config),
     )
 
