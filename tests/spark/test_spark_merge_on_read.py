@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.testing.golden import golden_tables
+from hoodie.testing.lake import Lake, row
 
 pytestmark = pytest.mark.spark
 
@@ -77,6 +78,38 @@ def test_native_scans_skip_files_by_statistics(spark: SparkSession, tmp_path: Pa
     for file in Path(path).rglob("*.parquet"):  # whoever opened a file now would fail
         file.write_bytes(b"")
     assert frame.where(f"{META} = '~'").collect() == []
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_scans_read_the_files_of_the_buckets_that_a_filter_names(
+    spark: SparkSession, tmp_path: Path, metadata: str
+) -> None:
+    buckets = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "4",
+        "hoodie.metadata.enable": metadata,
+        "hoodie.metadata.index.column.stats.enable": "false",
+    }
+    keys = [f"k{n}" for n in range(20)]
+    plain = Lake(9, buckets, uri=str(tmp_path / "plain"))
+    plain.upsert(*map(row, keys))
+    frame = spark.read.format("hudi").load(plain.uri)
+    files = {found["id"]: Path(plain.uri, "p", found["_hoodie_file_name"]) for found in frame.collect()}
+    assert len(set(files.values())) == 4
+    kept = files["k7"]
+    for file in {*files.values()} - {kept}:  # whoever opened another file now would fail
+        file.write_bytes(b"")
+    for condition in ("id = 'k7'", "id IN ('k7') AND v = 'a'", "_hoodie_record_key = 'k7'"):
+        assert [found["id"] for found in frame.where(condition).collect()] == ["k7"]
+
+    logged = Lake(9, {**buckets, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}, uri=str(tmp_path / "logged"))
+    logged.upsert(*map(row, keys))
+    logged.upsert(*(row(key, "b", 2) for key in keys))
+    frame = spark.read.format("hudi").load(logged.uri)
+    assert _slices(frame.where("id = 'k7'"))[0] == 1
+    assert [found["v"] for found in frame.where("id = 'k7'").collect()] == ["b"]
+    unasked = spark.read.format("hudi").option("hoodie.bucket.index.query.pruning", "false").load(logged.uri)
+    assert _slices(unasked.where("id = 'k7'"))[0] == 4
 
 
 def test_a_query_in_sql_joins_and_aggregates_merged_rows(spark: SparkSession, path: str) -> None:

@@ -28,7 +28,7 @@ from hoodie.spec.table_config import USER_PROVIDED
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 
-_MOST_RINGS: Final = 64
+_MAX_RINGS: Final = 64
 """Rings of so many partitions are looked up, which takes a listing and a read each; of more, files are opened."""
 
 _BARE: Final = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM", "NON_PARTITION"})
@@ -44,7 +44,7 @@ def slices_of_named_buckets(
     is_state = plan.query in ("snapshot", "read_optimized")
     if known is None or row_filter is None or not is_state or plan.rows.ids is not None or len(slices) < 2:
         return slices
-    if known.count is None and len({part.partition for part in slices}) > _MOST_RINGS:
+    if known.count is None and len({part.partition for part in slices}) > _MAX_RINGS:
         return slices
     types = {field.name: field.type for field in plan.table_schema if field.name not in plan.path_columns}
     keys = _named_keys(conjuncts(row_filter.condition), config, known, types)
