@@ -26,6 +26,8 @@ HASH_FIELD: Final = "hoodie.bucket.index.hash.field"
 BUCKET: Final = "BUCKET"
 SIMPLE_ENGINE: Final = "SIMPLE"
 CONSISTENT_ENGINE: Final = "CONSISTENT_HASHING"
+_MAX_DIGITS: Final = 9
+"""One more than file ids have for the number of a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def parse_remembered_buckets(properties: Mapping[str, str]) -> RememberedBuckets
     if engine == CONSISTENT_ENGINE:
         return RememberedBuckets(engine, hashed, None)
     count = properties.get(BUCKET_COUNT, "").strip()
-    is_known = engine == SIMPLE_ENGINE and count.isascii() and count.isdigit() and int(count) > 0
+    is_number = count.isascii() and count.isdigit() and len(count) <= _MAX_DIGITS
+    is_known = engine == SIMPLE_ENGINE and is_number and int(count) > 0
     return RememberedBuckets(engine, hashed, int(count)) if is_known else None
 
 

@@ -209,5 +209,7 @@ def test_properties_that_say_half_of_it_are_passed_over():
     assert parse_remembered_buckets(whole) == RememberedBuckets("SIMPLE", ("id",), 4)
     for key in whole:
         assert parse_remembered_buckets({one: value for one, value in whole.items() if one != key}) is None
-    for wrong in ({COUNT: "0"}, {COUNT: "many"}, {COUNT: "-1"}, {ENGINE: "OTHER"}, {INDEX: "BLOOM"}, {FIELDS: " , "}):
+    for wrong in ({ENGINE: "OTHER"}, {INDEX: "BLOOM"}, {FIELDS: " , "}):
         assert parse_remembered_buckets({**whole, **wrong}) is None
+    for number in ("0", "many", "-1", "9" * 5000):
+        assert parse_remembered_buckets({**whole, COUNT: number}) is None
