@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from hoodie.config import Config
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid
+from hoodie.layout import open_table_storage
 from hoodie.remote.connection import MARKER
 from hoodie.remote.json_values import Json
 from hoodie.server.due_work import DueWork
@@ -32,7 +33,6 @@ from hoodie.server.routes import ensure_partition, is_text
 from hoodie.server.service import Answer
 from hoodie.spec import MarkerKind, parse_marker
 from hoodie.spec.keys import TEMP_DIR
-from hoodie.storage import open_storage
 from hoodie.timeline import is_table
 from hoodie.transaction.lookout import group_of
 
@@ -192,7 +192,7 @@ class MarkerService:
         for same in kept:
             if same.instant == match[2]:
                 return place, same
-        storage = open_storage(place, self._options if admitted is None else admitted)
+        storage = open_table_storage(place, self._options if admitted is None else admitted)
         if not is_table(storage):
             raise _NoTable("There is no table there")
         return place, MarkerFolder(storage, match[2], self._batching, self._env, self._when_due)

@@ -8,7 +8,7 @@ imported with the first write: who only reads does not wait for them.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -267,9 +267,10 @@ class Table(Displayed):
         config = resolve_given(self._opened.options, purpose="read")
         count = config.integer(_BUCKETS) if config.is_set(_BUCKETS) else None
         buckets = BucketHint(count, config.list(_HASH_FIELDS) if config.is_set(_HASH_FIELDS) else ())
-        wanted = lookup_keys(keys, self._opened.handle.config.record_key_fields)
+        given = list(keys) if isinstance(keys, Iterator) else keys  # whoever plans again needs them again
 
         def plan(handle: TableHandle, timeline: Timeline) -> PlannedRead:
+            wanted = lookup_keys(given, handle.config.record_key_fields)
             view = self._asked_view(handle, timeline, options)
             storage, config = handle.storage, handle.config
             planned = load_lookup_plan(storage, config, timeline, wanted, options, buckets=buckets, file_view=view)

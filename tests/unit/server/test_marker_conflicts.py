@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 from hoodie.errors import Invalid, Unavailable
+from hoodie.layout.opening import options_for_others
 from hoodie.remote.connection import MARKER
 from hoodie.server import Answer, Service
 from hoodie.server.marker_conflicts import Detection
@@ -225,3 +226,18 @@ def test_what_a_server_takes_for_a_conflict_and_is_none_is_written(
 def test_looks_that_cannot_be_are_refused(delay: float, period: float) -> None:
     with pytest.raises(Invalid):
         Detection(delay, period)
+
+
+def test_tables_whose_files_lie_elsewhere_on_the_disk_are_looked_at_too(tmp_path: Path) -> None:
+    places = {"hoodie.storage.path": str(tmp_path / "root"), "hoodie.storage.strategy": "bits:4"}
+    lake = Lake(9, places, uri=str(tmp_path / "lake"))
+    lake.upsert(row("a"))
+    begun(lake, OLDER)
+    DirectMarkers(lake.storage, OLDER).create(f"p/{FILE}_{OLDER}.parquet", MarkerKind.MERGE)
+    begun(lake, OWN)
+    service = MarkerService([], batching=Batching(2, 0))
+    service.admit(lake.uri, options_for_others(lake.options))
+    try:
+        assert not create(service, lake, OWN)
+    finally:
+        service.close()

@@ -48,7 +48,7 @@ class World:
         config = resolve(RIDES | more)
         save_rows(self.laid(), Request("upsert", as_source(rows(*range(12))), config, ENGINE), "append", self.env)
         table = self.table()
-        table.upsert(rows(0, 1, 2, v=1))
+        table.upsert(rows(0, 1, 2, v=1), **more)
         return table
 
     def files(self) -> dict[str, bytes]:

@@ -139,3 +139,10 @@ def test_what_moves_while_it_is_examined_is_not_called_lost(world: World) -> Non
         ) == []
         later.memory.forget()
     assert moves > 7
+
+
+def test_a_look_up_goes_by_the_key_fields_of_the_table_that_is_there_now(world: World) -> None:
+    kept = world.made()
+    world.table().drop()
+    world.made(**{"hoodie.datasource.write.recordkey.field": "id,v"})
+    assert kept.lookup(iter([(5, 0), (1, 1)])).read_all().select(["id", "v"]).num_rows == 2
