@@ -51,7 +51,7 @@ from hoodie.metadata_writer.requested_indexes import (
     unwanted_partitions,
     wanted_partitions,
 )
-from hoodie.metadata_writer.undo import last_compaction, roll_back, settle
+from hoodie.metadata_writer.undo import has_partition_made_after, last_compaction, roll_back, settle
 from hoodie.metadata_writer.update import TableUpdate
 from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -101,13 +101,21 @@ def is_recorded(handle: TableHandle, target: Instant) -> bool:
         return True
 
 
-def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | None, engine: Engine) -> TableHandle:
+def undo_update(
+    handle: TableHandle,
+    target: Instant,
+    rollback: InstantTime | None,
+    engine: Engine,
+    *,
+    was_completed: bool = False,
+) -> TableHandle:
     """The handle of a table whose metadata table says nothing about the write `target` any more.
 
-    `rollback`: the instant of the table's rollback, for the record; None when a writer takes its own write back. What a
-    compaction of the metadata table has merged cannot be taken back: then the metadata table is dropped with a warning,
-    and the next write makes it again. A writer that takes its own write back touches nothing else: it may have lost the
-    table lock, and what is unfinished is then at work.
+    `rollback`: the instant of the table's rollback, for the record; None when a writer takes its own write back.
+    `was_completed`: the write was, or may have been. What a compaction of the metadata table has merged cannot be taken
+    back, nor what one of its partitions was made of: then the metadata table is dropped with a warning, and the next
+    write makes it again. A writer that takes its own write back touches nothing else: it may have lost the table lock,
+    and what is unfinished is then at work.
     """
     del engine
     if not handle.config.is_metadata_table_ready:
@@ -120,10 +128,10 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
     except Corrupt as damage:
         return _drop_damaged(handle, damage)
     found = timeline.find(target.requested, DELTA_COMMIT)
-    if found is None:
-        return handle
     compacted = last_compaction(timeline)
-    if compacted is not None and metadata.profile.clock.of(found) <= compacted:
+    is_merged = found is not None and compacted is not None and metadata.profile.clock.of(found) <= compacted
+    is_made_with = was_completed and has_partition_made_after(metadata, timeline, found or target)
+    if is_merged or is_made_with:
         log.warning(
             "the metadata table of %s is dropped: %s, which is rolled back, is merged into its base files; "
             "the next write makes it again",
@@ -131,7 +139,8 @@ def undo_update(handle: TableHandle, target: Instant, rollback: InstantTime | No
             target.requested,
         )
         return set_aside(handle)
-    roll_back(metadata, found, rollback)
+    if found is not None:
+        roll_back(metadata, found, rollback)
     return handle
 
 

@@ -61,6 +61,15 @@ def last_compaction(timeline: Timeline) -> InstantTime | None:
     return max((one.requested for one in timeline.completed() if one.action == "commit"), default=None)
 
 
+def has_partition_made_after(metadata: TableHandle, timeline: Timeline, write: Instant) -> bool:
+    """Whether a partition of the metadata table was made when `write` (its delta commit, or where it has none the write
+    itself) was there already. What it did is in the base files then, if it was completed.
+    """
+    is_made = metadata.profile.metadata_instants.is_initialisation
+    clock = metadata.profile.clock
+    return any(is_made(one.requested) and clock.of(one) > clock.of(write) for one in timeline.completed())
+
+
 def settle(metadata: TableHandle, timeline: Timeline) -> Timeline:
     """The timeline of the metadata table without delta commits and rollbacks that nobody finished."""
     unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]

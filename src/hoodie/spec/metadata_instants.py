@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hoodie.spec.instant import Instant, InstantTime
-from hoodie.spec.instant_time import INIT_INSTANT
+from hoodie.spec.instant_time import INIT_INSTANT, INSTANT_DIGITS
 
 _V6_COMPACTION = "001"
 _V6_CLEAN = "002"
@@ -33,6 +33,10 @@ class MetadataInstants(Protocol):
 
     def initialisations(self, completed: Iterable[Instant]) -> Iterator[InstantTime]:
         """Instants for partitions that are made, in the order they are given away. `completed`: those of the table."""
+        ...
+
+    def is_initialisation(self, instant: InstantTime) -> bool:
+        """Whether it is one of those."""
         ...
 
     def rollback(self, rollback: InstantTime) -> InstantTime:
@@ -59,6 +63,10 @@ class SuffixedInstants:
         done = max((one.requested for one in completed), default=INIT_INSTANT)
         return (f"{done}{number:03d}" for number in range(_V6_FIRST_INITIALISATION, _SUFFIXES))
 
+    def is_initialisation(self, instant: InstantTime) -> bool:
+        suffix = instant[INSTANT_DIGITS:]
+        return instant.startswith(INIT_INSTANT) or (suffix.isdigit() and int(suffix) >= _V6_FIRST_INITIALISATION)
+
     def rollback(self, rollback: InstantTime) -> InstantTime:
         return rollback + _V6_ROLLBACK
 
@@ -80,6 +88,9 @@ class PlainInstants:
     def initialisations(self, completed: Iterable[Instant]) -> Iterator[InstantTime]:
         del completed
         return (f"{INIT_INSTANT}{number:03d}" for number in range(_SUFFIXES))
+
+    def is_initialisation(self, instant: InstantTime) -> bool:
+        return instant.startswith(INIT_INSTANT)
 
     def rollback(self, rollback: InstantTime) -> InstantTime:
         return rollback

@@ -141,7 +141,7 @@ def _roll_back(
         delete_instant_files(handle.storage, handle.profile, rollback)
         raise _came_through(target)
     log.info("rolling back %s %s as %s", target.action, target.requested, requested)
-    return _run(handle, config, engine, to_inflight(handle.storage, handle.profile, rollback), plan)
+    return _run(handle, config, engine, to_inflight(handle.storage, handle.profile, rollback), plan, is_first=True)
 
 
 def finish_interrupted(
@@ -199,7 +199,15 @@ def _came_through(target: Instant) -> Conflict:
     )
 
 
-def _run(handle: TableHandle, config: Config, engine: Engine, rollback: Instant, plan: RollbackPlan) -> RollbackResult:
+def _run(  # noqa: PLR0917
+    handle: TableHandle,
+    config: Config,
+    engine: Engine,
+    rollback: Instant,
+    plan: RollbackPlan,
+    is_first: bool = False,
+) -> RollbackResult:
+    """What carrying a plan out did. `is_first`: nobody has begun to; else a write that was completed may be pending."""
     clock = handle.env.monotonic()
     target = plan.instant_to_rollback
     pending = Instant(target.commit_time, target.action, State.INFLIGHT)
@@ -207,7 +215,7 @@ def _run(handle: TableHandle, config: Config, engine: Engine, rollback: Instant,
     is_plan = not was_completed and is_clustering(handle.storage, handle.profile, pending)
     keep_plan = is_plan or target.action in PLANNED_ACTIONS
     files = roll_back_files(handle, engine, plan, rollback.requested, config)
-    _tell_metadata(handle, engine, rollback, pending, files)
+    _tell_metadata(handle, engine, rollback, pending, files, was_completed=was_completed or not is_first)
     delete_states(handle, target, keep_plan=keep_plan)
     metadata = rollback_metadata(rollback.requested, target, files, handle.env.monotonic() - clock)
     payload = encode_rollback_metadata(metadata)
@@ -246,7 +254,13 @@ def forget_traces(storage: Storage, *instants: InstantTime) -> None:
 
 
 def _tell_metadata(
-    handle: TableHandle, engine: Engine, rollback: Instant, target: Instant, files: RolledBackFiles
+    handle: TableHandle,
+    engine: Engine,
+    rollback: Instant,
+    target: Instant,
+    files: RolledBackFiles,
+    *,
+    was_completed: bool,
 ) -> None:
     """The metadata table forgets the write; log files that stay, or hold command blocks, are in it afterwards.
 
@@ -256,7 +270,7 @@ def _tell_metadata(
     if not handle.config.has_metadata_table:
         return
     handle = load_handle(handle.storage, handle.env)  # an earlier rollback may have had to drop the metadata table
-    handle = undo_update(handle, target, rollback.requested, engine)
+    handle = undo_update(handle, target, rollback.requested, engine, was_completed=was_completed)
     logs = files.logs
     while logs:
         record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=logs), engine)
