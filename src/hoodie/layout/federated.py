@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hoodie.errors import HudiError, Missing
 from hoodie.layout.access import Access
-from hoodie.layout.layout import Layout, Location, Source
+from hoodie.layout.apart import ensure_free
+from hoodie.layout.layout import Layout, Location, Source, is_bare
 from hoodie.layout.owner import claim, disclaim, ensure_owner, load_owner
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.spec.typed_values import is_plain_path
@@ -158,6 +159,13 @@ class FederatedStorage:
         answers = _at_once(tried, layout.claims)
         found = {root: error for (root, _), error in zip(layout.claims, answers, strict=True) if error is not None}
         return [(layout.roots[root], error) for root, error in found.items()]
+
+    def ensure_free(self) -> None:
+        """Checks that files by the newest version would get among nobody else's. Raises as `apart.ensure_free`."""
+        if self.layout is not None and self.layout.versions:
+            *older, newest = self.layout.versions
+            for root in newest.roots:
+                ensure_free(self.roots[root], newest, any(root in one.roots and is_bare(one) for one in older))
 
     def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""

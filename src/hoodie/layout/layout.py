@@ -140,7 +140,7 @@ class Layout:
     def path_below(self, version: LayoutVersion, key: str) -> str | None:
         """What follows the folders that `version` puts in front, whether or not it is that file's place."""
         start = f"{version.folder}/"
-        if not _is_bare(version):
+        if not is_bare(version):
             prefix, slash, key = key.partition("/")
             if not slash or not prefix:
                 return None
@@ -163,5 +163,6 @@ class Layout:
         return tuple(dict.fromkeys((root, version.folder) for version in self.versions for root in version.roots))
 
 
-def _is_bare(version: LayoutVersion) -> bool:
+def is_bare(version: LayoutVersion) -> bool:
+    """Whether its files lie in the table's folder of a root, without a prefix."""
     return version.strategy.prefixes == ("",)

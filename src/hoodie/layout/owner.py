@@ -85,6 +85,11 @@ def load_owner(root: Storage, folder: str) -> tuple[str, str]:
         ) from error
 
 
+def list_owned(root: Storage) -> list[str]:
+    """Folders of a root that belong to tables. One listing."""
+    return [file.path.rpartition("/")[2] for file in root.list_dir(OWNERS_DIR).files]
+
+
 def disclaim(root: Storage, folder: str, uuid: str, table: str) -> None:
     """Gives the folder up, of a table that is gone."""
     ensure_owner(root, folder, uuid, table)

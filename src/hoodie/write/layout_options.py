@@ -68,11 +68,12 @@ def claimed(storage: Storage, planned: TableConfig, layout: Layout) -> TableConf
     """The properties of a new table with its layout, whose roots are claimed.
 
     Raises:
-        Invalid: the caller does not allow a root. Conflict: a folder of a root belongs to another table.
+        Invalid: the caller does not allow a root. Conflict: a folder of a root is another table's, or could be met.
     """
     config = planned.with_changes(layout_properties(layout, planned.table_type))
     laid = laid_out(storage, config)
     if isinstance(laid, FederatedStorage):
+        laid.ensure_free()
         laid.claim(is_new=True)
     return config
 

@@ -274,6 +274,7 @@ def test_what_lies_in_the_new_places_and_is_no_file_of_the_table_goes_before_the
     file_id = found.rpartition("/")[2].partition("_")[0]
     stale = f"{folder}/p0/{found.rpartition('/')[2].replace(file_id, f'{uuid4()}-0')}"
     canary = f"{folder}/p0/notes.parquet"
+    table.services.relayout(to, **where)
     for path in (stale, canary):
         world.memory.put(path, world.memory.read(found))
     table.services.relayout(to, move=True, grace_hours=0, **where)

@@ -225,6 +225,7 @@ def _switched(handle: TableHandle, config: Config, engine: Engine, to: str, part
     changed = handle.config.with_changes(_properties(handle, layout))
     laid = laid_out(_allowing(handle.storage, config), changed)
     if isinstance(laid, FederatedStorage):
+        laid.ensure_free()
         laid.claim(is_new=is_first)
         for root in laid.roots:
             _try_out(root, layout.uuid)
