@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.errors import Corrupt, Invalid, Missing, Unsupported
+from hoodie.metadata.commit_order import in_commit_order
 from hoodie.metadata.damage import REBUILD, naming_metadata_table
 from hoodie.metadata.index_definitions import IndexDefinition, load_index_definitions
 from hoodie.metadata.partitions import ensure_numbered
@@ -135,7 +136,7 @@ class MetadataStore:
             known = self._listed.get(partition)
             files = list_files(self.own, [partition], engine=self.engine) if known is None else (known,)
         newest = {
-            part.file_id: _from_table_root(part)
+            part.file_id: _from_table_root(in_commit_order(part, self.timeline))
             for part in view_of(self.timeline, files, {}, self._compactions).slices_at()
         }
         file_ids = sorted({one.name.file_id for found in files for one in found.everything})

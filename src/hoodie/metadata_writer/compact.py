@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.hfile import encode_hfile
 from hoodie.metadata.all_records import merged_records
+from hoodie.metadata.commit_order import in_commit_order
 from hoodie.metadata.damage import naming_metadata_table
 from hoodie.metadata.encode_records import encode_records
 from hoodie.metadata.file_entries import FILES_MAP
@@ -119,7 +120,7 @@ def _slices(
     files = list_files(metadata.storage, partitions, engine=_LISTING)
     groups = view_of(timeline, files, {}, PendingPlans(metadata.storage, timeline).compactions()).groups
     newest = (next((part for part in group.slices if part.base_instant < instant), None) for group in groups)
-    return tuple(part for part in newest if part is not None and not part.is_empty)
+    return tuple(in_commit_order(part, timeline) for part in newest if part is not None and not part.is_empty)
 
 
 def _run(  # noqa: PLR0917

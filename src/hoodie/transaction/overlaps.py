@@ -241,20 +241,23 @@ def mine_of(pending: PendingCommit) -> Mine:
 
 
 def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]) -> None:
-    """Checks that the schema this write leaves is that of everybody.
+    """Checks that the schema this write leaves is that of everybody. A table has the schema of the commit that was
+    requested last, for Hudi as well: who changes it gives way to one that began later, whatever that one says.
 
     Raises:
-        WriteConflict: another has changed it meanwhile.
+        WriteConflict: another has changed it meanwhile, or began later and has not.
     """
     others = [one for one in moves if one.schema is not None and not one.schema.equals(mine.schema)]
     if mine.schema is None or not others:
         return
     before = _schema_before(pending)
     for one in others:
-        if before is None or one.schema is None or not one.schema.equals(before):
+        is_newer = one.instant.is_completed and one.instant.requested > pending.inflight.requested
+        if before is None or one.schema is None or not one.schema.equals(before) or is_newer:
+            did = "began later and is completed" if is_newer else "changed it meanwhile"
             raise WriteConflict(
                 f"The {pending.outcome.operation} {pending.inflight.requested} has another schema than "
-                f"{told(one)}, which changed it meanwhile",
+                f"{told(one)}, which {did}",
                 remedy="Nothing became visible; repeat the write, which then gets the new columns",
                 instant=pending.inflight.requested,
                 other=one.instant.requested,
