@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.env import SystemEnv
+from hoodie.errors import Invalid
 from hoodie.records import to_avro
 from hoodie.spec import (
     COMMIT,
@@ -35,11 +36,13 @@ from hoodie.spec import (
     encode_partition_metafile,
     encode_table_config,
     keys,
+    parse_instant_time,
     profile_of,
 )
 from hoodie.spec.new_table import NewTable, new_table_properties
 from hoodie.state.handle import TableHandle
 from hoodie.storage import MemoryStorage
+from hoodie.testing.env import FakeEnv
 from hoodie.timeline import Timeline, load_timeline
 
 ROWS = pa.schema([("id", pa.string()), ("part", pa.string()), ("qty", pa.int64())])
@@ -130,13 +133,20 @@ class HandTable:
         completed: InstantTime | None = None,
         content: Mapping[State, bytes] | None = None,
     ) -> None:
-        """The files of an instant in all states up to `state`."""
+        """The files of an instant in all states up to `state`; that of the last was made when it completed."""
         done = completed or f"{requested[:-3]}500"
         for reached in State:
             if reached <= state:
                 one = Instant(requested, action, reached, done if reached is State.COMPLETED else None)
                 path = f"{self.profile.timeline_dir}/{self.profile.instant_names.file_name(one)}"
-                self.storage.put(path, (content or {}).get(reached, b""))
+                self._then(done).put(path, (content or {}).get(reached, b""))
+
+    def _then(self, time: InstantTime) -> MemoryStorage:
+        """The storage at a time: where names do not say when an instant completed, its file does."""
+        try:
+            return replace(self.storage, env=FakeEnv(parse_instant_time(time, "UTC"), tick_ms=0))
+        except Invalid:
+            return self.storage
 
     def clean(self, requested: InstantTime, earliest_retained: InstantTime, removed: Sequence[str] = ()) -> None:
         """A clean that removed files and retains what is needed from a commit on."""

@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import Conflict
+from hoodie.errors import Conflict, Missing
 from hoodie.logs import BlockKind, read_block_rows, read_blocks, read_deletes
 from hoodie.records import KEY_FIELD, from_avro, read_columns
 from hoodie.spec import COMMIT, COMPACTION, LOG_COMPACTION, CommitMetadata, Instant, InstantTime, WriteStat, keys
@@ -174,7 +174,12 @@ class GroupsApart:
             beside = [own for own in ours if self.is_global or own.partition_path == one.partition_path]
             if not beside:
                 continue
-            known = _keys(pending.handle, one)
+            try:
+                known = _keys(pending.handle, one)
+            except Missing as gone:  # changed again and cleaned since
+                groups = [(own.partition_path, own.file_id) for own in beside]
+                what = "the same keys, in a file that is cleaned by now,"
+                raise write_conflict(pending, other, groups, (), what, "may have added") from gone
             for own in beside:
                 added = _keys(pending.handle, own)
                 twice = added.filter(pc.is_in(added, value_set=known)).unique()

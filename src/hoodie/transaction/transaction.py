@@ -25,8 +25,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from hoodie.config import Config
-from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError
-from hoodie.spec import Instant, InstantTime
+from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Missing
+from hoodie.spec import Instant, InstantTime, parse_data_file_name
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
@@ -39,6 +39,7 @@ from hoodie.transaction.locking import Locking
 from hoodie.transaction.lookout import KnownCommits, Lookout
 from hoodie.transaction.marking import markers_for, watchful_markers
 from hoodie.transaction.outcome import Outcome
+from hoodie.transaction.overlaps import WriteConflict
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
 from hoodie.transaction.pending_commit import PendingCommit
@@ -208,10 +209,12 @@ class Transaction:
 
     @contextmanager
     def _fenced_when_gone(self) -> Iterator[None]:
-        """Says that the write is fenced, when the block fails because another writer has taken its instant and files.
+        """Says that the write is fenced, when the block fails because another writer has taken its instant and files;
+        and that it has to give way, when a data file is gone that another one may have removed.
 
         Raises:
-            Fenced: so it is. Else what the block raises.
+            Fenced: so it is. WriteConflict: a data file is gone, and others have been at work meanwhile. Else what the
+                block raises.
         """
         try:
             yield
@@ -219,13 +222,38 @@ class Transaction:
             raise
         except HudiError as error:
             begun = self._inflight or self._requested
-            if begun is None or timeline_of(self.handle).find(self.instant) is not None:
+            if begun is None:
+                raise
+            now = timeline_of(self.handle)
+            if now.find(self.instant) is not None:
+                if self._locking.lets_others_in and isinstance(error, Missing) and _is_data_file(error):
+                    self._ensure_alone(now, error)
                 raise
             raise Fenced(
                 f"The {begun.action} {self.instant} was taken from this writer ({error.cause})",
                 remedy="Nothing of it became visible; read the table again and repeat the write",
                 instant=self.instant,
             ) from error
+
+    def _ensure_alone(self, now: Timeline, missing: Missing) -> None:
+        """Checks that nothing has begun or ended since the write began: its time was later than any other then.
+
+        Raises:
+            WriteConflict: others have been at work, and what is `missing` may have gone with an older state.
+        """
+        last = max(now.instants, key=_last_time)
+        if _last_time(last) <= self.instant:
+            return
+        raise WriteConflict(
+            f"The {self._what} {self.instant} cannot go on: a file of the state it reads is gone ({missing.cause}), "
+            f"and others have been at work meanwhile, the last of them with the {last.action} {last.requested}",
+            remedy="Nothing became visible; repeat the write, or let it be repeated "
+            "(hoodie.write.num.retries.on.conflict.failures)",
+            instant=self.instant,
+            operation=self._what.upper(),
+            other=last.requested,
+            path=missing.facts.get("path"),
+        ) from missing
 
     def _abort(self, cause: BaseException) -> None:
         try:
@@ -238,3 +266,12 @@ class Transaction:
                     abort(handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)
+
+
+def _last_time(instant: Instant) -> InstantTime:
+    return max(instant.requested, instant.completed or "")
+
+
+def _is_data_file(missing: Missing) -> bool:
+    path = str(missing.facts.get("path", ""))
+    return parse_data_file_name(path.rpartition("/")[2]) is not None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, Invalid, Missing
+from hoodie.storage import MemoryStorage
 from hoodie.table import Table
 from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_in_order, writer
 from hoodie.testing.lake import Lake, row, table_of
@@ -229,3 +232,71 @@ def test_another_schema_that_came_meanwhile_is_a_conflict_unless_options_say_oth
         assert "schema" in str(ends["A"])
     else:
         assert isinstance(ends["A"], Committed)
+
+
+def file_of(lake: Lake, committed: Committed | None) -> str:
+    """The one base file of a write."""
+    assert committed is not None
+    (path,) = [path for path in lake.base_files() if committed.instant in path and not path.startswith(".hoodie")]
+    return path
+
+
+def taking(path: str, before: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first who opens a file finds it gone, and that another did something before."""
+    opened = MemoryStorage.open_input
+
+    def open_input(self: MemoryStorage, asked: str) -> Any:
+        if path.endswith(asked):
+            monkeypatch.setattr(MemoryStorage, "open_input", opened)
+            before()
+            self.delete(asked)
+        return opened(self, asked)
+
+    monkeypatch.setattr(MemoryStorage, "open_input", open_input)
+
+
+def test_new_keys_that_nobody_can_read_any_more_are_a_conflict(version: int) -> None:
+    """The other's file was changed again, and cleaned since."""
+    lake = Lake(version, {"hoodie.parquet.small.file.limit": "0"})
+    lake.upsert(row("a"))
+
+    def single(gate: Gate) -> object:
+        del gate
+        first = file_of(lake, lake.upsert(row("new", "S", 2)))
+        lake.upsert(row("new", "S2", 2))
+        return lake.storage.delete(first)
+
+    ends = run_in_order(tuple("AASA"), {"A": writer(lake, [row("new", "A", 3)]), "S": single})
+    error = ends["A"]
+    assert isinstance(error, WriteConflict), error
+    assert "may have added the same keys, in a file that is cleaned by now, meanwhile" in str(error)
+    assert error.remedy is not None
+    assert lake.values() == {"a": "a", "new": "S2"}
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_file_that_goes_while_others_are_at_work_is_a_conflict(
+    version: int, retries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a cleaner that knows nothing of this writer took the state it began with."""
+    lake = Lake(version, {**SEVERAL, "hoodie.write.num.retries.on.conflict.failures": str(retries)})
+    first = file_of(lake, lake.save([row("a")]))
+    taking(first, lambda: lake.upsert(row("a", "S", 2)), monkeypatch)
+    if retries:
+        lake.upsert(row("a", "A", 3))
+    else:
+        with pytest.raises(WriteConflict, match="is gone") as told:
+            lake.upsert(row("a", "A", 3))
+        assert first in str(told.value.facts["path"])
+    assert lake.values() == {"a": "A" if retries else "S"}
+    assert lake.table.timeline().pending() == ()
+
+
+def test_a_file_that_is_gone_where_nobody_else_was_at_work_is_missing(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(version, {**SEVERAL, "hoodie.write.num.retries.on.conflict.failures": "1"})
+    first = file_of(lake, lake.save([row("a")]))
+    taking(first, lambda: None, monkeypatch)
+    with pytest.raises(Missing):
+        lake.upsert(row("a", "A", 3))

@@ -129,6 +129,16 @@ def test_a_clean_by_versions_has_removed_what_was_replaced_before_it() -> None:
     assert going(timeline, NO_PROMISE, facts) == times(1, 2, 3, 4)
 
 
+@pytest.mark.parametrize("earliest", ["", at(6)])
+def test_a_replacing_commit_that_completed_after_the_clean_was_planned_stays(
+    profile: FormatProfile, earliest: str
+) -> None:
+    late = replace(done(3, REPLACE_COMMIT), completed=at(7, 800))
+    timeline = timeline_of(profile, *commits(2), late, *commits(8)[3:], done(7, CLEAN))
+    facts = replace(FACTS, last_clean=cleaned(7, earliest))
+    assert going(timeline, NO_PROMISE, facts) == times(1, 2)
+
+
 def test_what_the_metadata_table_has_not_compacted_stays(profile: FormatProfile) -> None:
     timeline = timeline_of(profile, *commits(12))
     never = plan_archive(timeline, FEW, replace(FACTS, compacted=""))

@@ -8,8 +8,8 @@
       for committed ones, as everything before the start of the timeline is;
    b. the first of the delta commits that are counted for the next compaction (merge-on-read, counting triggers);
    c. the first replacing commit whose replaced files may still be there: from the last clean's earliest commit on, or
-      from a savepoint before it that kept such files; any, when nothing was ever cleaned. Without it on the timeline
-      its replaced groups would be back;
+      from a savepoint before it that kept such files, or completed after that clean was planned; any, when nothing was
+      ever cleaned. Without it on the timeline its replaced groups would be back;
    d. what the metadata table has not compacted: its log blocks count because the timeline has their commits;
    e. in a metadata table, the first commit on the data timeline;
    f. the first savepoint; or, beyond savepoints, only the saved commits themselves;
@@ -172,11 +172,11 @@ def _counted_for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[
 
 def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
     replacing = [instant for instant in timeline.instants if instant.action in (REPLACE_COMMIT, CLUSTERING)]
-    since = ""
+    since = planned = ""
     if facts.last_clean is not None:
-        cleaned = facts.last_clean.metadata
+        cleaned, planned = facts.last_clean.metadata, facts.last_clean.instant.requested
         # A clean that counts versions removes all that was replaced when it was planned.
-        since = cleaned.earliest or facts.last_clean.instant.requested
+        since = cleaned.earliest or planned
         saved = min(cleaned.savepoints, default=None)
         if saved and cleaned.earliest > saved and not options.clean.by_versions:
             between = (
@@ -185,7 +185,10 @@ def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFact
                 if saved <= instant.requested <= cleaned.earliest and instant.is_completed
             )
             since = saved if any(True for _ in between) else since
-    first = next((instant for instant in replacing if instant.requested >= since), None)
+    first = next(
+        (instant for instant in replacing if instant.requested >= since or (instant.completed or planned) > planned),
+        None,
+    )
     if first is not None:
         yield _Bound(first.requested, "the files it replaced may not be cleaned yet")
 

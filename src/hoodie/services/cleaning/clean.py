@@ -37,7 +37,7 @@ from hoodie.services.cleaning.facts import (
 )
 from hoodie.services.cleaning.options import CleanOptions, parse_clean_options
 from hoodie.services.cleaning.plan import DELETE, PlannedClean
-from hoodie.services.cleaning.retention import earliest_retained
+from hoodie.services.cleaning.retention import earliest_retained, first_unseen
 from hoodie.services.clustering.expiry import drop_expired_plans
 from hoodie.services.preview import PreviewStep, ServicePreview
 from hoodie.services.rollback.failed_writes import roll_back_expired_writes
@@ -165,6 +165,8 @@ def _preview_next(
     notes += [f"files under the savepoint of {time} stay" for time in plan.savepoints]
     if plan.earliest is not None:
         notes.append(f"every state from {plan.earliest.requested} on stays readable")
+    elif options.by_versions and first_unseen(timeline) is not None:
+        notes.append("a write is pending: what it may be reading stays")
     elif not options.by_versions:
         notes.append(f"there are not enough commits yet for {options.policy}")
     if not is_due(timeline, last, options):

@@ -24,8 +24,15 @@ from hoodie.errors import Invalid
 from hoodie.fileview import FileSystemView, FolderView
 from hoodie.remote import asked_server, open_asked_view
 from hoodie.services.cleaning.options import CleanOptions
-from hoodie.services.cleaning.plan import FILTER_KEY, PlannedClean, Protected, plan_clean, touched_partitions
-from hoodie.services.cleaning.retention import earliest_retained
+from hoodie.services.cleaning.plan import (
+    FILTER_KEY,
+    PlannedClean,
+    Protected,
+    first_read,
+    plan_clean,
+    touched_partitions,
+)
+from hoodie.services.cleaning.retention import earliest_retained, first_unseen
 from hoodie.services.rollback.savepoint import load_savepoints
 from hoodie.spec import (
     CLEAN,
@@ -142,16 +149,17 @@ def load_protected(handle: TableHandle, plans: PendingPlans) -> Protected:
 
 def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[str]) -> frozenset[str]:
     """Paths that no clean may remove from some partitions, by what is on storage now: files of newest slices, of slices
-    that pending plans read, and saved ones.
+    that pending plans and pending writes read, and saved ones.
     """
     plans = PendingPlans(handle.storage, timeline)
     protected = load_protected(handle, plans)
     view = _Reader(handle, plans).view(FolderView(handle.storage, timeline).files(frozenset(partitions)))
     newest = {path for part in view.slices_at() for path in part.paths}
+    unseen = first_unseen(timeline)
     for group in view.groups:
-        at = protected.planned.get(group.group_id)
-        if at is not None:
-            read = next((part.base_instant for part in group.slices if part.base_instant < at), at)
+        times = [time for time in (protected.planned.get(group.group_id), unseen) if time is not None]
+        if times:
+            read = first_read(group, min(times))
             newest.update(path for part in group.slices if part.base_instant >= read for path in part.paths)
     return protected.saved | newest
 

@@ -4,7 +4,9 @@
    reads: the slices from the one it begins with on.
 2. By commits or hours: every slice from the earliest retained commit on stays, and the one before it, which is the
    state of the group at that commit. Groups that were replaced before that commit go as a whole.
-3. By versions: the newest n slices stay. Replaced groups go as a whole, at once.
+3. By versions: the newest n slices stay, and what a pending write may be reading: the slice that counts where it began,
+   and all since. Replaced groups go as a whole, at once. While a pending write may be reading a replaced group, nothing
+   goes at all: archivers take what was replaced before such a clean for removed.
 4. A slice with a file under a savepoint stays as a whole.
 5. A slice goes with its log files, and with the change-data files that were written along with it.
 6. A partition goes when nothing else than files of such replaced groups is left in it: no live group, no file of a
@@ -20,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.services.cleaning.options import CleanOptions
+from hoodie.services.cleaning.retention import first_unseen
 from hoodie.services.preview import PreviewStep
 from hoodie.spec import (
     COMPLETED_WRITE_ACTIONS,
@@ -91,15 +94,20 @@ class PlannedClean:
 
 
 def plan_clean(view: View, earliest: Instant | None, options: CleanOptions, protected: Protected) -> PlannedClean:
-    """What to remove of the partitions in `view`. Nothing, when a policy that goes by commits has no `earliest`."""
+    """What to remove of the partitions in `view`. Nothing, when a policy that goes by commits has no `earliest`, or one
+    by versions would leave replaced groups behind.
+    """
     last = view.timeline.last_completed_write()
     plan = PlannedClean(options.policy, earliest, last.requested if last else "", protected.savepoints)
     if earliest is None and not options.by_versions:
         return plan
+    unseen = first_unseen(view.timeline)
+    if earliest is None and unseen is not None and any(at >= unseen for at in view.replaced.values()):
+        return plan
     groups: dict[str, list[FileGroup]] = defaultdict(list)
     for group in view.groups:
         groups[group.partition].append(group)
-    keep = _Keep(view, earliest, options, protected)
+    keep = _Keep(view, earliest, options, protected, unseen)
     steps: list[PreviewStep] = []
     dropped: list[str] = []
     for files in view.files:
@@ -127,14 +135,20 @@ def touched_partitions(commits: Iterable[CommitMetadata], *, is_merge_on_read: b
     return frozenset(found)
 
 
+def first_read(group: FileGroup, at: InstantTime) -> InstantTime:
+    """Base instant of the slice that counted before a time; that time, when there was none yet."""
+    return next((part.base_instant for part in group.slices if part.base_instant < at), at)
+
+
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """The rules of one clean."""
+    """The rules of one clean. `unseen`: a pending write may be reading what was there before that write."""
 
     view: View
     earliest: Instant | None
     options: CleanOptions
     protected: Protected
+    unseen: InstantTime | None = None
 
     def is_gone(self, group_id: GroupId) -> bool:
         """Whether the group was replaced, and long enough ago for its files to go."""
@@ -164,10 +178,12 @@ class _Keep:
         free = tuple(part for part in group.slices if needed is None or part.base_instant < needed)
         if self.earliest is None:
             kept = self.options.versions if needed is None else self.options.versions - 1
-            yield from ((part, f"not one of the newest {self.options.versions}") for part in free[kept:])
+            read = None if self.unseen is None else first_read(group, self.unseen)
+            past = (part for part in free[kept:] if read is None or part.base_instant < read)
+            yield from ((part, f"not one of the newest {self.options.versions}") for part in past)
             return
         since = self.earliest.requested
-        state = next((part.base_instant for part in group.slices if part.base_instant < since), None)
+        state = first_read(group, since)
         for part in free:
             if part is not group.slices[0] and part.base_instant < since and part.base_instant != state:
                 yield part, f"older than the state at {since}"
@@ -177,7 +193,7 @@ class _Keep:
         at = self.protected.planned.get(group.group_id)
         if at is None:
             return None
-        return next((part.base_instant for part in group.slices if part.base_instant < at), at)
+        return first_read(group, at)
 
     def _owner(self, group: FileGroup, change: LogFile) -> InstantTime:
         """Base instant of the slice that a change-data file was written along with: the newest one that began before

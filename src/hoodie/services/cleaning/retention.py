@@ -1,8 +1,9 @@
 """How far back the states of a table stay readable: the earliest commit that a clean keeps.
 
 1. It is the oldest of the last n completed writes, or the first one of the last hours; counting versions gives none.
-2. It is never later than a write that is still pending: the last completed one before that is kept instead, since the
-   pending one may be reading it.
+2. It is never later than a write that is still pending, or that one does not see: the last completed one before that
+   is kept instead, since the pending one may be reading it. What was written since stays, also where versions are
+   counted (`first_unseen`).
 3. A clean may be told to move on by so many commits only; then the earliest commit is that many after the last clean's.
 
 Cleaning and archiving must agree on it, so the rule stands here. Pure.
@@ -49,6 +50,18 @@ def earliest_retained(
     return left[options.max_commits] if len(left) > options.max_commits else found
 
 
+def first_unseen(timeline: Timeline, *, sees_compactions: bool = True) -> InstantTime | None:
+    """When the oldest write was requested that the first pending one does not see: that one itself, or another that
+    began before it and completed after it began. None while nothing is pending.
+    """
+    actions = _WRITES | {COMPACTION} if sees_compactions else _WRITES
+    pending = next((one.requested for one in timeline.pending() if one.action in actions), None)
+    if pending is None:
+        return None
+    late = (one.requested for one in timeline.completed_writes() if (one.completed or one.requested) > pending)
+    return min((pending, *late))
+
+
 def _candidate(
     timeline: Timeline,
     completed: tuple[Instant, ...],
@@ -60,12 +73,12 @@ def _candidate(
 ) -> Instant | None:
     if options.policy == "KEEP_LATEST_BY_HOURS":
         since = format_instant_time(now - timedelta(hours=options.hours), timezone)
-        return next((one for one in completed if one.requested >= since), None)
-    if options.by_versions or len(completed) <= options.commits:
+        kept = next((one for one in completed if one.requested >= since), None)
+    elif options.by_versions or len(completed) <= options.commits:
         return None
-    kept = completed[len(completed) - options.commits]
-    actions = _WRITES | {COMPACTION} if sees_compactions else _WRITES
-    pending = next((one for one in timeline.pending() if one.action in actions), None)
-    if pending is None or kept.requested <= pending.requested:
+    else:
+        kept = completed[len(completed) - options.commits]
+    unseen = first_unseen(timeline, sees_compactions=sees_compactions)
+    if kept is None or unseen is None or kept.requested <= unseen:
         return kept
-    return max((one for one in completed if one.requested < pending.requested), default=None)
+    return max((one for one in completed if one.requested < unseen), default=None)
