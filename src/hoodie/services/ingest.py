@@ -36,6 +36,7 @@ from hoodie.storage import Listing, Snapshot
 from hoodie.storage.lock_holder import encode_holder, this_holder
 from hoodie.timeline import Timeline, new_instant_time
 from hoodie.transaction import (
+    LOOKED_EXTRA,
     WRITER_EXTRA,
     AlsoNew,
     Committed,
@@ -113,11 +114,12 @@ def with_note(options: WriteOptions, request: Request) -> WriteOptions:
 
 
 def _signed(options: WriteOptions, request: Request, handle: TableHandle, locking: Locking) -> WriteOptions:
-    """The options of a commit that says who made it, for those who may have to give way to it."""
+    """The options of a commit that says who made it and whether keys were looked up, for those who give way to it."""
     if not locking.lets_others_in:
         return options
     who = encode_holder(this_holder(request.operation, handle.env)).decode()
-    return replace(options, extra_metadata={**options.extra_metadata, WRITER_EXTRA: who})
+    said = {WRITER_EXTRA: who, LOOKED_EXTRA: str(options.looks_up).lower()}
+    return replace(options, extra_metadata={**options.extra_metadata, **said})
 
 
 def write_locked(locking: Locking, request: Request) -> Committed:

@@ -13,10 +13,12 @@ from hoodie.transaction.locking import (
     locking,
     write_policy,
 )
+from hoodie.transaction.looked_at import LookedAt
 from hoodie.transaction.lookout import EarlyConflict
 from hoodie.transaction.marking import markers_for
 from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
+from hoodie.transaction.overwrites import LOOKED_EXTRA
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.revived_keys import NoneRevived
@@ -24,6 +26,7 @@ from hoodie.transaction.strategies import plans_rule, writers_rule
 from hoodie.transaction.transaction import InstantTaken, Transaction
 
 __all__ = [
+    "LOOKED_EXTRA",
     "SINGLE_WRITER",
     "WRITER_EXTRA",
     "AlsoNew",
@@ -36,6 +39,7 @@ __all__ = [
     "InstantTaken",
     "LockPolicy",
     "Locking",
+    "LookedAt",
     "NobodyElse",
     "NoneRevived",
     "Outcome",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hoodie.notebook import Displayed
 from hoodie.spec import CommitMetadata, Instant, WriteStat
+from hoodie.transaction.looked_at import LookedAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Committed(Displayed):
 class Outcome:
     """What a write has done to files, ready to be made visible: what its completed instant will say. `compacted`: it
     says nothing new, only in other files. `knows_inserts`: new rows in log files are counted as such. `ran_once`: no
-    task ran twice, so there are no files but those of `stats`.
+    task ran twice, so there are no files but those of `stats`. `looked_at`: what it found where it looked keys up, or
+    for what it replaces; None for a write that does neither.
     """
 
     operation: str
@@ -40,6 +42,7 @@ class Outcome:
     compacted: bool = False
     knows_inserts: bool = False
     ran_once: bool = False
+    looked_at: LookedAt | None = None
 
     @property
     def metadata(self) -> CommitMetadata:

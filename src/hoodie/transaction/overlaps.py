@@ -7,10 +7,14 @@
 2. Who commits last gives way. A pending write of another is nothing to it: that one looks when it commits.
 3. A compaction changes no rows. One that was planned before is known to the write. One that was planned meanwhile goes
    with a write that has only appended log files, where these find their slice by completion.
-4. Two upserts that add the same new key to different file groups overlap in no group, and would leave the key twice.
-   Where both wrote base files, their keys are compared. Hudi does not.
+4. Two writes that looked keys up and add the same new key to different file groups overlap in no group, and would
+   leave the key twice. Where both wrote base files, their keys are compared, whatever the operations are called. Keys
+   of a plain insert are compared only where somebody who looks keys up has changed its rows since. Hudi does not.
 5. A schema that both changed, differently, is a conflict; so is one that another changed meanwhile and rows of the old
    one: written again, they get the new one.
+6. Rows of another beside an overwrite that did not see them must be what some order leaves (`overwrites`).
+7. A write that looked keys up, or replaced what it found, has to have found every file group that others changed since
+   where it looked (`looked_at`), but those that began meanwhile.
 
 `moves_since` and the keys are read from storage; what is decided is decided on values, by `conflict_of`.
 """
@@ -27,11 +31,22 @@ import pyarrow.compute as pc
 from hoodie.errors import Conflict, Missing
 from hoodie.logs import BlockKind, read_block_rows, read_blocks, read_deletes
 from hoodie.records import KEY_FIELD, from_avro, read_columns
-from hoodie.spec import COMMIT, COMPACTION, LOG_COMPACTION, CommitMetadata, Instant, InstantTime, WriteStat, keys
+from hoodie.spec import (
+    COMMIT,
+    COMPACTION,
+    LOG_COMPACTION,
+    NULL_COMMIT,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    WriteStat,
+    keys,
+)
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage.lock_holder import LockHolder, parse_holder, this_holder
 from hoodie.timeline import Timeline, load_commit_metadata
+from hoodie.transaction.overwrites import NO_DEED, Deed, deed_of, without_order
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.view import GroupId
 
@@ -39,7 +54,7 @@ WRITER_EXTRA: Final = "hoodie.writer"
 """In the extra metadata of a commit: who made it (`storage.lock_holder`)."""
 
 _COMPACTIONS: Final = frozenset({COMPACTION, LOG_COMPACTION})
-_LOOKS_UP: Final = frozenset({"UPSERT", "DELETE"})
+_DELETES: Final = frozenset({"DELETE", "DELETE_PREPPED"})
 _BUCKET_DIGITS: Final = 8
 _KEYS_TOLD: Final = 10
 _COMMIT_TIME: Final = "_hoodie_commit_time"
@@ -55,7 +70,7 @@ class WriteConflict(Conflict):
 @dataclass(frozen=True, slots=True)
 class Move:
     """What another has done since, or plans to do. `groups`: the file groups it changed or replaced. `schema`: the data
-    columns it left, where it said so. `stats` of the files it wrote.
+    columns it left, where it said so. `stats` of the files it wrote. `deed`: what it is beside overwrites.
     """
 
     instant: Instant
@@ -64,6 +79,7 @@ class Move:
     owner: LockHolder | None = None
     schema: pa.Schema | None = None
     stats: tuple[WriteStat, ...] = ()
+    deed: Deed = NO_DEED
 
     @property
     def is_compaction(self) -> bool:
@@ -98,6 +114,7 @@ class Mine:
     schema: pa.Schema | None = None
     only_log_files: bool = False
     operation: str = ""
+    deed: Deed = NO_DEED
 
     def bears(self, other: Move) -> bool:
         """Whether a compaction that was planned meanwhile goes with this write."""
@@ -108,7 +125,7 @@ class Mine:
         a delete names go by time, so a delete does not mix.
         """
         both = self.only_log_files and other.only_log_files
-        return both and "DELETE" not in (self.operation, other.operation)
+        return both and _DELETES.isdisjoint((self.operation, other.operation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +160,7 @@ class GroupsApart:
         if not moves:
             return
         mine = mine_of(pending)
+        asked = frozenset(group for one in moves if one.deed.looks_up for group in one.groups)
         for other in moves:
             if self.before_plans and other.is_open_plan:
                 continue
@@ -151,8 +169,11 @@ class GroupsApart:
                 both -= other.groups
             if both:
                 raise self._conflict(pending, other, both)
-            if self.keys_once and other.operation in _LOOKS_UP:
-                self._ensure_no_key_twice(pending, other)
+            if partitions := without_order(mine.deed, other.deed):
+                raise _no_order(pending, mine, other, partitions)
+            if self.keys_once:
+                self._ensure_no_key_twice(pending, other, asked)
+        _ensure_nothing_missed(pending, moves)
         if self.one_schema:
             ensure_same_schema(pending, mine, moves)
 
@@ -165,11 +186,12 @@ class GroupsApart:
                 found += _own_keys(pending.handle, stat, pending.inflight.requested, _KEYS_TOLD - len(found))
         return write_conflict(pending, other, both, found)
 
-    def _ensure_no_key_twice(self, pending: PendingCommit, other: Move) -> None:
+    def _ensure_no_key_twice(self, pending: PendingCommit, other: Move, asked: Collection[GroupId]) -> None:
+        """`asked`: file groups of others who looked keys up. Rows of a plain insert lie elsewhere."""
         if not pending.handle.config.populate_meta_fields:
             return
         ours = [one for one in pending.outcome.stats if _has_new_keys(one)]
-        theirs = [one for one in other.stats if _has_new_keys(one)]
+        theirs = [one for one in other.stats if _has_new_keys(one) and (one.partition_path, one.file_id) in asked]
         for one in theirs:
             beside = [own for own in ours if self.is_global or own.partition_path == one.partition_path]
             if not beside:
@@ -242,6 +264,7 @@ def mine_of(pending: PendingCommit) -> Mine:
         schema=_schema(outcome.extra_metadata),
         only_log_files=not replaced and all(stat.is_log for stat in outcome.stats),
         operation=outcome.operation,
+        deed=deed_of(outcome.operation, outcome.metadata),
     )
 
 
@@ -263,7 +286,8 @@ def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]
             raise WriteConflict(
                 f"The {pending.outcome.operation} {pending.inflight.requested} has another schema than "
                 f"{told(one)}, which {did}",
-                remedy="Nothing became visible; repeat the write, which then gets the new columns",
+                remedy="Nothing became visible; repeat the write. Rows that lack columns of the table need "
+                "hoodie.write.set.null.for.missing.columns=true then, which fills them with nulls",
                 instant=pending.inflight.requested,
                 other=one.instant.requested,
                 owner=one.owner,
@@ -301,6 +325,28 @@ def write_conflict(  # noqa: PLR0917
     )
 
 
+def _no_order(pending: PendingCommit, mine: Mine, other: Move, partitions: Collection[str]) -> WriteConflict:
+    groups = [one for one in mine.groups | other.groups if one[0] in partitions]
+    did = "overwrote" if other.deed.is_overwrite or other.operation == "DELETE_PARTITION" else "wrote to"
+    what = "partitions that this write wrote to" if did == "overwrote" else "partitions that this write overwrites"
+    return write_conflict(pending, other, groups, (), what, did)
+
+
+def _ensure_nothing_missed(pending: PendingCommit, moves: Sequence[Move]) -> None:
+    """Checks that the write found every file group that others changed since, but those that began since.
+
+    Raises:
+        WriteConflict: it did not, and its look-up or its list of replaced groups lacks what is in there.
+    """
+    if (looked := pending.outcome.looked_at) is None:
+        return
+    begun = {(stat.partition_path, stat.file_id) for one in moves for stat in one.stats if _begins_group(stat)}
+    for other in moves:
+        if missed := looked.missed(other.groups - begun):
+            what = "file groups that this write did not find where it looked"
+            raise write_conflict(pending, other, missed, (), what)
+
+
 def _ground_lost(own: Instant, gone: Instant) -> WriteConflict:
     return WriteConflict(
         f"The {own.action} {own.requested} was planned on {gone.action} {gone.requested}, which was undone or archived "
@@ -324,7 +370,8 @@ def completed_move(instant: Instant, said: CommitMetadata) -> Move:
     extra: Mapping[str, str] = said.extra_metadata or {}
     operation = said.operation_type or ("COMPACT" if said.compacted and instant.action == COMMIT else "")
     owner = parse_holder(extra.get(WRITER_EXTRA, "").encode())
-    return Move(instant, changed | said.replaced_file_groups(), operation, owner, _schema(extra), stats)
+    groups = changed | said.replaced_file_groups()
+    return Move(instant, groups, operation, owner, _schema(extra), stats, deed_of(operation, said))
 
 
 def _schema(extra: Mapping[str, str]) -> pa.Schema | None:
@@ -346,6 +393,11 @@ def bucket_of(group: GroupId) -> GroupId:
     """What file groups of one bucket have in common."""
     partition, file_id = group
     return partition, file_id[:_BUCKET_DIGITS]
+
+
+def _begins_group(stat: WriteStat) -> bool:
+    """Whether it is the first file of its group. A log file of a group without a base file may be."""
+    return not stat.base_file if stat.is_log else stat.prev_commit in (None, NULL_COMMIT)
 
 
 def _has_new_keys(stat: WriteStat) -> bool:

@@ -32,7 +32,7 @@ from hoodie.spec import (
     marker_dir,
     workload_profile,
 )
-from hoodie.transaction import Committed, Outcome
+from hoodie.transaction import Committed, LookedAt, Outcome
 from hoodie.view import FileSlice, View
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.incoming import Incoming
@@ -107,7 +107,8 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     _begin(write, workload_profile(write.options.recorded_operation, {}), replaced, ())
     index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
     index.before_write()
-    committed = _commit(write, [], replaced, partitions, ran_once=True)
+    looked = LookedAt(partitions, view.slices_at())
+    committed = _commit(write, [], replaced, partitions, ran_once=True, looked=looked)
     tell_index(write, index, ())
     return committed
 
@@ -155,7 +156,9 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     groups = written_groups(files, tasks) if traits.follows_keys or traits.joins_commit else ()
     known_partitions = {one.partition for one in slices}
     parties = (IndexParticipant(index, groups),) if traits.joins_commit else ()
-    committed = _commit(write, done, replaced, known_partitions, parties, ran_once=engine.runs_tasks_once)
+    looked = LookedAt(partitions, slices) if options.looks_up or options.replaces != "nothing" else None
+    once = engine.runs_tasks_once
+    committed = _commit(write, done, replaced, known_partitions, parties, ran_once=once, looked=looked)
     tell_index(write, index, groups if traits.follows_keys else ())
     return committed
 
@@ -187,11 +190,11 @@ def _replaced(
 
 
 def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
-    replaced, known = None, frozenset[str]()
+    replaced, known, looked = None, frozenset[str](), None
     if write.options.replaces == "table":
         slices = _load_view(write).slices_at()
         known = frozenset(one.partition for one in slices)
-        replaced = plan_replaced(slices, known)
+        replaced, looked = plan_replaced(slices, known), LookedAt(None, slices)
     _begin(write, None, replaced or {}, ())
     options = write.options
     task = BulkTask(write_target(write), form, options.sizing.max_file_bytes, fits_filters=options.appends)
@@ -200,7 +203,7 @@ def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
         # An insert may be small, and then a job of Spark costs more than its rows.
         source = in_driver(source, options.inline_bytes)
     done = run_bulk_insert(source, task, options.sort_mode if is_bulk else BulkInsertSortMode.NONE)
-    return _commit(write, done, replaced, known)
+    return _commit(write, done, replaced, known, looked=looked)
 
 
 def announce(write: Write) -> None:
@@ -253,6 +256,7 @@ def _commit(
     parties: Sequence[IndexParticipant] = (),
     *,
     ran_once: bool = False,
+    looked: LookedAt | None = None,
 ) -> Committed:
     options, extra = write.options, dict(write.options.extra_metadata)
     if write.table_schema is not None:
@@ -264,6 +268,7 @@ def _commit(
         replaced,
         knows_inserts=not options.index.traits.inserts_to_logs,
         ran_once=ran_once,
+        looked_at=looked,
     )
     if write.overwritten is not None:
         for party in parties:

@@ -230,6 +230,10 @@ def test_another_schema_that_came_meanwhile_is_a_conflict_unless_options_say_oth
     if looks:
         assert isinstance(ends["A"], WriteConflict)
         assert "schema" in str(ends["A"])
+        filling = "hoodie.write.set.null.for.missing.columns"
+        assert f"{filling}=true" in str(ends["A"])
+        lake.write("upsert", [row("a", "A", 2)], {filling: "true"})
+        assert lake.rows(("id", "v", "more")) == [("a", "A", None), ("b", "a", "a")]
     else:
         assert isinstance(ends["A"], Committed)
 

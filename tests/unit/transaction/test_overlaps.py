@@ -79,6 +79,7 @@ BASE = WriteStat("00000001-f", "p/00000001-f_0-0-0_1.parquet", partition_path="p
         (MIXES, "UPSERT", (LOG, BASE), False),
         (MIXES, "UPSERT", (), False),
         (MIXES, "DELETE", (LOG,), False),
+        (MIXES, "DELETE_PREPPED", (LOG,), False),
         (replace(MIXES, operation="DELETE"), "UPSERT", (LOG,), False),
         (MIXES, "LOG_COMPACT", (LOG,), False),
         (LOGS, "UPSERT", (LOG,), False),  # it has begun a file group with a base file

@@ -1,0 +1,22 @@
+"""Which file groups a write found where it looked for keys, or for what it replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie.view import FileSlice, GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """The `slices` that were there, in these `partitions` (None: in all)."""
+
+    partitions: Collection[str] | None
+    slices: Sequence[FileSlice]
+
+    def missed(self, groups: Iterable[GroupId]) -> frozenset[GroupId]:
+        """Those of some file groups that lie where it looked, and were not found."""
+        inside = None if self.partitions is None else set(self.partitions)
+        asked = {one for one in groups if inside is None or one[0] in inside}
+        return frozenset(asked.difference(one.group_id for one in self.slices) if asked else ())
