@@ -3,8 +3,10 @@ its files, moved and deleted with it.
 
 1. Where a root lies above the table path, no version may lead into the table path or have it among its own folders:
    one file would have two places in the table, and the end of a move would delete both (`ensure_outside`).
-2. A root may have many tables. A folder without a prefix holds whatever lies below it, so it must not have the name of
-   a prefix that strategies of others give, nor hold anything before it is the table's (`ensure_free`).
+2. A root may have many tables. A folder without a prefix holds whatever lies below it: it must not have the name of a
+   prefix that strategies of others may give, nor hold files before it is the table's (`ensure_free`).
+
+Strategies of the caller's own that tell no list of prefixes are believed to keep apart.
 """
 
 from __future__ import annotations
@@ -12,15 +14,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hoodie.errors import Conflict, Invalid
+from hoodie.errors import Conflict, Invalid, Unavailable
 from hoodie.layout.layout import Layout, LayoutVersion, is_bare
-from hoodie.layout.owner import list_owned
+from hoodie.layout.owner import Owner, list_owned, load_owner
 from hoodie.layout.roots import STORAGE_PATH, Place, parse_place
 from hoodie.layout.strategy import may_give
 from hoodie.storage import Storage
 
 _LIKE_A_HASH: Final = re.compile(r"[0-9a-f-]{1,32}")
-_REMEDY: Final = "Use another storage path, or name another folder in it with hoodie.storage.folder"
+_REMEDY: Final = "Use another storage path, or for a new table another folder in it (hoodie.storage.folder)"
 
 
 def ensure_outside(layout: Layout, table: str) -> None:
@@ -43,35 +45,47 @@ def ensure_outside(layout: Layout, table: str) -> None:
                 )
 
 
-def ensure_free(root: Storage, version: LayoutVersion, is_used: bool = False) -> None:
-    """Checks that files by a new version may go into a root. `is_used`: files of the table may lie in its folder there
-    already. Lists one or two folders.
+def ensure_free(root: Storage, version: LayoutVersion, uuid: str, table: str) -> None:
+    """Checks that files by a new version of the table at `table` may go into a root. Lists one or two folders, and asks
+    whose those are that might be met.
 
     Raises:
-        Conflict: something lies there, or a folder of another table may be met. Invalid: the folder may be met by those
-            of others.
+        Conflict: files lie there that are not the table's, or files of both could meet.
     """
+    others = [name for name in list_owned(root) if name != version.folder]
     if is_bare(version):
-        if _LIKE_A_HASH.fullmatch(version.folder):
-            raise Invalid(
-                f"The folder {version.folder!r} looks like a prefix, which files of other tables may get in {root.uri}",
-                remedy="Name another one with hoodie.storage.folder",
-                key="hoodie.storage.folder",
-            )
-        there = root.list_dir(version.folder)
-        if not is_used and (there.files or there.dirs):
+        if others and _LIKE_A_HASH.fullmatch(version.folder):
             raise Conflict(
-                f"{root.uri}: the folder {version.folder!r} is not empty, and belongs to no table that is known there",
-                remedy=f"What lies there would be taken for files of this table, and be deleted with it. {_REMEDY}",
+                f"The folder {version.folder!r} looks like a prefix, which files of other tables may get in {root.uri}",
+                remedy=_REMEDY,
                 root=root.uri,
             )
-    met = [name for name in list_owned(root) if name != version.folder and may_give(version.strategy, name)]
-    if met:
-        raise Conflict(
-            f"{root.uri}: by {version.text} files would get into the folder {met[0]!r}, which is another table's",
-            remedy=_REMEDY,
-            root=root.uri,
-        )
+        if not _is_own(_owner(root, version.folder), uuid, table) and next(root.list(version.folder), None) is not None:
+            raise Conflict(
+                f"{root.uri}: files lie in the folder {version.folder!r}, which is not known to be this table's",
+                remedy=f"They would be taken for files of this table, and be deleted with it. {_REMEDY}",
+                root=root.uri,
+            )
+    for name in others:
+        if may_give(version.strategy, name) and (owner := _owner(root, name)) is not None and owner.is_bare:
+            raise Conflict(
+                f"{root.uri}: by {version.text} files would get into the folder {name!r}, which is the table's at "
+                f"{owner.table}",
+                remedy=_REMEDY,
+                root=root.uri,
+            )
+
+
+def _owner(root: Storage, folder: str) -> Owner | None:
+    try:
+        return load_owner(root, folder)
+    except Unavailable:
+        return None
+
+
+def _is_own(owner: Owner | None, uuid: str, table: str) -> bool:
+    """Whether a folder is the table's, or was claimed by a creation of it that failed."""
+    return owner is not None and (owner.uuid == uuid or owner.table == table)
 
 
 def _below(home: Place, root: Place) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hoodie.errors import HudiError, Missing
 from hoodie.layout.access import Access
-from hoodie.layout.apart import ensure_free
-from hoodie.layout.layout import Layout, Location, Source, is_bare
+from hoodie.layout.apart import ensure_free, ensure_outside
+from hoodie.layout.layout import Layout, Location, Source
 from hoodie.layout.owner import claim, disclaim, ensure_owner, load_owner
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.spec.typed_values import is_plain_path
@@ -161,17 +161,21 @@ class FederatedStorage:
         return [(layout.roots[root], error) for root, error in found.items()]
 
     def ensure_free(self) -> None:
-        """Checks that files by the newest version would get among nobody else's. Raises as `apart.ensure_free`."""
+        """Checks that files by the newest version would get among nobody else's, before its folders are claimed. Raises
+        as `apart.ensure_outside` and `apart.ensure_free`.
+        """
         if self.layout is not None and self.layout.versions:
-            *older, newest = self.layout.versions
+            newest = self.layout.versions[-1]
+            ensure_outside(replace(self.layout, versions=(newest,)), self.uri)
             for root in newest.roots:
-                ensure_free(self.roots[root], newest, any(root in one.roots and is_bare(one) for one in older))
+                ensure_free(self.roots[root], newest, self.layout.uuid, self.uri)
 
     def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""
         if self.layout is not None:
             for root, folder in self.layout.claims:
-                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new, was_moved)
+                bare = self.layout.is_bare_in(root)
+                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new, was_moved, bare)
 
     def disclaim(self) -> None:
         """Gives all folders of roots up, of a table whose files are gone."""

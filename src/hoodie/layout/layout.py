@@ -162,6 +162,10 @@ class Layout:
         """Folders of roots that belong to the table: (root, folder), each once."""
         return tuple(dict.fromkeys((root, version.folder) for version in self.versions for root in version.roots))
 
+    def is_bare_in(self, root: int) -> bool:
+        """Whether files may lie in the table's folder of a root without a prefix."""
+        return any(root in version.roots and is_bare(version) for version in self.versions)
+
 
 def is_bare(version: LayoutVersion) -> bool:
     """Whether its files lie in the table's folder of a root, without a prefix."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import reduce
 
 from hoodie.layout.access import OPTIONS, Access, parse_access
-from hoodie.layout.apart import ensure_outside
 from hoodie.layout.federated import FederatedStorage
 from hoodie.layout.properties import parse_layout
 from hoodie.layout.roots import ensure_roots
@@ -56,7 +55,6 @@ def laid_out(storage: Storage, config: TableConfig) -> Storage:
     if layout is None:
         return FederatedStorage(known.outer, access) if known is not None else storage
     ensure_roots(layout.roots, storage.uri, access.allowed)
-    ensure_outside(layout, storage.uri)
     outer = storage if known is None else known.outer
     fences = outer.fences if isinstance(outer, HasFences) else ()
     roots = (reduce(with_fence, fences, access.open_root(root)) for root in layout.roots)

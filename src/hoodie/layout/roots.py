@@ -63,6 +63,11 @@ def parse_place(uri: str) -> Place:
     return Place(scheme, authority, folders)
 
 
+def are_one(one: str, other: str) -> bool:
+    """Whether two full names are those of one file, however its store is spelled and wherever links lead."""
+    return _spelled(one) == _spelled(other)
+
+
 def ensure_roots(roots: Collection[str], table: str, allowed: Collection[str]) -> None:
     """Checks that a table at `table` may keep files in `roots`, by what the caller allows.
 
@@ -90,3 +95,12 @@ def ensure_roots(roots: Collection[str], table: str, allowed: Collection[str]) -
                 key=STORAGE_PATH,
                 root=root,
             )
+
+
+def _spelled(name: str) -> str:
+    match = _URL.fullmatch(name)
+    scheme = match[1].lower() if match else "file"
+    if scheme == "file":
+        return os.path.realpath((match[2] + match[3]) if match else name.removeprefix("file:"))
+    assert match is not None
+    return f"{_SCHEMES.get(scheme, scheme)}://{match[2]}{match[3]}"

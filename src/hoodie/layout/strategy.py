@@ -157,15 +157,15 @@ class OwnStrategy:
 
 
 def may_give(strategy: StorageStrategy, prefix: str) -> bool:
-    """Whether a strategy may give this folder, or an empty text for none; of those that tell no list, if its form is
-    possible.
+    """Whether a strategy may give this folder, or an empty text for none. One of the caller's own that tells no list is
+    taken to give none that is asked about.
     """
     if isinstance(strategy, HashedPrefix):
         digits = "0123456789abcdef" if strategy.is_hex else "01"
         return len(prefix) == strategy.bits // (4 if strategy.is_hex else 1) and not prefix.strip(digits)
-    if isinstance(strategy, FileIdPart):
-        return 0 < len(prefix) <= strategy.length
-    return bool(prefix) if strategy.prefixes is None else prefix in strategy.prefixes
+    if isinstance(strategy, FileIdPart):  # ids are UUIDs, or begin with digits
+        return 0 < len(prefix) <= strategy.length and not prefix.strip("0123456789abcdef-")
+    return prefix in (strategy.prefixes or ())
 
 
 def parse_strategy(text: str, own: Mapping[str, StorageStrategy]) -> StorageStrategy:

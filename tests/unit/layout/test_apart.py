@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.engine import TaskId
 from hoodie.errors import Conflict, HudiError, Invalid
 from hoodie.layout.apart import ensure_free, ensure_outside
 from hoodie.layout.layout import Layout, LayoutVersion
 from hoodie.layout.owner import claim
 from hoodie.layout.strategy import may_give, parse_strategy
-from hoodie.storage import MemoryStorage
+from hoodie.services.relayout.copies import delete_old
+from hoodie.storage import LocalStorage, MemoryStorage
 from hoodie.testing.lake import Lake, row
 
 OWN = {"any": type("Any", (), {"prefixes": None, "location": lambda self, partition, file_id: "x"})()}
@@ -37,7 +39,6 @@ def layout(root: str, text: str, folder: str = "rides") -> Layout:
         ("s3://b/ab/rides/deeper", "bits:8:hex"),
         ("s3://b/00c0ffee/rides", "rfc60"),
         ("s3://b/a/rides", "fileid:0:2"),
-        ("s3://b/lake/rides", "own:any"),
     ],
 )
 def test_files_do_not_lie_where_the_table_is(table: str, text: str) -> None:
@@ -55,6 +56,8 @@ def test_files_do_not_lie_where_the_table_is(table: str, text: str) -> None:
         ("s3://b/lake/rides", "map"),
         ("s3://other/rides", "map"),
         ("s3://b/011/rides", "bits:4"),
+        ("s3://b/lake/rides", "fileid:0:8"),
+        ("s3://b/lake/rides", "own:any"),
     ],
 )
 def test_a_table_may_lie_below_its_storage_path(table: str, text: str) -> None:
@@ -71,34 +74,98 @@ def test_a_move_to_where_the_table_is_loses_nothing(tmp_path: Path) -> None:
     lake.ensure_sound()
 
 
+def free(root: MemoryStorage, one: LayoutVersion, uuid_of: str = "mine") -> None:
+    ensure_free(root, one, uuid_of, "memory://mine")
+
+
+def a_root() -> MemoryStorage:
+    return MemoryStorage(str(uuid.uuid4()))
+
+
 @pytest.mark.parametrize("folder", ["a", "0", "10", "cafe", "dead-beef"])
-def test_a_folder_without_prefix_has_no_name_that_others_may_get_as_theirs(folder: str) -> None:
-    with pytest.raises(Invalid, match="looks like a prefix"):
-        ensure_free(MemoryStorage(str(uuid.uuid4())), version("map", folder))
-    ensure_free(MemoryStorage(str(uuid.uuid4())), version("bits:4", folder))
+def test_a_folder_without_prefix_has_no_name_that_others_there_may_get_as_theirs(folder: str) -> None:
+    root = a_root()
+    free(root, version("map", folder))
+    root.put(".hoodie_owners/.probe-1", b"")
+    free(root, version("map", folder))
+    claim(root, "trips", "theirs", "memory://theirs")
+    with pytest.raises(Conflict, match="looks like a prefix"):
+        free(root, version("map", folder))
+    free(root, version("bits:4", folder))
 
 
 @pytest.mark.parametrize("text", STRATEGIES)
-def test_files_do_not_get_into_a_folder_of_another_table(text: str) -> None:
-    root = MemoryStorage(str(uuid.uuid4()))
-    for name in ("0101", "ab", "00c0ffee"):
-        claim(root, name, "theirs", "memory://theirs")
-    met = [name for name in ("0101", "ab", "00c0ffee") if may_give(parse_strategy(text, OWN), name)]
-    assert bool(met) == (text != "map")
-    if met:
-        with pytest.raises(Conflict, match="is another table's"):
-            ensure_free(root, version(text))
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_files_do_not_get_into_a_folder_of_another_table(text: str, is_bare: bool) -> None:
+    root, names = a_root(), ("0101", "ab", "00c0ffee")
+    for name in names:
+        claim(root, name, "theirs", "memory://theirs", is_bare=is_bare)
+    met = [name for name in names if may_give(parse_strategy(text, OWN), name)]
+    assert bool(met) == (text not in ("map", "own:any"))
+    if met and is_bare:
+        with pytest.raises(Conflict, match="which is the table's at memory://theirs"):
+            free(root, version(text))
     else:
-        ensure_free(root, version(text))
+        free(root, version(text))
 
 
-def test_a_folder_that_holds_something_is_nobodys_to_take() -> None:
-    root = MemoryStorage(str(uuid.uuid4()))
+def test_who_is_there_with_prefixes_and_leaves_them_says_so() -> None:
+    root = a_root()
+    claim(root, "ab", "theirs", "memory://theirs")
+    free(root, version("bits:8:hex"))
+    claim(root, "ab", "theirs", "memory://theirs", is_bare=True)
+    claim(root, "ab", "theirs", "memory://theirs")
+    with pytest.raises(Conflict, match="would get into the folder 'ab'"):
+        free(root, version("bits:8:hex"))
+
+
+def test_a_folder_with_files_is_nobodys_to_take_but_whose_it_is() -> None:
+    root = a_root()
     root.put("rides/.hoodie/hoodie.properties", b"")
-    with pytest.raises(Conflict, match="is not empty"):
-        ensure_free(root, version("map"))
-    ensure_free(root, version("map"), is_used=True)
-    ensure_free(root, version("bits:4"))
+    with pytest.raises(Conflict, match="is not known to be this table's"):
+        free(root, version("map"))
+    free(root, version("bits:4"))
+    claim(root, "rides", "mine", "memory://mine")
+    free(root, version("map"))
+    with pytest.raises(Conflict):
+        ensure_free(root, version("map"), "theirs", "memory://theirs")
+
+
+def on_disk(folder: Path, name: str, strategy: str) -> Lake:
+    places = {"hoodie.storage.path": str(folder / "root"), "hoodie.storage.strategy": strategy}
+    return Lake(9, {**places, "hoodie.table.name": name}, uri=str(folder / f"at-{name}"))
+
+
+def test_a_creation_that_failed_is_tried_again_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = on_disk(tmp_path, "trips", "map")
+    with monkeypatch.context() as patched:
+        patched.setattr("hoodie.write.operations._commit", lambda *_, **__: (_ for _ in ()).throw(Invalid("no")))
+        with pytest.raises(Invalid, match="no"):
+            lake.upsert(row("a"))
+    assert (tmp_path / "root" / "trips").is_dir()
+    lake.upsert(row("a"))
+    assert lake.values() == {"a": "a"}
+    lake.ensure_sound()
+
+
+def test_there_is_a_way_back_to_the_folder_without_prefix_on_a_disk(tmp_path: Path) -> None:
+    lake = on_disk(tmp_path, "trips", "map")
+    lake.upsert(row("a"), row("b", part="q"))
+    for strategy in ("bits:4", "map", "bits:2", "map"):
+        lake.table.services.relayout(strategy, move=True, grace_hours=0)
+        assert lake.values() == {"a": "a", "b": "a"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("strategy", ["bits:8:hex", "fileid:0:8", "fileid:0:2"])
+def test_tables_with_prefixes_share_a_root_whatever_their_names(tmp_path: Path, strategy: str) -> None:
+    lakes = [on_disk(tmp_path, name, strategy) for name in ("ab", "rides", "0101")]
+    for lake in lakes:
+        lake.upsert(row("a"))
+    lakes[0].table.drop()
+    for lake in lakes[1:]:
+        assert lake.values() == {"a": "a"}
+        lake.ensure_sound()
 
 
 @pytest.mark.parametrize("text", [one for one in STRATEGIES if one != "own:any"])
@@ -110,17 +177,20 @@ def test_what_a_strategy_gives_it_may_give(text: str) -> None:
 
 
 def test_tables_in_one_root_keep_their_files_when_one_is_dropped(tmp_path: Path) -> None:
-    def lake(name: str, strategy: str) -> Lake:
-        places = {"hoodie.storage.path": str(tmp_path / "root"), "hoodie.storage.strategy": strategy}
-        return Lake(9, {**places, "hoodie.table.name": name}, uri=str(tmp_path / f"at-{name}"))
-
-    trips = lake("trips", "bits:4:hex")
+    trips = on_disk(tmp_path, "trips", "bits:4:hex")
     trips.upsert(*(row(str(number), part=f"p{number}") for number in range(20)))
     for name in ("a", "f", "7"):
         with pytest.raises(HudiError):
-            lake(name, "map").upsert(row("x"))
-    other = lake("others", "map")
+            on_disk(tmp_path, name, "map").upsert(row("x"))
+    other = on_disk(tmp_path, "others", "map")
     other.upsert(row("x"))
     other.table.drop()
     assert len(trips.values()) == 20
     trips.ensure_sound()
+
+
+def test_the_end_of_a_move_deletes_no_file_that_is_its_own_copy(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    storage.put("p/f.parquet", b"rows")
+    assert delete_old(TaskId(0, 0, 0), (storage, LocalStorage(str(tmp_path)), "p/f.parquet", False)) is False
+    assert storage.read("p/f.parquet") == b"rows"

@@ -9,6 +9,8 @@ from typing import Final
 
 from hoodie.engine import TaskId
 from hoodie.errors import Corrupt, Missing
+from hoodie.layout import physical
+from hoodie.layout.roots import are_one
 from hoodie.storage import Storage
 
 _PART: Final = 8 << 20
@@ -40,7 +42,7 @@ def delete_copy(_: TaskId, task: tuple[Storage, Storage, str]) -> None:
 def delete_old(_: TaskId, task: tuple[Storage, Storage, str, bool]) -> bool:
     new, old, path, is_unknown = task
     size = _size(old, path)
-    if size is None:
+    if size is None or are_one(physical(new, path), physical(old, path)):
         return False
     if not is_unknown and not _is_same(new, old, path, size):
         raise Corrupt(

@@ -30,6 +30,7 @@ from hoodie.errors import Conflict, Corrupt, Invalid, Missing
 from hoodie.fileview.listed import not_in_metadata
 from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
 from hoodie.layout.access import parse_access
+from hoodie.layout.apart import ensure_outside
 from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move, plan_moves
 from hoodie.layout.opening import access_of, storage_options
 from hoodie.layout.properties import layout_properties
@@ -146,7 +147,9 @@ def preview_relayout(  # noqa: PLR0917
     _ensure_partition(handle, partition)
     if pending is None and to and not _is_there(handle, config, to, partition):
         planned = _planned(handle, config, to, partition)
-        laid_out(_allowing(handle.storage, config), handle.config.with_changes(_properties(handle, planned)))
+        laid = laid_out(_allowing(handle.storage, config), handle.config.with_changes(_properties(handle, planned)))
+        if isinstance(laid, FederatedStorage):
+            laid.ensure_free()
     if planned is None or not (move or pending):
         return ServicePreview("relayout", (), (f"new files would go to {to or 'where they go now'}",))
     now = layout or replace(planned, versions=planned.versions[:-1])
@@ -271,6 +274,7 @@ def _begun(handle: TableHandle, partition: str) -> Move | None:
     after = plan_target(layout, partition)
     if after == layout.versions:
         return None
+    ensure_outside(replace(layout, versions=after), handle.storage.uri)
     _ensure_nothing_pending(handle)
     move = Move(layout.versions, after, _elsewhere(handle, after), partition=partition)
     handle.storage.put(MOVE_FILE, encode_move(move))
