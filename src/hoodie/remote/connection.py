@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import zlib
 from collections.abc import Mapping
@@ -227,7 +228,7 @@ class Connection:
         connection = self._kept_connection()
         if connection is None:
             connection = TimedConnection(self.address.host, self.address.port, self._env.monotonic)
-            self._kept.connection = connection
+            self._kept.connection, self._kept.process = connection, os.getpid()
         connection.until = until
         headers = {"Accept": accepts, "Accept-Encoding": "identity"} if accepts else {"Accept-Encoding": "gzip"}
         if self.address.token:
@@ -237,8 +238,11 @@ class Connection:
         return answer.status, read_body(connection, answer)
 
     def _kept_connection(self) -> TimedConnection | None:
+        """The connection of this thread; none that a process had before it was forked, which goes on with it."""
         found: TimedConnection | None = getattr(self._kept, "connection", None)
-        return found if found is not None and found.sock is not None else None
+        if found is None or found.sock is None or self._kept.process != os.getpid():
+            return None
+        return found
 
     def _forget(self) -> None:
         connection = getattr(self._kept, "connection", None)

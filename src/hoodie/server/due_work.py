@@ -1,4 +1,5 @@
-"""Work that is to be done from some time on: one thread waits, and begins each piece in a thread of its own.
+"""Work that is to be done from some time on: one thread waits, and begins each piece in a thread of its own, or where
+there can be none does it itself.
 
 No thread is there before there is work, or keeps the process from ending.
 """
@@ -6,11 +7,14 @@ No thread is there before there is work, or keeps the process from ending.
 from __future__ import annotations
 
 import heapq
+import logging
 import threading
 from collections.abc import Callable
 from itertools import count
 
 from hoodie.env import Env
+
+log = logging.getLogger(__name__)
 
 
 class DueWork:
@@ -29,8 +33,8 @@ class DueWork:
         with self._changed:
             heapq.heappush(self._waiting, (at, next(self._number), work))
             if not self._is_running:
-                self._is_running = True
                 threading.Thread(target=self._run, name="due work", daemon=True).start()
+                self._is_running = True
             self._changed.notify()
 
     def close(self) -> None:
@@ -47,7 +51,16 @@ class DueWork:
                 if self._is_closed:
                     return
                 _, _, work = heapq.heappop(self._waiting)
-            threading.Thread(target=work, name="due work", daemon=True).start()
+            try:
+                threading.Thread(target=work, name="due work", daemon=True).start()
+            except RuntimeError:  # there can be no more threads now; work that is lost would be waited for for ever
+                self._do(work)
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("work that was due has failed")
 
     def _is_due(self) -> bool:
         return bool(self._waiting) and self._waiting[0][0] <= self._env.monotonic()

@@ -2,7 +2,8 @@
 
 1. A write adds the files of its write stats, a clean and a rollback take away what they say they deleted.
 2. Where metadata does not tell all, the partition is *unclear* and has to be loaded again: log files that a write names
-   beside those it has stats of, and in tables whose writers append to log files whatever a rollback touched.
+   beside those it has stats of, files that a clean or a rollback could not delete (Hudi says so of those that were gone
+   already), and in tables whose writers append to log files whatever a rollback touched.
 3. They are applied in the order the instants were completed (`pending_edits`).
 """
 
@@ -80,7 +81,11 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
         return Changes(
             instant.requested,
             {
-                name: PartitionChange(removed=frozenset(done.deleted), is_gone=done.is_partition_deleted)
+                name: PartitionChange(
+                    removed=frozenset(done.deleted),
+                    is_unclear=not set(done.failed) <= set(done.deleted),
+                    is_gone=done.is_partition_deleted,
+                )
                 for name, done in cleaned.partitions.items()
             },
         )
@@ -93,13 +98,17 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
         {
             name: PartitionChange(
                 # Full paths, as whoever rolled back spells them.
-                removed=frozenset(file.rpartition("/")[2] for file in done.success_delete_files),
-                is_unclear=appends,
+                removed=_names(done.success_delete_files),
+                is_unclear=appends or bool(_names(done.failed_delete_files) - _names(done.success_delete_files)),
             )
             for name, done in rolled_back.partitions.items()
         },
         undone=frozenset(rolled_back.commits),
     )
+
+
+def _names(paths: Iterable[str]) -> frozenset[str]:
+    return frozenset(path.rpartition("/")[2] for path in paths)
 
 
 def write_changes(requested: InstantTime, metadata: CommitMetadata) -> Changes:

@@ -101,6 +101,8 @@ class WatchedTable:
     def look(self) -> None:
         """Looks at what is announced on storage by writers that live."""
         storage, found = self._handle.storage, dict[InstantTime, frozenset[GroupId]]()
+        with self._lock:
+            asked_before = frozenset(self._asked)
         try:
             for one in writes_with_markers(storage):
                 if is_expired(storage, one, self._detection.rule, self._handle.env):
@@ -112,7 +114,9 @@ class WatchedTable:
             return
         with self._lock:
             self._stored = found
-            self._asked = {one: groups for one, groups in self._asked.items() if one in found}
+            # Who asked for the first time since then may not be listed yet.
+            ended = asked_before - found.keys()
+            self._asked = {one: groups for one, groups in self._asked.items() if one not in ended}
 
     def forget(self, instant: InstantTime) -> None:
         """The write has ended."""
@@ -171,5 +175,7 @@ class WatchedTables:
                 self._tables.pop(place, None)
                 self._gates.pop(place, None)
                 return
-        found.look()
-        self._later(self._detection.period_s, lambda: self._look_again(place))
+        try:
+            found.look()
+        finally:
+            self._later(self._detection.period_s, lambda: self._look_again(place))

@@ -57,7 +57,7 @@ class PendingEdits:
                 self._came.discard(name)
             else:
                 self._gone.discard(name)
-                if name not in (self._paths or ()):
+                if one.added and name not in (self._paths or ()):
                     self._came.add(name)
             pending = self._partitions[name]
             if one.is_unclear or one.is_gone:
@@ -84,7 +84,7 @@ class PendingEdits:
         known = {name: pending for name, pending in self._partitions.items() if pending is not None}
         changes = {name: FileChange(pending.added, pending.removed) for name, pending in known.items()}
         return Edit(
-            loaded={name: EMPTY.changed(changes[name]) for name, pending in known.items() if pending.is_new},
+            loaded={name: EMPTY.changed(changes[name]) for name, one in known.items() if one.is_new and one.added},
             changes={name: change for name, change in changes.items() if not known[name].is_new},
             dropped=[name for name, pending in self._partitions.items() if pending is None and self._store.has(name)],
         )

@@ -16,7 +16,8 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
-_HEAD: Final = re.compile(rb"(GET|POST) (/[!-\"$-~]*) HTTP/1\.1\r\n((?:[A-Za-z-]+: ?[!-~ ]*\r\n)+)\r\n")
+# Each line in one way only: a pattern that could read one in two ways would try all of them before it gives up.
+_HEAD: Final = re.compile(rb"(GET|POST) (/[!-\"$-~]*) HTTP/1\.1\r\n((?:[A-Za-z-]+:[ -~]*\r\n)+)\r\n")
 _PLAIN: Final = frozenset(
     {"host", "content-length", "accept-encoding", "accept", "authorization", "user-agent", "connection"}
 )

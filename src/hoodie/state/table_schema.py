@@ -33,7 +33,7 @@ INTERNAL_SCHEMA = "latest_schema"
 MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 _SCHEMA_COMMIT = re.compile(r"([0-9]+)(?:_[0-9]+)?\.schemacommit")
-_NEVER_CHANGES_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "BUCKET_RESCALE"})
+NEVER_CHANGES_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX", "BUCKET_RESCALE"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +187,7 @@ def load_said(storage: Storage, timeline: Timeline, as_of: InstantTime | None) -
         if metadata.schema is None:
             continue
         said = SaidSchema(metadata, instant_path(timeline.profile, instant))
-        if metadata.operation_type not in _NEVER_CHANGES_SCHEMA:
+        if metadata.operation_type not in NEVER_CHANGES_SCHEMA:
             return said
         second_choice = second_choice or said
     return second_choice

@@ -44,6 +44,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.state.table_schema import NEVER_CHANGES_SCHEMA
 from hoodie.storage.lock_holder import LockHolder, parse_holder, this_holder
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.overwrites import NO_DEED, Deed, deed_of, without_order
@@ -275,7 +276,8 @@ def ensure_same_schema(pending: PendingCommit, mine: Mine, moves: Sequence[Move]
     Raises:
         WriteConflict: another has changed it meanwhile, or began later and has not.
     """
-    others = [one for one in moves if one.schema is not None and not one.schema.equals(mine.schema)]
+    writes = (one for one in moves if one.operation not in NEVER_CHANGES_SCHEMA)
+    others = [one for one in writes if one.schema is not None and not one.schema.equals(mine.schema)]
     if mine.schema is None or not others:
         return
     before = _schema_before(pending)
@@ -383,8 +385,9 @@ def _schema_before(pending: PendingCommit) -> pa.Schema | None:
     """The schema at the newest commit that was known when the write was planned. Reads commits until one has it."""
     handle = pending.handle
     for one in sorted(pending.planned_on.completed_writes(), key=lambda i: i.completed or i.requested, reverse=True):
-        schema = _schema(load_commit_metadata(handle.storage, handle.profile, one).extra_metadata or {})
-        if schema is not None:
+        said = load_commit_metadata(handle.storage, handle.profile, one)
+        schema = _schema(said.extra_metadata or {})
+        if schema is not None and said.operation_type not in NEVER_CHANGES_SCHEMA:
             return schema
     return None
 

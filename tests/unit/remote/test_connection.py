@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -243,3 +244,16 @@ def test_a_server_that_does_not_know_streams_of_files_is_asked_for_one_once(port
     assert connection.ask_files("plain", {}) is None
     assert len(handler.requests) == asked
     assert connection.ask("plain", {}) == [1]
+
+
+def test_a_process_that_was_forked_opens_a_connection_of_its_own(
+    connection: Connection, handler: type[Handler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that share one would read each other's answers."""
+    for _ in range(2):
+        connection.ask("packed", {})
+    assert len(handler.connections) == 1
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    for _ in range(2):
+        connection.ask("packed", {})
+    assert len(handler.connections) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,21 @@ import pytest
 from hoodie.fileview import FileSystemView, open_file_view
 from hoodie.server.file_changes import write_changes
 from hoodie.server.kept_view import KeptView, load_into, open_view, synced
-from hoodie.spec import CommitMetadata, WriteStat
-from hoodie.state.handle import load_handle
+from hoodie.spec import (
+    CLEAN,
+    ROLLBACK,
+    CommitMetadata,
+    WriteStat,
+    encode_clean_metadata,
+    encode_rollback_metadata,
+    parse_clean_metadata,
+    parse_rollback_metadata,
+)
+from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 from hoodie.testing.view_law import ensure_view_is_kept
+from hoodie.timeline import instant_path, load_instant
 
 
 @pytest.fixture(params=[False, True], ids=["folders", "metadata"])
@@ -177,3 +188,47 @@ def test_log_files_that_a_write_has_no_stats_of_make_the_partition_unclear() -> 
     assert not whole.partitions["p"].is_unclear
     more = stat._replace(log_files=(*(stat.log_files or ()), f".f_{at}.log.2_0-1-2"))
     assert write_changes(at, CommitMetadata(partition_to_write_stats={"p": (more,)})).partitions["p"].is_unclear
+
+
+def test_what_a_clean_says_it_could_not_delete_is_looked_at(lake: Lake) -> None:
+    """Hudi says so of files that were gone already, when it carries a clean out again."""
+    lake.write("insert_overwrite", [row("c", part="p")])
+    for number in range(3):
+        lake.upsert(row(f"x{number}", part="q"))
+    view = opened(lake)
+    lake.table.services.clean(options={"hoodie.clean.commits.retained": 1})
+    handle = lake.handle()
+    (at,) = (one for one in timeline_of(handle).completed() if one.action == CLEAN)
+    path = instant_path(handle.profile, at)
+    said = parse_clean_metadata(load_instant(lake.storage, handle.profile, at), path)
+    assert any(done.deleted for done in said.partitions.values())
+    again = {name: replace(done, deleted=(), failed=done.deleted) for name, done in said.partitions.items()}
+    data = encode_clean_metadata(replace(said, partitions=again), handle.profile.avro_generation)
+    lake.storage.put(path, data)
+    ensure_view_is_kept(view, lake.storage)
+
+
+def test_what_a_rollback_says_it_could_not_delete_is_looked_at(lake: Lake) -> None:
+    lake.write("insert", [row("n", part="p")])
+    target = lake.table.timeline().completed_writes()[-1].requested
+    view = opened(lake)
+    lake.table.services.rollback(target)
+    handle = lake.handle()
+    (at,) = (one for one in timeline_of(handle).completed() if one.action == ROLLBACK)
+    path = instant_path(handle.profile, at)
+    said = parse_rollback_metadata(load_instant(lake.storage, handle.profile, at), path)
+    again = {
+        name: replace(done, success_delete_files=(), failed_delete_files=done.success_delete_files)
+        for name, done in said.partitions.items()
+    }
+    lake.storage.put(path, encode_rollback_metadata(replace(said, partitions=again)))
+    assert not synced(view, handle).has("p")
+    ensure_view_is_kept(view, lake.storage)
+
+
+def test_a_partition_that_only_a_rollback_names_is_none(lake: Lake) -> None:
+    view = opened(lake)
+    lake.upsert(row("n", part="new"))
+    target = lake.table.timeline().completed_writes()[-1].requested
+    lake.table.services.rollback(target)
+    assert load_into(synced(view, lake.handle()), None).loaded() == opened(lake).loaded() == ("p", "q")

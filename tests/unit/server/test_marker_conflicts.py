@@ -14,10 +14,11 @@ from hoodie.errors import Invalid, Unavailable
 from hoodie.layout.opening import options_for_others
 from hoodie.remote.connection import MARKER
 from hoodie.server import Answer, Service
-from hoodie.server.marker_conflicts import Detection
+from hoodie.server.marker_conflicts import Detection, WatchedTable
 from hoodie.server.marker_folder import Batching
 from hoodie.server.marker_service import MarkerService, answered
 from hoodie.spec import MarkerKind
+from hoodie.storage import Storage
 from hoodie.testing.interleaved import run_in_order, writer
 from hoodie.testing.lake import Lake, row
 from hoodie.testing.running_server import running_server
@@ -26,7 +27,7 @@ from hoodie.timeline.markers import DirectMarkers
 from hoodie.transaction import Committed, EarlyConflict
 from hoodie.transaction.early_detection import ENABLE
 from hoodie.transaction.heartbeat import heartbeat_path
-from hoodie.transaction.lookout import Lookout
+from hoodie.transaction.lookout import Lookout, writes_with_markers
 
 OLDER, OWN, NEWER = "20990101000000000", "20990101000000001", "20990101000000002"
 FILE = "f1-0_1-2-3"
@@ -241,3 +242,17 @@ def test_tables_whose_files_lie_elsewhere_on_the_disk_are_looked_at_too(tmp_path
         assert not create(service, lake, OWN)
     finally:
         service.close()
+
+
+def test_a_writer_that_asks_while_others_are_listed_is_remembered(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, group = WatchedTable(lake.handle(), Detection()), ("p", "f1")
+    listed = writes_with_markers
+
+    def asked_meanwhile(storage: Storage) -> Iterator[str]:
+        found = list(listed(storage))
+        assert not table.suspects(OLDER, group)
+        return iter(found)
+
+    monkeypatch.setattr("hoodie.server.marker_conflicts.writes_with_markers", asked_meanwhile)
+    table.look()
+    assert table.suspects(OWN, group)

@@ -166,7 +166,7 @@ def _preview_next(
     if plan.earliest is not None:
         notes.append(f"every state from {plan.earliest.requested} on stays readable")
     elif options.by_versions and first_unseen(timeline) is not None:
-        notes.append("a write is pending: what it may be reading stays")
+        notes.append("a write or a plan is pending: what it may be reading stays")
     elif not options.by_versions:
         notes.append(f"there are not enough commits yet for {options.policy}")
     if not is_due(timeline, last, options):

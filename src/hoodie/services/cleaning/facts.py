@@ -155,7 +155,7 @@ def paths_in_use(handle: TableHandle, timeline: Timeline, partitions: Iterable[s
     protected = load_protected(handle, plans)
     view = _Reader(handle, plans).view(FolderView(handle.storage, timeline).files(frozenset(partitions)))
     newest = {path for part in view.slices_at() for path in part.paths}
-    unseen = first_unseen(timeline)
+    unseen = first_unseen(timeline, plans=frozenset(protected.planned.values()))
     for group in view.groups:
         times = [time for time in (protected.planned.get(group.group_id), unseen) if time is not None]
         if times:

@@ -101,7 +101,7 @@ def plan_clean(view: View, earliest: Instant | None, options: CleanOptions, prot
     plan = PlannedClean(options.policy, earliest, last.requested if last else "", protected.savepoints)
     if earliest is None and not options.by_versions:
         return plan
-    unseen = first_unseen(view.timeline)
+    unseen = first_unseen(view.timeline, plans=frozenset(protected.planned.values()))
     if earliest is None and unseen is not None and any(at >= unseen for at in view.replaced.values()):
         return plan
     groups: dict[str, list[FileGroup]] = defaultdict(list)

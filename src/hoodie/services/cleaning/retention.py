@@ -11,6 +11,7 @@ Cleaning and archiving must agree on it, so the rule stands here. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from hoodie.services.cleaning.options import CleanOptions
@@ -50,12 +51,16 @@ def earliest_retained(
     return left[options.max_commits] if len(left) > options.max_commits else found
 
 
-def first_unseen(timeline: Timeline, *, sees_compactions: bool = True) -> InstantTime | None:
+def first_unseen(
+    timeline: Timeline, *, sees_compactions: bool = True, plans: Collection[InstantTime] = ()
+) -> InstantTime | None:
     """When the oldest write was requested that the first pending one does not see: that one itself, or another that
-    began before it and completed after it began. None while nothing is pending.
+    began before it and completed after it began. None while nothing is pending. `plans`: those whose groups are
+    guarded one by one, and which are passed over.
     """
     actions = _WRITES | {COMPACTION} if sees_compactions else _WRITES
-    pending = next((one.requested for one in timeline.pending() if one.action in actions), None)
+    writes = (one.requested for one in timeline.pending() if one.action in actions)
+    pending = next((one for one in writes if one not in plans), None)
     if pending is None:
         return None
     late = (one.requested for one in timeline.completed_writes() if (one.completed or one.requested) > pending)
@@ -78,7 +83,8 @@ def _candidate(
         return None
     else:
         kept = completed[len(completed) - options.commits]
-    unseen = first_unseen(timeline, sees_compactions=sees_compactions)
+    by_hours = options.policy == "KEEP_LATEST_BY_HOURS"  # where plans, whose groups are guarded, hold nothing in Hudi
+    unseen = first_unseen(timeline, sees_compactions=sees_compactions and not by_hours)
     if kept is None or unseen is None or kept.requested <= unseen:
         return kept
     return max((one for one in completed if one.requested < unseen), default=None)
