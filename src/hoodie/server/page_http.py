@@ -69,7 +69,7 @@ def figure_routes(
     async def figures(request: Request) -> Response:
         if not tells_token(request.headers):
             return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)  # stores may be on a disk
 
     async def health(_: Request) -> Response:
         try:
