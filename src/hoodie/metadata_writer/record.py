@@ -130,7 +130,7 @@ def undo_update(
     found = timeline.find(target.requested, DELTA_COMMIT)
     compacted = last_compaction(timeline)
     is_merged = found is not None and compacted is not None and metadata.profile.clock.of(found) <= compacted
-    is_made_with = was_completed and has_partition_made_after(metadata, timeline, found or target)
+    is_made_with = was_completed and has_partition_made_after(metadata, timeline, found or target, timeline_of(handle))
     if is_merged or is_made_with:
         log.warning(
             "the metadata table of %s is dropped: %s, which is rolled back, is merged into its base files; "

@@ -23,6 +23,7 @@ from hoodie.logs import read_blocks
 from hoodie.metadata_writer.delta_commit import spill_folder
 from hoodie.spec import (
     DELTA_COMMIT,
+    INDEXING,
     ROLLBACK,
     ROLLBACK_COMMAND,
     BlockKind,
@@ -61,13 +62,15 @@ def last_compaction(timeline: Timeline) -> InstantTime | None:
     return max((one.requested for one in timeline.completed() if one.action == "commit"), default=None)
 
 
-def has_partition_made_after(metadata: TableHandle, timeline: Timeline, write: Instant) -> bool:
+def has_partition_made_after(metadata: TableHandle, timeline: Timeline, write: Instant, table: Timeline) -> bool:
     """Whether a partition of the metadata table was made when `write` (its delta commit, or where it has none the write
-    itself) was there already. What it did is in the base files then, if it was completed.
+    itself) was there already. What it did is in the base files then, if it was completed. `table`: the table's
+    timeline, whose builds of indexes give Hudi 1.x the instants of such partitions.
     """
-    is_made = metadata.profile.metadata_instants.is_initialisation
-    clock = metadata.profile.clock
-    return any(is_made(one.requested) and clock.of(one) > clock.of(write) for one in timeline.completed())
+    is_made, clock = metadata.profile.metadata_instants.is_initialisation, metadata.profile.clock
+    builds = {one.requested for one in table.completed() if one.action == INDEXING}
+    later = (one.requested for one in timeline.completed() if clock.of(one) > clock.of(write))
+    return any(is_made(requested) or requested in builds for requested in later)
 
 
 def settle(metadata: TableHandle, timeline: Timeline) -> Timeline:

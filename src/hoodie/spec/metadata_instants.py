@@ -64,8 +64,7 @@ class SuffixedInstants:
         return (f"{done}{number:03d}" for number in range(_V6_FIRST_INITIALISATION, _SUFFIXES))
 
     def is_initialisation(self, instant: InstantTime) -> bool:
-        suffix = instant[INSTANT_DIGITS:]
-        return instant.startswith(INIT_INSTANT) or (suffix.isdigit() and int(suffix) >= _V6_FIRST_INITIALISATION)
+        return instant.startswith(INIT_INSTANT) or _has_suffix_of_one(instant)
 
     def rollback(self, rollback: InstantTime) -> InstantTime:
         return rollback + _V6_ROLLBACK
@@ -90,7 +89,8 @@ class PlainInstants:
         return (f"{INIT_INSTANT}{number:03d}" for number in range(_SUFFIXES))
 
     def is_initialisation(self, instant: InstantTime) -> bool:
-        return instant.startswith(INIT_INSTANT)
+        # One that was made before an upgrade keeps its name.
+        return instant.startswith(INIT_INSTANT) or _has_suffix_of_one(instant)
 
     def rollback(self, rollback: InstantTime) -> InstantTime:
         return rollback
@@ -102,3 +102,8 @@ class PlainInstants:
     def clean(self, compaction: InstantTime) -> InstantTime | None:
         del compaction
         return None
+
+
+def _has_suffix_of_one(instant: InstantTime) -> bool:
+    suffix = instant[INSTANT_DIGITS:]
+    return suffix.isdigit() and int(suffix) >= _V6_FIRST_INITIALISATION

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import Any
+
+import pyarrow as pa
 
 from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
@@ -125,3 +128,16 @@ class _Stepped:
 
     def _inner(self) -> TakenAtBothEnds:
         return TakenAtBothEnds(self.lake.storage, SystemEnv(), "a write", NO_WAIT)
+
+
+def write_around(
+    lake: Lake, operation: str, rows: pa.Table, between: Callable[[], object], options: Mapping[str, Any] | None = None
+) -> Committed:
+    """A write that has begun when `between` is done, and goes on after it."""
+    calls: list[object] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        calls.append(between() if not calls else None)
+        yield from rows.to_batches()
+
+    return lake.write(operation, pa.RecordBatchReader.from_batches(rows.schema, batches()), options)

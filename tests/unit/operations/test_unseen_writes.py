@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
 from hoodie.errors import HudiError
-from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_in_order, writer
-from hoodie.testing.lake import Lake, Row, row
+from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_in_order, write_around, writer
+from hoodie.testing.lake import ROWS, Lake, Row, row, table_of
 from hoodie.transaction import Committed, WriteConflict
 
 pytestmark = pytest.mark.deep
@@ -160,17 +160,17 @@ def test_the_error_names_the_overwrite_and_its_partition() -> None:
     assert "overwrote partitions that this write wrote to" in str(error)
 
 
-def test_who_gives_way_to_an_overwrite_is_tried_again() -> None:
+@pytest.mark.parametrize("retries", [0, 1])
+def test_who_gives_way_to_an_overwrite_is_tried_again(retries: int) -> None:
     lake = lake_of(9, "cow")
-    options = {**lake.options, **SEVERAL, "hoodie.write.num.retries.on.conflict.failures": "1"}
-
-    def overwrite(_: Gate) -> object:
-        return lake.write(OVER, [row("k", "B")], SEVERAL)
-
-    ends = run_in_order("AASA", {"A": writer(lake, [row("k", "A", 2)], **options), "S": overwrite})
-    assert isinstance(ends["A"], WriteConflict), "the actor has one try"
-    lake.write(UPSERT, [row("k", "A", 2)], options)
-    assert lake.values() == {"k": "A", "y": "a"}
+    options = {**SEVERAL, "hoodie.write.num.retries.on.conflict.failures": str(retries)}
+    rows, overwritten = table_of([row("k", "A", 2)], ROWS), partial(lake.write, OVER, [row("k", "B")], SEVERAL)
+    if retries:
+        write_around(lake, UPSERT, rows, overwritten, options)
+    else:
+        with pytest.raises(WriteConflict):
+            write_around(lake, UPSERT, rows, overwritten, options)
+    assert lake.values() == {"k": "A" if retries else "B", "y": "a"}
 
 
 @pytest.mark.parametrize("operation", [UPSERT, "delete", OVER, GONE])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from hoodie.testing.interleaved import SEVERAL
+from hoodie.testing.interleaved import SEVERAL, write_around
 from hoodie.testing.lake import ROWS, Lake, row, table_of
-from hoodie.transaction import Committed, WriteConflict
+from hoodie.transaction import WriteConflict
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 APART = {"hoodie.parquet.small.file.limit": "0", "hoodie.merge.small.file.group.candidates.limit": "0"}
@@ -25,19 +24,6 @@ def lake_of(version: int, kind: str, **options: Any) -> Lake:
     lake = Lake(version, {**SEVERAL, **APART, "hoodie.datasource.write.table.type": kind, **options})
     lake.upsert(row("x"), row("y", part="q"))
     return lake
-
-
-def write_around(
-    lake: Lake, operation: str, rows: pa.Table, between: Callable[[], object], options: dict[str, str] | None = None
-) -> Committed:
-    """A write that has begun when `between` is done, and goes on after it."""
-    calls: list[object] = []
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        calls.append(between() if not calls else None)
-        yield from rows.to_batches()
-
-    return lake.write(operation, pa.RecordBatchReader.from_batches(rows.schema, batches()), options)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -96,3 +82,19 @@ def test_its_new_column_stays_or_it_gives_way(version: int, kind: str, part: str
             write_around(lake, "upsert", rows, beside)
         assert lake.values() == {"b": "B", "x": "a", "y": "a"}
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_a_new_column_goes_with_services_which_say_no_schema(version: int, service: str) -> None:
+    lake = lake_of(version, "MERGE_ON_READ")
+    for turn in (2, 3):
+        lake.upsert(row("x", str(turn), turn))
+
+    def served() -> object:
+        sort = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
+        return lake.table.services.compact() if service == "compact" else lake.table.services.cluster(**sort)
+
+    rows = table_of([{**row("k", "A", 2, part="r"), "c": 7}], WIDER)
+    write_around(lake, "upsert", rows, lambda: [served()])
+    assert lake.rows(("id", "c"), filter="c = 7") == [("k", 7)]
+    assert lake.values() == {"k": "A", "x": "3", "y": "a"}

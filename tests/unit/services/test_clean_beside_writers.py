@@ -171,3 +171,25 @@ def test_no_commit_is_kept_as_the_earliest_that_a_pending_write_does_not_see(opt
     found = earliest_retained(timeline, options, NOON, "UTC")
     assert found is not None
     assert found.requested == at(1)
+
+
+def test_a_plan_that_is_left_lying_guards_its_own_groups_and_no_others() -> None:
+    by_versions = {
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.clean.fileversions.retained": "1",
+        "hoodie.clean.automatic": "false",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    lake = Lake(9, by_versions)
+    lake.upsert(row("x", part="p"), row("y", part="q"))
+    lake.upsert(row("x", "2", 2, part="p"))
+    assert lake.table.services.schedule_compaction() is not None
+    guarded = [path for path in lake.base_files() if path.startswith("p/")]
+    for turn in range(3, 6):
+        lake.write("insert_overwrite", [row("y", str(turn), turn, part="q")])
+    assert lake.table.services.clean() is not None
+    left = lake.base_files()
+    assert len([path for path in left if path.startswith("q/")]) == 1
+    assert set(guarded) <= set(left)
+    lake.table.services.compact()
+    assert lake.values() == {"x": "2", "y": "5"}
