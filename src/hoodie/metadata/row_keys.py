@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,10 +19,10 @@ import pyarrow as pa
 from hoodie.records import KEY_FIELD
 from hoodie.records.condition import Comparison, Condition
 from hoodie.spec import TableConfig
+from hoodie.spec.table_config import USER_PROVIDED
 
 MAX_KEYS: Final = 1_000_000
 MAX_COMBINED: Final = 10_000
-_FOREIGN: Final = "USER_PROVIDED"
 
 
 def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.Schema) -> list[str] | None:
@@ -33,7 +34,7 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
     if direct is not None:
         return direct
     fields = config.record_key_fields
-    if not fields or config.keygen_type == _FOREIGN:
+    if not fields or config.keygen_type == USER_PROVIDED:
         return None
     texts: list[list[str]] = []
     for name in fields:
@@ -42,14 +43,16 @@ def asked_keys(conditions: Sequence[Condition], config: TableConfig, schema: pa.
         if not found:
             return None
         texts.append(found)
-    count = 1
-    for found in texts:
-        count *= len(found)
-    if count > MAX_COMBINED:
+    keys = combined_keys(fields, texts)
+    return keys if keys is None or len(fields) > 1 else keys + texts[0]
+
+
+def combined_keys(fields: Sequence[str], texts: Sequence[Sequence[str]]) -> list[str] | None:
+    """The keys, as `name:text,name:text`, whose fields have one of some texts each; None when they are too many."""
+    if math.prod(map(len, texts)) > MAX_COMBINED:
         return None
     named = [[f"{name}:{text}" for text in found] for name, found in zip(fields, texts, strict=True)]
-    keys = [",".join(parts) for parts in itertools.product(*named)]
-    return keys if len(fields) > 1 else keys + texts[0]
+    return [",".join(parts) for parts in itertools.product(*named)]
 
 
 def constant_texts(values: pa.Array, data_type: pa.DataType) -> list[str] | None:

@@ -9,15 +9,13 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from hoodie.index import RememberedBuckets, parse_remembered_buckets
-from hoodie.metadata.row_keys import MAX_COMBINED, asked_values, has_one_spelling
+from hoodie.metadata.row_keys import asked_values, combined_keys, has_one_spelling
 from hoodie.query.bucket_slices import BucketHint, slices_of_keys
 from hoodie.query.read_plan import ReadPlan
 from hoodie.records import KEY_FIELD
@@ -72,10 +70,9 @@ def _named_keys(
         if values is None:
             return None
         choices.append(values)
-    if math.prod(map(len, choices)) > MAX_COMBINED:
+    keys = combined_keys(fields, choices)
+    if keys is None:
         return None
-    named = [[f"{name}:{text}" for text in values] for name, values in zip(fields, choices, strict=True)]
-    keys = [",".join(parts) for parts in itertools.product(*named)]
     if len(fields) == 1:
         keys = choices[0] if config.keygen_type in _BARE else [*choices[0], *keys]
     return pa.array(keys, pa.string())

@@ -81,5 +81,5 @@ def _in_rings(
 
 
 def _in_buckets(slices: Sequence[SliceRead], buckets: Buckets, keys: pa.StringArray) -> tuple[SliceRead, ...]:
-    numbers = frozenset(buckets.numbers(keys).tolist())
-    return tuple(part for part in slices if buckets.number_of(part.file_id) in (None, *numbers))
+    possible = {None, *buckets.numbers(keys).tolist()}
+    return tuple(part for part in slices if buckets.number_of(part.file_id) in possible)

@@ -45,10 +45,10 @@ def without_ruled_out(plan: ReadPlan, sources: SkippingSources, options: ReadOpt
     if row_filter is None or not options.skip_data or len(slices) < len(plan.files):
         return plan
     possible: Sequence[SliceRead] = slices
-    if options.prune_buckets:
-        possible = slices_of_named_buckets(plan, sources.storage, sources.config, sources.timeline, possible)
     if sources.metadata is not None:
         possible = _by_metadata(plan, sources.metadata, row_filter, possible, options)
+    if options.prune_buckets:  # last, as rings are read for each partition that is left
+        possible = slices_of_named_buckets(plan, sources.storage, sources.config, sources.timeline, possible)
     return replace(plan, files=tuple(possible), skipped_files=plan.skipped_files + len(slices) - len(possible))
 
 

@@ -64,7 +64,7 @@ def load_read_plan(
         options = replace(options, filter=state.row_filter, conditions=())
     plan = plan_read(view, config, load_read_facts(storage, config, view, options, state), options)
     if plan.rows.filter is not None:
-        # For the same reason as above: who does not filter, or works, needs none of it.
+        # For the same reason as above.
         from hoodie.query.data_skipping import SkippingSources, without_ruled_out  # noqa: PLC0415
 
         plan = without_ruled_out(plan, SkippingSources(storage, config, timeline, metadata), options)

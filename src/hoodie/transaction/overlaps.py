@@ -329,7 +329,7 @@ def write_conflict(  # noqa: PLR0917
 
 def _no_order(pending: PendingCommit, mine: Mine, other: Move, partitions: Collection[str]) -> WriteConflict:
     groups = [one for one in mine.groups | other.groups if one[0] in partitions]
-    did = "overwrote" if other.deed.is_overwrite or other.operation == "DELETE_PARTITION" else "wrote to"
+    did = "overwrote" if other.deed.takes_place else "wrote to"
     what = "partitions that this write wrote to" if did == "overwrote" else "partitions that this write overwrites"
     return write_conflict(pending, other, groups, (), what, did)
 

@@ -51,6 +51,11 @@ class Deed:
         """Whether its rows take the place of others."""
         return self.operation in _OVERWRITES
 
+    @property
+    def takes_place(self) -> bool:
+        """Whether rows of others go by it."""
+        return self.is_overwrite or self.operation == _DELETE_PARTITION
+
     def takes_place_in(self, partitions: frozenset[str]) -> frozenset[str]:
         """Those of some partitions whose rows it takes the place of."""
         if self.operation == _TABLE:
