@@ -250,7 +250,7 @@ def taking(path: str, before: Callable[[], object], monkeypatch: pytest.MonkeyPa
     opened = MemoryStorage.open_input
 
     def open_input(self: MemoryStorage, asked: str) -> Any:
-        if path.endswith(asked):
+        if asked.rpartition("/")[2] == path.rpartition("/")[2]:
             monkeypatch.setattr(MemoryStorage, "open_input", opened)
             before()
             self.delete(asked)
