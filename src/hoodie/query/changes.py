@@ -89,8 +89,8 @@ def change_reads(
     """
     if window.needs_snapshot:
         raise Invalid(
-            "Changes of archived commits are not known any more, and the range has some",
-            remedy="Begin at a commit of the active timeline",
+            "Changes of archived commits are not known any more, and the range has some, or may have",
+            remedy="Begin at a commit of the active timeline, and at none that only a savepoint keeps there",
             begin=window.begin,
         )
     known = _Known(view, mode, sources or {}, renamed_logs or {})

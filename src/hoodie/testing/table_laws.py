@@ -95,10 +95,13 @@ def ensure_changes(
 
 
 def ensure_change_data(read: Reader, table: Table, begin: str, states: Mapping[str, Rows], *, may_refuse: bool) -> None:
-    """Change data since a commit, applied to its rows commit by commit, gives the newest rows."""
+    """Change data since a commit, applied to its rows commit by commit, gives the newest rows. It may be refused since
+    one that only a savepoint keeps on the timeline: commits after it may be archived.
+    """
     since = _completion(table, begin)
     if since is None:
         return
+    may_refuse = may_refuse or table.timeline().is_before_start(begin)
     try:
         events = read(query="cdc", begin=since).to_pylist()
     except (Invalid, Unavailable):  # the latter where a clean died after it had begun to delete
