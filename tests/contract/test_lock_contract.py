@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from hoodie.locks.file_system import FileSystemLocks
 from hoodie.locks.in_process import InProcessLocks
 from hoodie.locks.lock_file import LockFiles
 from hoodie.locks.storage_based import StorageBasedLocks
-from hoodie.locks.waiting import Patience
+from hoodie.locks.waiting import Patience, place_in_line, waiting_threads
 from hoodie.storage import LocalStorage, MemoryStorage, NestedStorage, Storage, open_storage
 from hoodie.storage.lock_holder import encode_holder, this_holder
 from hoodie.testing.counting_storage import CountingStorage
@@ -166,3 +167,21 @@ def test_a_storage_without_locks_is_refused() -> None:
 
     with pytest.raises(Unsupported, match="keeps writers of bare://x apart"):
         lock_provider_of(Bare())  # type: ignore[arg-type]
+
+
+def test_a_wait_of_more_than_threads_can_wait_is_a_long_one() -> None:
+    """Lock options may ask for it: tries of 24 days, over and over."""
+    behind = threading.Event()
+
+    def follow() -> None:
+        with place_in_line("a table", Patience(SystemEnv(), 10**18)):
+            behind.set()
+
+    with place_in_line("a table", Patience(SystemEnv(), 1)):
+        follower = threading.Thread(target=follow)
+        follower.start()
+        while waiting_threads() < 2 and follower.is_alive():
+            time.sleep(0.01)
+        assert not behind.wait(0.05)
+    follower.join(10)
+    assert behind.is_set()

@@ -18,7 +18,7 @@ from hoodie.config.registry import (
     spellings,
 )
 from hoodie.config.secret import masked, shown
-from hoodie.config.values import accepted, text_of
+from hoodie.config.values import accepted, takes, text_of
 
 __all__ = [
     "Config",
@@ -39,5 +39,6 @@ __all__ = [
     "resolve",
     "shown",
     "spellings",
+    "takes",
     "text_of",
 ]

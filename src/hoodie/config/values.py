@@ -58,6 +58,14 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(part for part in (raw.strip() for raw in text.split(",")) if part)
 
 
+def takes(entry: ConfigKey, text: str) -> bool:
+    """Whether `text` is a value of the key, as one that a table stores is to be."""
+    try:
+        return parse_value(entry.key, entry, text) is not None
+    except Invalid:
+        return False
+
+
 def asks_for_later(entry: ConfigKey, text: str) -> bool:
     """Whether this value wants something `hoodie` does not do yet."""
     parts = split_list(text) if entry.type == "list" else (text,)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hoodie.config import Config
+from hoodie.config import Config, lookup, takes
 from hoodie.index.own_index import INDEX_CLASS
 from hoodie.spec import TableConfig
 
@@ -26,8 +26,6 @@ HASH_FIELD: Final = "hoodie.bucket.index.hash.field"
 BUCKET: Final = "BUCKET"
 SIMPLE_ENGINE: Final = "SIMPLE"
 CONSISTENT_ENGINE: Final = "CONSISTENT_HASHING"
-_MAX_DIGITS: Final = 9
-"""One more than file ids have for the number of a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,7 @@ def parse_remembered_buckets(properties: Mapping[str, str]) -> RememberedBuckets
     if engine == CONSISTENT_ENGINE:
         return RememberedBuckets(engine, hashed, None)
     count = properties.get(BUCKET_COUNT, "").strip()
-    is_number = count.isascii() and count.isdigit() and len(count) <= _MAX_DIGITS
-    is_known = engine == SIMPLE_ENGINE and is_number and int(count) > 0
+    is_known = engine == SIMPLE_ENGINE and count.isascii() and count.isdigit() and takes(lookup(BUCKET_COUNT), count)
     return RememberedBuckets(engine, hashed, int(count)) if is_known else None
 
 

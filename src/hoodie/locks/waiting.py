@@ -70,7 +70,7 @@ def place_in_line(lock: Hashable, patience: Patience) -> Iterator[None]:
     turn = _joined(lock)
     try:
         # Who stands behind others sleeps by the real clock: the first one wakes it.
-        turn.wait(patience.wait_ms / 1000)
+        turn.wait(min(patience.wait_ms / 1000, threading.TIMEOUT_MAX))
         yield
     finally:
         _leave(lock, turn)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hoodie.config import Config, all_keys, resolve
+from hoodie.config import Config, ConfigKey, all_keys, resolve
 from hoodie.errors import Invalid, Unsupported
 from hoodie.storage import object_config
 
@@ -88,6 +88,7 @@ def test_table_versions_are_understood_as_word_and_number(given: object, kept: s
         ("hoodie.combine.before.insert", "yes", "true or false"),
         ("hoodie.parquet.max.file.size", "120MB", "a whole number >0"),
         ("hoodie.parquet.max.file.size", 0, "a whole number >0"),
+        ("hoodie.bucket.index.num.buckets", 10**8 + 1, "a whole number >0 and <=100000000"),
         ("hoodie.index.bloom.fpp", 1.5, "a number >0 and <1"),
         ("hoodie.index.type", "BLOOMY", "SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM"),
         ("hoodie.datasource.write.operation", "merge", "upsert, insert"),
@@ -102,6 +103,21 @@ def test_a_wrong_value_names_key_value_and_what_is_accepted(key: str, value: Any
     assert repr(str(value)) in str(caught.value)
     assert expected in str(caught.value)
     assert caught.value.facts["key"] == key
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [one for one in all_keys() if one.type == "integer" and one.key.startswith("hoodie.write.lock.") and not one.later],
+    ids=lambda one: one.key,
+)
+def test_numbers_of_locks_are_never_negative_and_zero_only_where_it_means_something(entry: ConfigKey) -> None:
+    means_something = {"wait", "retries", "expire"}
+    for value in (-5, 0):
+        if value == 0 and any(word in entry.key for word in means_something):
+            assert resolve({entry.key: value}).integer(entry.key) == 0
+            continue
+        with pytest.raises(Invalid, match=f"{re.escape(entry.key)} cannot be '{value}'.*Give a whole number >"):
+            resolve({entry.key: value})
 
 
 def test_an_unknown_key_names_the_nearest() -> None:

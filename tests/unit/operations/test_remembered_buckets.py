@@ -211,5 +211,5 @@ def test_properties_that_say_half_of_it_are_passed_over():
         assert parse_remembered_buckets({one: value for one, value in whole.items() if one != key}) is None
     for wrong in ({ENGINE: "OTHER"}, {INDEX: "BLOOM"}, {FIELDS: " , "}):
         assert parse_remembered_buckets({**whole, **wrong}) is None
-    for number in ("0", "many", "-1", "9" * 5000):
+    for number in ("0", "many", "-1", str(10**8 + 1), "9" * 5000):
         assert parse_remembered_buckets({**whole, COUNT: number}) is None
