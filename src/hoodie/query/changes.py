@@ -25,7 +25,6 @@ from hoodie.query.incremental import Window
 from hoodie.slices import ChangeKind, ChangeRead, SliceRead
 from hoodie.slices.bootstrap import BootstrapSource, source_of
 from hoodie.spec import (
-    NULL_COMMIT,
     CommitMetadata,
     InstantTime,
     LogFileName,
@@ -238,7 +237,7 @@ class _Known:
 
 def _changed_nothing(stat: WriteStat) -> bool:
     """Whether a rewrite without change file took over every row as it was, since all that came was too late."""
-    is_rewrite = not stat.is_log and not stat.cdc_stats and stat.prev_commit not in {None, NULL_COMMIT}
+    is_rewrite = not stat.is_log and not stat.cdc_stats and not stat.begins_group
     return is_rewrite and stat.num_writes > 0 and not (stat.num_inserts or stat.num_update_writes or stat.num_deletes)
 
 

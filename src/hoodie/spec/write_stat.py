@@ -78,3 +78,15 @@ class WriteStat(NamedTuple):
     def is_log(self) -> bool:
         """Whether the written file is a log file."""
         return self.log_version is not None
+
+    @property
+    def adds_to_base(self) -> bool:
+        """Whether the written file is a base file with new rows."""
+        return self.num_inserts > 0 and not self.is_log and self.path is not None
+
+    @property
+    def begins_group(self) -> bool:
+        """Whether the written file is the first one of its file group. A log file of a group without a base file may
+        be.
+        """
+        return not self.base_file if self.is_log else self.prev_commit in (None, "", NULL_COMMIT)

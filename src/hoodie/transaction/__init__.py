@@ -16,14 +16,16 @@ from hoodie.transaction.locking import (
 from hoodie.transaction.looked_at import LookedAt
 from hoodie.transaction.lookout import EarlyConflict
 from hoodie.transaction.marking import markers_for
+from hoodie.transaction.moves import WRITER_EXTRA
 from hoodie.transaction.outcome import Committed, Outcome
-from hoodie.transaction.overlaps import WRITER_EXTRA, GroupsApart, WriteConflict
+from hoodie.transaction.overlaps import GroupsApart
 from hoodie.transaction.overwrites import LOOKED_EXTRA
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.revived_keys import NoneRevived
 from hoodie.transaction.strategies import plans_rule, writers_rule
 from hoodie.transaction.transaction import InstantTaken, Transaction
+from hoodie.transaction.write_conflict import WriteConflict
 
 __all__ = [
     "LOOKED_EXTRA",

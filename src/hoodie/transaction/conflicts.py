@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hoodie.errors import Conflict
-from hoodie.spec import COMPACTION, LOG_COMPACTION, NULL_COMMIT
+from hoodie.spec import COMPACTION, LOG_COMPACTION
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.timeline import Timeline, load_commit_metadata
@@ -50,7 +50,7 @@ class NobodyElse:
         known, inflight = pending.planned_on, pending.inflight
         before = {(one.logical, one.is_completed) for one in known.writes()}
         planned = {one.logical for one in known.pending() if one.action in _COMPACTIONS}
-        only_logs = all(stat.is_log or stat.prev_commit == NULL_COMMIT for stat in pending.outcome.stats)
+        only_logs = all(stat.is_log or stat.begins_group for stat in pending.outcome.stats)
         passes_plans = only_logs and known.profile.log_naming.finds_slice_by_completion
         now = timeline_of(pending.handle) if pending.seen is None else pending.seen
         for one in now.writes():

@@ -40,7 +40,9 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import FileInfo, Storage
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.heartbeat import DEFAULT_RULE, HeartbeatRule, is_expired, load_beater
-from hoodie.transaction.overlaps import Mine, Move, WriteConflict, bucket_of, completed_move, conflict_of, told
+from hoodie.transaction.moves import Mine, Move, completed_move
+from hoodie.transaction.overlaps import bucket_of, conflict_of
+from hoodie.transaction.write_conflict import WriteConflict, told
 from hoodie.view import GroupId
 
 log = logging.getLogger(__name__)

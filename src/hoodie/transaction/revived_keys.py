@@ -18,8 +18,9 @@ from typing import Final
 
 from hoodie.spec import COMMIT, COMPACTION
 from hoodie.transaction.conflicts import ConflictRule
-from hoodie.transaction.overlaps import moves_since, write_conflict
+from hoodie.transaction.moves import moves_since
 from hoodie.transaction.pending_commit import PendingCommit
+from hoodie.transaction.write_conflict import write_conflict
 from hoodie.view import GroupId
 
 _COMPACTS: Final = frozenset({COMPACTION, COMMIT})

@@ -39,11 +39,11 @@ from hoodie.transaction.locking import Locking
 from hoodie.transaction.lookout import KnownCommits, Lookout
 from hoodie.transaction.marking import markers_for, watchful_markers
 from hoodie.transaction.outcome import Outcome
-from hoodie.transaction.overlaps import WriteConflict
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.strategies import compares_buckets
+from hoodie.transaction.write_conflict import WriteConflict
 
 log = logging.getLogger(__name__)
 

@@ -173,3 +173,19 @@ def test_container_has_one_header_entry_and_equal_values_give_equal_bytes():
 def test_a_record_that_does_not_fit_is_invalid():
     with pytest.raises(Invalid, match="HoodieInstantInfo"):
         encode_container("HoodieInstantInfo", {"commitTime": 1})
+
+
+@pytest.mark.parametrize(
+    ("stat", "begins"),
+    [
+        (WriteStat("f", prev_commit="null"), True),
+        (WriteStat("f", prev_commit=""), True),
+        (WriteStat("f", prev_commit=None), True),
+        (BASE, False),
+        (LOG, True),
+        (LOG._replace(base_file="g-0_0-0-0_1.parquet"), False),
+        (LOG._replace(prev_commit="20261121053900000", base_file=None), True),
+    ],
+)
+def test_the_first_file_of_a_group_is_known_as_such(stat: WriteStat, begins: bool) -> None:
+    assert stat.begins_group == begins

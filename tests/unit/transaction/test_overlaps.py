@@ -9,7 +9,8 @@ import pytest
 from hoodie.spec import Instant, State, WriteStat, profile_for
 from hoodie.testing.hand_table import at
 from hoodie.timeline import Timeline
-from hoodie.transaction.overlaps import Mine, Move, conflict_of, lost_ground
+from hoodie.transaction.moves import Mine, Move
+from hoodie.transaction.overlaps import conflict_of, lost_ground
 
 OWN = Instant(at(9), "commit", State.INFLIGHT)
 DONE = Instant(at(3), "commit", State.COMPLETED, at(5))

@@ -130,7 +130,7 @@ def touched_partitions(commits: Iterable[CommitMetadata], *, is_merge_on_read: b
         found.update(commit.partition_to_replace_file_ids or ())
         only_updates = not is_merge_on_read and commit.operation_type in _PLAIN_WRITES
         for partition, stat in commit.write_stats():
-            if not only_updates or stat.prev_commit not in (None, "", "null"):
+            if not only_updates or not stat.begins_group:
                 found.add(partition)
     return frozenset(found)
 
