@@ -15,6 +15,7 @@
 6. Rows of another beside an overwrite that did not see them must be what some order leaves (`overwrites`).
 7. A write that looked keys up, or replaced what it found, has to have found every file group that others changed since
    where it looked (`looked_at`), but those that began meanwhile.
+8. An insert that leaves known keys out, and a write that deletes, must be what some order leaves (`unseen_deletes`).
 
 `moves_since` and the keys are read from storage; what is decided is decided on values, by `conflict_of`.
 """
@@ -35,6 +36,7 @@ from hoodie.transaction.moves import Mine, Move, mine_of, moves_since
 from hoodie.transaction.one_schema import ensure_one_schema
 from hoodie.transaction.overwrites import without_order
 from hoodie.transaction.pending_commit import PendingCommit
+from hoodie.transaction.unseen_deletes import ensure_deletes_seen
 from hoodie.transaction.write_conflict import WriteConflict, write_conflict
 from hoodie.transaction.written_keys import keys_in, some_keys
 from hoodie.view import GroupId
@@ -88,6 +90,7 @@ class GroupsApart:
                 raise _no_order(pending, mine, other, partitions)
             if self.keys_once:
                 self._ensure_no_key_twice(pending, other, asked)
+                ensure_deletes_seen(pending, other, is_global=self.is_global)
         _ensure_nothing_missed(pending, moves)
         if self.one_schema:
             ensure_one_schema(pending, mine, moves)

@@ -77,6 +77,12 @@ def every_key(incoming: Incoming) -> IncomingKeys:
     return IncomingKeys(incoming, incoming.by_partition())
 
 
+def load_keys(incoming: Incoming, partition: str | None) -> pa.Array | None:
+    """The keys of the rows of a partition, or of all; None where there are none."""
+    rows = incoming if partition is None else incoming.of(partition)
+    return keys_of(rows, None).load()[0] if rows.parts else None
+
+
 def _joined(chosen: Mapping[str, Positions]) -> Positions:
     return np.concatenate([EMPTY, *chosen.values()])
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from hoodie.engine import BulkInsertSortMode, Source
 from hoodie.errors import HudiError
@@ -36,7 +37,7 @@ from hoodie.transaction import Committed, LookedAt, Outcome
 from hoodie.view import FileSlice, View
 from hoodie.write.bulk import BulkTask, run_bulk_insert
 from hoodie.write.incoming import Incoming
-from hoodie.write.incoming_keys import every_key
+from hoodie.write.incoming_keys import every_key, load_keys
 from hoodie.write.index_steps import NO_ROWS, IndexParticipant, begin_indexed, tell_index, written_groups
 from hoodie.write.job import Write
 from hoodie.write.keyed_input import KeyedForm, Spool, in_driver, load_partition_paths, local_job, prepare_input
@@ -140,7 +141,8 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
         if engine is write.engines.local and not options.changes_logs:
             write = replace(write, kept=kept)
         index = begin_indexed(write, every_key(incoming), view, slices, gone, engine)
-        files = plan_placed_files(write, incoming, slices, compactions, engine, index)
+        placed = plan_placed_files(write, incoming, slices, compactions, engine, index)
+        files = placed.files
         replaced = _replaced(write, incoming.partitions, slices)
         work = workload_profile(options.recorded_operation, plan_work(files))
         _begin(write, work, replaced or {}, files)
@@ -156,7 +158,9 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     groups = written_groups(files, tasks) if traits.follows_keys or traits.joins_commit else ()
     known_partitions = {one.partition for one in slices}
     parties = (IndexParticipant(index, groups),) if traits.joins_commit else ()
-    looked = LookedAt(partitions, slices) if options.looks_up or options.replaces != "nothing" else None
+    asked = partial(load_keys, incoming) if options.looks_up else None
+    looks = options.looks_up or options.replaces != "nothing"
+    looked = LookedAt(partitions, slices, placed.kept, asked) if looks else None
     once = engine.runs_tasks_once
     committed = _commit(write, done, replaced, known_partitions, parties, ran_once=once, looked=looked)
     tell_index(write, index, groups if traits.follows_keys else ())

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from hoodie.spec import (
     CommitMetadata,
 )
 from hoodie.timeline import load_commit_metadata
-from hoodie.view import FileSlice
+from hoodie.view import FileSlice, GroupId
 from hoodie.write.combine import plan_combine, run_combine, same_keys, sorted_by_key
 from hoodie.write.file_sizing import average_record_bytes, fillable_beside_logs
 from hoodie.write.incoming import KEY, Incoming
@@ -48,6 +49,14 @@ _SORTED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The `files` to write. `kept`: file groups with stored keys whose incoming rows are left out."""
+
+    files: tuple[PlannedFile, ...]
+    kept: frozenset[GroupId] = frozenset()
+
+
 def plan_placed_files(  # noqa: PLR0917
     write: Write,
     incoming: Incoming,
@@ -55,7 +64,7 @@ def plan_placed_files(  # noqa: PLR0917
     compactions: Compactions,
     engine: Engine,
     index: IndexedWrite,
-) -> tuple[PlannedFile, ...]:
+) -> Placed:
     """The files to write. `unique` has one row for each key, `free` the rows that may become new rows of the table."""
     options = write.options
     rows = incoming.positions()
@@ -64,23 +73,26 @@ def plan_placed_files(  # noqa: PLR0917
     untagged = UntaggedRows(incoming, unique, partitions)
     hits = tag_rows(write, untagged, index, compactions, engine) if options.looks_up else []
     if options.operation == "delete" and options.looks_up:
-        return place_deletes(hits).files
+        return Placed(place_deletes(hits).files)
     free = unique if options.combine else _without_twins(write, incoming, rows, unique, hits)
     free = without(free, _deletes(write, incoming))
     if options.partial is not None:
         # What a partial row does not say of a new key nobody knows: it has nothing to update.
-        return place_upserts(EMPTY, [hit.stored for hit in hits], partitions, move_partitions=False).files
+        return Placed(place_upserts(EMPTY, [hit.stored for hit in hits], partitions, move_partitions=False).files)
+    kept: frozenset[GroupId] = frozenset()
     if options.operation == "upsert" and options.looks_up:
         placement = place_upserts(free, hits, partitions, move_partitions=options.index.traits.moves_partitions)
     else:
         free = _not_stored(write, incoming, free, hits)
+        kept = frozenset(hit.slice.group_id for hit in hits if len(hit.present))
         is_sorted = options.operation == "bulk_insert" and options.sort_mode in _SORTED
         placement = place_inserts(sorted_by_key(incoming, free) if is_sorted else free, partitions, hits)
     assigned = index.assign(placement.inserts) if options.index.traits.assigns_groups else None
     if assigned is not None:
-        return plan_assigned_files(placement, assigned, to_logs=options.changes_logs)
+        return Placed(plan_assigned_files(placement, assigned, to_logs=options.changes_logs), kept)
     record_bytes = average_record_bytes(_commits(write), options.sizing) if placement.inserts else 1
-    return plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
+    files = plan_files(placement, _fillable(write, slices, compactions), record_bytes, options.sizing)
+    return Placed(files, kept)
 
 
 def _combined(write: Write, incoming: Incoming, engine: Engine) -> Positions:

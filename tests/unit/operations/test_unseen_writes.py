@@ -40,7 +40,8 @@ def job(operation: str, *rows: Row, **options: str) -> Job:
 
 DROP = {POLICY.replace(".", "__"): "drop"}
 FAIL = {POLICY.replace(".", "__"): "fail"}
-UPSERT, INSERT, BULK = "upsert", "insert", "bulk_insert"
+ALSO_DROP = {"hoodie.datasource.write.insert.drop.duplicates".replace(".", "__"): "true"}
+DELETE, UPSERT, INSERT, BULK = "delete", "upsert", "insert", "bulk_insert"
 OVER, OVER_ALL, GONE = "insert_overwrite", "insert_overwrite_table", "delete_partition"
 
 GIVE_WAY = [
@@ -53,6 +54,8 @@ GIVE_WAY = [
     (job(INSERT, row("k", "1"), **DROP), job(INSERT, row("k", "2"), **DROP)),
     (job(INSERT, row("k", "1"), **FAIL), job(INSERT, row("k", "2"), **FAIL)),
     (job(INSERT, row("k", "1"), **DROP), job(UPSERT, row("k", "2"))),
+    (job(INSERT, row("x", "1"), row("k", "1"), **DROP), job(DELETE, row("x"), row("k"))),
+    (job(INSERT, row("x", "1"), row("k", "1"), **ALSO_DROP), job(DELETE, row("x"), row("k"))),
 ]
 """Neither order explains what both would leave."""
 
@@ -67,6 +70,9 @@ GO_TOGETHER = [
     (job(UPSERT, row("k", "1")), job(INSERT, row("k", "2"))),
     (job(UPSERT, row("k", "1")), job(BULK, row("k", "2"))),
     (job(INSERT, row("k", "1"), **DROP), job(INSERT, row("n", "2"), **DROP)),
+    (job(INSERT, row("k", "1"), **DROP), job(DELETE, row("x"))),
+    (job(INSERT, row("x", "1"), row("k", "1"), **DROP), job(DELETE, row("k"))),
+    (job(INSERT, row("x", "1"), row("k", "1"), **DROP), job(UPSERT, row("x", "2", 2))),
 ]
 """One order explains what both leave."""
 
