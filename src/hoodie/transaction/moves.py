@@ -89,7 +89,9 @@ class Mine:
 def moves_since(
     handle: TableHandle, planned_on: Timeline, now: Timeline, own: Instant, actions: Collection[str] | None = None
 ) -> Iterator[Move]:
-    """What others have completed, or planned, since, by some `actions` (None: by any). Reads a commit or plan each."""
+    """What others have completed, or planned, since, by some `actions` (None: by any). Compactions that had been
+    planned are left out: the write knows of them. Reads a commit or plan each.
+    """
     known = {(one.logical, one.is_completed) for one in planned_on.writes()}
     compactions = {one.logical for one in planned_on.pending() if one.action in _COMPACTIONS}
     plans = PendingPlans(handle.storage, now)
@@ -102,6 +104,14 @@ def moves_since(
             yield completed_move(one, load_commit_metadata(handle.storage, handle.profile, one))
         elif plans.is_plan(one):
             yield Move(one, frozenset(plans.groups(one)), one.action)
+
+
+def compactions_since(handle: TableHandle, planned_on: Timeline, now: Timeline) -> Iterator[Move]:
+    """Compactions that had been planned, which `moves_since` leaves out, and have completed since. Reads each."""
+    planned = {one.logical for one in planned_on.pending() if one.action in _COMPACTIONS}
+    for one in now.completed_writes() if planned else ():
+        if one.logical in planned:
+            yield completed_move(one, load_commit_metadata(handle.storage, handle.profile, one))
 
 
 def mine_of(pending: PendingCommit) -> Mine:

@@ -32,7 +32,7 @@ from hoodie.errors import Missing
 from hoodie.spec import Instant
 from hoodie.state.handle import timeline_of
 from hoodie.timeline import Timeline
-from hoodie.transaction.moves import Mine, Move, mine_of, moves_since
+from hoodie.transaction.moves import Mine, Move, compactions_since, mine_of, moves_since
 from hoodie.transaction.one_schema import ensure_one_schema
 from hoodie.transaction.overwrites import without_order
 from hoodie.transaction.pending_commit import PendingCommit
@@ -74,8 +74,11 @@ class GroupsApart:
         if gone := lost_ground(pending.planned_on, now, pending.inflight):
             raise _ground_lost(pending.inflight, gone)
         moves = tuple(moves_since(handle, pending.planned_on, now, pending.inflight))
-        if not moves:
-            return
+        if moves:
+            self._ensure_apart(pending, moves)
+        _ensure_nothing_missed(pending, now, moves)
+
+    def _ensure_apart(self, pending: PendingCommit, moves: Sequence[Move]) -> None:
         mine = mine_of(pending)
         asked = frozenset(group for one in moves if one.deed.looks_up for group in one.groups)
         for other in moves:
@@ -91,7 +94,6 @@ class GroupsApart:
             if self.keys_once:
                 self._ensure_no_key_twice(pending, other, asked)
                 ensure_deletes_seen(pending, other, is_global=self.is_global)
-        _ensure_nothing_missed(pending, moves)
         if self.one_schema:
             ensure_one_schema(pending, mine, moves)
 
@@ -159,16 +161,18 @@ def _no_order(pending: PendingCommit, mine: Mine, other: Move, partitions: Colle
     return write_conflict(pending, other, groups, (), what, did)
 
 
-def _ensure_nothing_missed(pending: PendingCommit, moves: Sequence[Move]) -> None:
-    """Checks that the write found every file group that others changed since, but those that began since.
+def _ensure_nothing_missed(pending: PendingCommit, now: Timeline, moves: Sequence[Move]) -> None:
+    """Checks that the write found every file group that others changed or compacted since, but those that began since.
+    What a compaction has read may be cleaned, whenever it was planned.
 
     Raises:
         WriteConflict: it did not, and its look-up or its list of replaced groups lacks what is in there.
     """
     if (looked := pending.outcome.looked_at) is None:
         return
-    begun = {(stat.partition_path, stat.file_id) for one in moves for stat in one.stats if stat.begins_group}
-    for other in moves:
+    begins = (one for one in moves if not one.is_compaction)
+    begun = {(stat.partition_path, stat.file_id) for one in begins for stat in one.stats if stat.begins_group}
+    for other in (*moves, *compactions_since(pending.handle, pending.planned_on, now)):
         if missed := looked.missed(other.groups - begun):
             what = "file groups that this write did not find where it looked"
             raise write_conflict(pending, other, missed, (), what)

@@ -200,6 +200,25 @@ def test_a_file_group_that_was_changed_and_not_found_is_a_conflict(version: int,
     assert {key for key, value in lake.values().items() if value == "B"} == {one["id"] for one in changes}
 
 
+def test_a_file_group_of_a_compaction_that_was_planned_before_is_looked_for_too(version: int) -> None:
+    """The compaction is no move of others to the writer, but what it read is gone when this writer looks."""
+    lake = lake_of(version, "mor")
+    lake.upsert(row("x", "log", 2))
+    assert lake.table.services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"}) is not None
+    old = [path for path in lake.files() if path.startswith("p/") and not path.startswith("p/.hoodie")]
+
+    def compact(_: Gate) -> object:
+        done = lake.table.services.compact()
+        for path in old:
+            lake.storage.delete(path)
+        return done
+
+    ends = run_in_order("ASAA", {"A": writer(lake, [row("x", "A", 3)]), "S": compact})  # type: ignore[arg-type]
+    assert isinstance(ends["A"], WriteConflict), ends["A"]
+    assert "did not find" in str(ends["A"])
+    assert lake.values() == {"x": "log", "y": "a"}
+
+
 def test_a_file_group_that_began_meanwhile_and_was_changed_is_none() -> None:
     lake = lake_of(9, "cow")
 
