@@ -37,6 +37,7 @@ from hoodie.transaction.early_detection import parse_early_detection
 from hoodie.transaction.heartbeat import Heartbeat, heartbeat_rule, holding_heartbeat
 from hoodie.transaction.locking import Locking
 from hoodie.transaction.lookout import KnownCommits, Lookout
+from hoodie.transaction.lost_files import is_lost
 from hoodie.transaction.marking import markers_for, watchful_markers
 from hoodie.transaction.outcome import Outcome
 from hoodie.transaction.participant import Participant
@@ -236,13 +237,14 @@ class Transaction:
             ) from error
 
     def _ensure_alone(self, now: Timeline, missing: Missing) -> None:
-        """Checks that nothing has begun or ended since the write began: its time was later than any other then.
+        """Checks that nothing has begun or ended since the write began (its time was later than any other then), or
+        that the table as it is now needs the file, too.
 
         Raises:
-            WriteConflict: others have been at work, and what is `missing` may have gone with an older state.
+            WriteConflict: others have been at work, and what is `missing` has gone with an older state.
         """
         last = max(now.instants, key=_last_time)
-        if _last_time(last) <= self.instant:
+        if _last_time(last) <= self.instant or is_lost(self.handle, str(missing.facts["path"])):
             return
         raise WriteConflict(
             f"The {self._what} {self.instant} cannot go on: a file of the state it reads is gone ({missing.cause}), "

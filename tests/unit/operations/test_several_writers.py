@@ -296,6 +296,24 @@ def test_a_file_that_goes_while_others_are_at_work_is_a_conflict(
     assert lake.table.timeline().pending() == ()
 
 
+def test_a_file_that_the_newest_state_needs_is_lost_whoever_is_at_work(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repeated write would not find it either."""
+    lake = Lake(version, {**SEVERAL, "hoodie.write.num.retries.on.conflict.failures": "3"})
+    first = file_of(lake, lake.save([row("a")]))
+    others: list[object] = []
+
+    def work() -> None:
+        others.append(lake.upsert(row(f"n{len(others)}", part="q")))
+        taking(first, work, monkeypatch)  # others are at work beside each try
+
+    taking(first, work, monkeypatch)
+    with pytest.raises(Missing):
+        lake.upsert(row("a", "A", 3))
+    assert len(others) == 1
+
+
 def test_a_file_that_is_gone_where_nobody_else_was_at_work_is_missing(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
