@@ -7,10 +7,10 @@ The gateway's own dependencies are left out: they would bring a Hadoop of anothe
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from jar_folder import lay_jars
 
 VERSION = "2.6.1"
 WANTED = {
@@ -20,42 +20,6 @@ WANTED = {
     "org.apache.thrift:libthrift:0.14.1": False,
     "org.slf4j:slf4j-nop:1.7.36": True,
 }
-"""Coordinates, and whether what they need comes, too."""
-
-ALL_LEFT_OUT = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-
-
-def pom() -> str:
-    """A project of Maven's that depends on what is wanted."""
-    wanted = []
-    for coordinate, whole in WANTED.items():
-        group, artifact, version = coordinate.split(":")
-        named = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        wanted.append(f"<dependency>{named}{'' if whole else ALL_LEFT_OUT}</dependency>")
-    head = "<modelVersion>4.0.0</modelVersion><groupId>x</groupId><artifactId>hbase</artifactId><version>1</version>"
-    return f"<project>{head}<dependencies>{''.join(wanted)}</dependencies></project>"
-
-
-def fetch(folder: Path) -> None:
-    """Lays the jars into the folder.
-
-    Raises:
-        SystemExit: there is no Maven, or it could not get them.
-    """
-    if (folder / f".{VERSION}").exists():
-        return
-    if shutil.which("mvn") is None:
-        sys.exit("the jars of HBase come by Maven, and there is no `mvn`: tests beside HBase will be skipped")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / "pom.xml").write_text(pom())
-    print(f"fetching HBase {VERSION}", flush=True)
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder.resolve()}", "-DincludeScope=runtime"]
-    done = subprocess.run(["mvn", "-q", "-B", "-ntp", "-f", str(folder / "pom.xml"), *goal], check=False)
-    if done.returncode != 0:
-        sys.exit("the jars of HBase could not be fetched: is the Maven registry reachable?")
-    (folder / f".{VERSION}").touch()
-
 
 if __name__ == "__main__":
-    fetch(Path(sys.argv[1]))
+    lay_jars(Path(sys.argv[1]), "HBase", VERSION, WANTED)

@@ -12,9 +12,13 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(ROOT / "scripts")]
 
-from peers import Peer, Readers, hudi_peer, hudi_rs_peer  # noqa: E402 (found through the line above)
+from peers import NoS3, Peer, Readers, hudi_peer, hudi_rs_peer, s3_peer  # noqa: E402 (found through the line above)
+
+from hoodie.testing.s3_server import S3Server, s3_bucket, s3_server  # noqa: E402
+
+__all__ = ["s3_bucket", "s3_server"]
 
 COMPAT_PYTHON = Path(os.environ.get("HOODIE_COMPAT_PYTHON", ROOT / ".venv-compat" / "bin" / "python"))
 
@@ -77,6 +81,18 @@ def compat_python() -> Path:
 def hudi_12(compat_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """The real Hudi 1.2.0."""
     peer = hudi_peer(compat_python, "1.2.0", tmp_path_factory.mktemp("hudi_12"))
+    yield peer
+    peer.stop()
+
+
+@pytest.fixture(scope="session")
+def hudi_on_s3(compat_python: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: S3Server) -> Iterator[Peer]:
+    """Hudi 1.2.0 on the S3 server of the tests."""
+    try:
+        jars = compat_python.parent.parent / "s3"
+        peer = s3_peer(compat_python, jars, tmp_path_factory.mktemp("hudi_on_s3"), s3_server)
+    except NoS3 as reason:
+        pytest.skip(str(reason))
     yield peer
     peer.stop()
 

@@ -1,6 +1,6 @@
 """The real Apache Hudi behind a pipe: one JVM for a whole test session (runs in the compat environment).
 
-    python hudi_server.py VERSION
+    python hudi_server.py VERSION [JAR ...]
 
 1. Each line on stdin is one JSON job `{"job": name, ...arguments}`; each gets exactly one JSON line as answer:
    `{"ok": true, ...}` or `{"ok": false, "error": [cause chain, outermost first]}`.
@@ -15,7 +15,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +23,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi_session import hudi_session
+from lock_jobs import LockJobs
 
 DATASOURCE = "hoodie.datasource.write."
 FROM_PROPERTIES = {
@@ -40,12 +41,12 @@ KEYGEN_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.")
 QUICK = {f"hoodie.{name}.shuffle.parallelism": "2" for name in ("upsert", "insert", "bulkinsert", "delete")}
 
 
-class Jobs:
+class Jobs(LockJobs):
     """One method per job; arguments and answers are JSON values."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, jars: Sequence[str]) -> None:
         self.version = version
-        self.spark = hudi_session(version)
+        super().__init__(hudi_session(version, jars))
 
     def ping(self) -> dict[str, Any]:
         return {"version": self.version, "spark": self.spark.version}
@@ -55,6 +56,12 @@ class Jobs:
         hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
         for key, value in conf.items():
             hadoop.set(key, value)
+        return {}
+
+    def java(self, properties: dict[str, str]) -> dict[str, Any]:
+        """Sets properties of the virtual machine, by which the SDK of AWS goes."""
+        for key, value in properties.items():
+            self.spark._jvm.java.lang.System.setProperty(key, value)
         return {}
 
     def read(
@@ -97,7 +104,9 @@ class Jobs:
         options: dict[str, str] | None = None,
         mode: str = "append",
     ) -> dict[str, Any]:
-        """Continues the table at `path` with what its properties say, or makes one from `options`."""
+        """Continues the table at `path` with what its properties say, or makes one from `options`. Of a table that is
+        not on this disk all is said by `options`, and nothing answered.
+        """
         settings = {**QUICK, "hoodie.embed.timeline.server": "false", "hoodie.metadata.enable": "false"}
         if Path(path, ".hoodie", "hoodie.properties").exists():
             settings |= self._continue(path)
@@ -105,6 +114,8 @@ class Jobs:
         frame = self.spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(input).coalesce(1)
         before = _timeline(path)
         frame.write.format("hudi").options(**settings).mode(mode).save(path)
+        if "://" in path:
+            return {}
         properties = read_properties(path)
         return {"new_files": sorted(_timeline(path) - before), "table_version": properties["hoodie.table.version"]}
 
@@ -259,4 +270,4 @@ def own_stdout() -> TextIO:
 
 if __name__ == "__main__":
     channel = own_stdout()
-    serve(Jobs(sys.argv[1]), channel)
+    serve(Jobs(sys.argv[1], sys.argv[2:]), channel)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ QUICK_START_FLAGS = " ".join(
 )
 
 
-def hudi_session(version: str, memory: str = "2g") -> Any:
-    """A session with Hudi's extension, catalog and serializer; resolves a bundle that is not on this machine."""
+def hudi_session(version: str, jars: Sequence[str] = (), memory: str = "2g") -> Any:
+    """A session with Hudi's extension, catalog and serializer, and more jars; resolves a bundle that is not on this
+    machine.
+    """
     ensure_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415 (Java must be found first)
 
@@ -37,7 +40,8 @@ def hudi_session(version: str, memory: str = "2g") -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     jar = find_jar(BUNDLE + version)
     settings = {
-        **({"spark.jars": str(jar)} if jar else {"spark.jars.packages": BUNDLE + version}),
+        **({} if jar else {"spark.jars.packages": BUNDLE + version}),
+        "spark.jars": ",".join([*([str(jar)] if jar else []), *jars]),
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": QUICK_START_FLAGS,
         "spark.driver.bindAddress": "127.0.0.1",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -121,9 +122,9 @@ class Peer:
         return self._scratch / f"{kind}_{next(self._numbers)}.parquet"
 
 
-def hudi_peer(python: Path, version: str, scratch: Path) -> Peer:
-    """The real Hudi of `version` in the environment of `python`."""
-    return Peer(f"Hudi {version}", [str(python), str(HERE / "hudi_server.py"), version], scratch)
+def hudi_peer(python: Path, version: str, scratch: Path, jars: Sequence[Path] = ()) -> Peer:
+    """The real Hudi of `version` in the environment of `python`, with more jars."""
+    return Peer(f"Hudi {version}", [str(python), str(HERE / "hudi_server.py"), version, *map(str, jars)], scratch)
 
 
 def hudi_rs_peer(python: Path, scratch: Path) -> Peer:
