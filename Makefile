@@ -37,7 +37,7 @@ help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
 
 setup: $(VENV)/.ready  ## .venv with the locked dependencies and the command .venv/bin/hoodie
-compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi $(COMPAT)/.hbase  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs, HBase
+compat-setup: $(COMPAT)/.ready $(COMPAT)/.hudi $(COMPAT)/.hbase $(COMPAT)/.s3  ## .venv-compat: PySpark 3.5, the Hudi bundles 1.2.0 and 0.15.0, hudi-rs, HBase, jars for S3
 bench-setup: setup compat-setup $(BENCH)/.ready $(COMPAT)/.delta $(COMPAT)/.s3a  ## what the benchmark's peers need beside that
 
 $(VENV)/.uv: requirements/uv.lock
@@ -62,8 +62,13 @@ $(COMPAT)/.hudi: $(COMPAT)/.ready scripts/peer_jars.py
 	@touch $@
 
 # Where the jars cannot be had, the tests beside HBase are skipped, and say so.
-$(COMPAT)/.hbase: $(COMPAT)/.ready scripts/hbase_jars.py
+$(COMPAT)/.hbase: $(COMPAT)/.ready scripts/hbase_jars.py scripts/jar_folder.py
 	-$(COMPAT)/bin/python scripts/hbase_jars.py $(COMPAT)/hbase
+	@touch $@
+
+# As for HBase: without them the tests of Hudi on S3 are skipped.
+$(COMPAT)/.s3: $(COMPAT)/.ready scripts/s3_jars.py scripts/jar_folder.py
+	-$(COMPAT)/bin/python scripts/s3_jars.py $(COMPAT)/s3
 	@touch $@
 
 $(COMPAT)/.delta: $(COMPAT)/.ready scripts/peer_jars.py
