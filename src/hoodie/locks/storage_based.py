@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from hoodie.errors import Conflict
+from hoodie.locks.letting_pass import let_pass, note_given_back, note_refused, note_taken
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage.fence import with_fence
@@ -18,7 +20,7 @@ from hoodie.storage.lock_holder import LockHolder
 S = TypeVar("S")
 
 _LONGEST_PAUSE_S = 1.0
-"""Each look is a request, and Hudi's writers look as often."""
+"""Each look is a request, and Hudi's writers look as often. `letting_pass` rests on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,21 @@ class StorageBasedLocks:
     @contextmanager
     def acquire(self, what: str, scope: str = "", patience: Patience = AT_ONCE) -> Iterator[Held]:
         """The lease, held inside the block; see `LockProvider`."""
-        with ExitStack() as block:
+        lock = self.storage.absolute(scope)
+        with ExitStack() as after, ExitStack() as block:
 
             def attempt() -> HeldLease:
-                return block.enter_context(held_lease(self.storage, what, self.storage.env, scope=scope))
+                let_pass(lock, patience)
+                try:
+                    return block.enter_context(held_lease(self.storage, what, self.storage.env, scope=scope))
+                except Conflict as conflict:
+                    note_refused(lock, patience, conflict)
+                    raise
 
-            yield _Leased(in_line(("lease", self.storage.absolute(scope)), patience, _LONGEST_PAUSE_S, attempt))
+            lease = in_line(("lease", lock), patience, _LONGEST_PAUSE_S, attempt)
+            note_taken(lock, patience, lease.owner, lease.before)
+            after.callback(note_given_back, lock, patience)
+            yield _Leased(lease)
 
     def holders(self, scope: str = "") -> tuple[LockHolder | None, ...]:
         """See `TellsHolders`: one request."""

@@ -146,7 +146,9 @@ def held_lease(
 
 @dataclass(slots=True, eq=False)
 class HeldLease:
-    """A lease and who holds it: a `hoodie.storage.fence.Fence`. `goes`: its object is deleted when it is given back."""
+    """A lease and who holds it: a `hoodie.storage.fence.Fence`. `before`: whose it was; `goes`: its object is deleted
+    when it is given back.
+    """
 
     storage: VersionedStorage
     env: Env
@@ -160,6 +162,7 @@ class HeldLease:
     goes: bool = False
     deletes_own: bool = False
     is_over: bool = False
+    before: str = ""
 
     def ensure_held(self, *, to_delete: bool = False) -> None:
         """See `Fence`."""
@@ -223,6 +226,7 @@ class HeldLease:
                 if found.owner in _own_abandoned and not found.expired:
                     return False
                 raise
+            self.before = found.owner
         self.version, self.valid_until_ms = version, lease.valid_until_ms
         return True
 
