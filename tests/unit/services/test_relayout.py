@@ -284,6 +284,19 @@ def test_what_lies_in_the_new_places_and_is_no_file_of_the_table_goes_before_the
     assert len(table.scan().read_all()) == len(EXPECTED)
 
 
+def test_stray_file_of_a_writer_that_was_rolled_back_is_not_moved(world):
+    table = world.made()
+    table.services.relayout("map", **{"hoodie.storage.path": world.root("one")})
+    found = next(path for path in data_files(world, "") if "/p0/" in path and path.endswith(".parquet"))
+    file_id = found.rpartition("/")[2].partition("_")[0]
+    stray = found.replace(file_id, f"{uuid4()}-0")
+    world.memory.put(stray, world.memory.read(found))
+    table.services.relayout("map", move=True, grace_hours=0)
+    assert [path for path in world.files() if path.endswith(stray.rpartition("/")[2])] == [stray]
+    assert content(world.table()) == EXPECTED
+    assert world.table().validate() == []
+
+
 def test_move_of_a_table_without_storage_paths_does_nothing(world):
     table = world.made()
     before = world.files()

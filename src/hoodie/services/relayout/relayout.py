@@ -347,9 +347,14 @@ def _ensure_nothing_pending(handle: TableHandle) -> None:
 
 
 def _elsewhere(handle: TableHandle, after: tuple[LayoutVersion, ...]) -> dict[str, int]:
+    """Sizes of the table's files whose place is another then. What its metadata table does not know, as a file of a
+    writer that was rolled back, is none of them: it stays where nobody looks any more. Without that table all are.
+    """
     layout = _layout(handle)
     sizes = {file.path: file.size_bytes for file in _data_files(handle.storage)}
-    return plan_moves(sizes, layout, replace(layout, versions=after))
+    unknown = set(not_in_metadata(handle, sizes)) if handle.config.is_metadata_table_ready else set()
+    known = {path: size for path, size in sizes.items() if path not in unknown}
+    return plan_moves(known, layout, replace(layout, versions=after))
 
 
 def _left_over(handle: TableHandle, there: Storage) -> tuple[str, ...]:
