@@ -224,6 +224,8 @@ class Transaction:
         except HudiError as error:
             begun = self._inflight or self._requested
             if begun is None:
+                if isinstance(error, Missing) and not self._locking.lets_others_in:
+                    self._ensure_held(error)
                 raise
             now = timeline_of(self.handle)
             if now.find(self.instant) is not None:
@@ -235,6 +237,23 @@ class Transaction:
                 remedy="Nothing of it became visible; read the table again and repeat the write",
                 instant=self.instant,
             ) from error
+
+    def _ensure_held(self, missing: Missing) -> None:
+        """Checks that nobody has had the table while this writer, who has not begun, held it. Who has may have taken
+        away what is `missing`, as the input that waited in files.
+
+        Raises:
+            Fenced: somebody has.
+        """
+        last = max(timeline_of(self.handle).instants, key=_last_time, default=None)
+        if last is None or _last_time(last) <= self.instant:
+            return
+        raise Fenced(
+            f"The {self._what} {self.instant} was stopped before it began: the table was taken from this writer, the "
+            f"last to write was the {last.action} {last.requested} ({missing.cause})",
+            remedy="Nothing of it became visible; read the table again and repeat the write",
+            instant=self.instant,
+        ) from missing
 
     def _ensure_alone(self, now: Timeline, missing: Missing) -> None:
         """Checks that nothing has begun or ended since the write began (its time was later than any other then), or

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
-from hoodie.errors import CommitUnknown, Conflict, Fenced, Unavailable
+from hoodie.errors import CommitUnknown, Conflict, Fenced, Missing, Unavailable
 from hoodie.locks import held_lock
 from hoodie.metadata_writer import MetadataParticipant
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
@@ -17,7 +17,7 @@ from hoodie.spec import Instant
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.hand_write import HandWrite
-from hoodie.testing.lake import Awake, Lake, row
+from hoodie.testing.lake import Awake, Lake, Row, row
 from hoodie.timeline import create_requested, markers_of
 from hoodie.transaction import InstantTaken, LockPolicy, Outcome, Participant, PendingCommit, PlanSetAside, locking
 from hoodie.transaction.concurrency import POLICY
@@ -163,6 +163,22 @@ def test_an_error_of_one_that_was_rolled_back_says_so(lake: Lake) -> None:
             lambda: fail(Unavailable("a file of it is gone")),
         )
     assert isinstance(told.value.__cause__, Unavailable)
+
+
+def test_who_had_not_begun_and_misses_a_file_is_fenced_where_another_has_written_meanwhile(lake: Lake) -> None:
+    """Its lease was over, and what it had spooled, or what it reads, went with others."""
+
+    def misses_a_file(*before: Row) -> None:
+        with HandWrite(lake.handle()).transaction:
+            for one in before:
+                lake.upsert(one)
+            raise Missing("a file is gone")
+
+    with pytest.raises(Fenced, match="before it began") as told:
+        misses_a_file(row("n"))
+    assert isinstance(told.value.__cause__, Missing)
+    with pytest.raises(Missing):
+        misses_a_file()
 
 
 def test_a_conflict_leaves_the_write_and_it_may_be_committed_again_on_the_newer_timeline(lake: Lake) -> None:
