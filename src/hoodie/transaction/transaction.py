@@ -25,9 +25,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from hoodie.config import Config
-from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Missing
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing
 from hoodie.spec import Instant, InstantTime, parse_data_file_name
-from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, to_inflight
@@ -214,8 +214,8 @@ class Transaction:
         and that it has to give way, when a data file is gone that another one may have removed.
 
         Raises:
-            Fenced: so it is. WriteConflict: a data file is gone, and others have been at work meanwhile. Else what the
-                block raises.
+            Fenced: so it is. WriteConflict: a data file is gone, and others have been at work meanwhile, or an index is
+                gone that somebody has dropped. Else what the block raises.
         """
         try:
             yield
@@ -231,6 +231,8 @@ class Transaction:
             if now.find(self.instant) is not None:
                 if self._locking.lets_others_in and isinstance(error, Missing) and _is_data_file(error):
                     self._ensure_alone(now, error)
+                if self._locking.lets_others_in and isinstance(error, Corrupt | Missing):
+                    self._ensure_indexed(error)
                 raise
             raise Fenced(
                 f"The {begun.action} {self.instant} was taken from this writer ({error.cause})",
@@ -275,6 +277,26 @@ class Transaction:
             other=last.requested,
             path=missing.facts.get("path"),
         ) from missing
+
+    def _ensure_indexed(self, error: HudiError) -> None:
+        """Checks that the table has all indexes it had when the write began.
+
+        Raises:
+            WriteConflict: somebody has dropped one, which an `error` about its files may come from.
+        """
+        now = load_handle(self.handle.storage, self.handle.env)
+        gone = sorted(set(self.handle.config.metadata_partitions).difference(now.config.metadata_partitions))
+        if not gone:
+            return
+        raise WriteConflict(
+            f"The {self._what} {self.instant} cannot go on: {', '.join(gone)}, which it may use, was dropped meanwhile "
+            f"({error.cause})",
+            remedy="Nothing became visible; repeat the write, or let it be repeated "
+            "(hoodie.write.num.retries.on.conflict.failures)",
+            instant=self.instant,
+            operation=self._what.upper(),
+            indexes=tuple(gone),
+        ) from error
 
     def _abort(self, cause: BaseException) -> None:
         try:

@@ -10,11 +10,13 @@ from hoodie.config import resolve
 from hoodie.engine import ArrowSource, LocalEngine
 from hoodie.errors import Invalid
 from hoodie.index.index_kinds import INDEX_KINDS, index_kind
+from hoodie.index.record_index import RecordIndexedWrite
 from hoodie.services.ingest import Request, write_locked
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage
+from hoodie.testing.interleaved import SEVERAL
 from hoodie.testing.lake import Awake, Lake, row, table_of
-from hoodie.transaction import HeldThroughout
+from hoodie.transaction import HeldThroughout, WriteConflict
 from hoodie.write import tag
 
 WHOLE = {
@@ -168,3 +170,25 @@ def test_partitions_whose_paths_have_signs_of_file_names_keep_their_keys(version
     names = [path for path in lake.files() if path.startswith(".hoodie/metadata/record_index/.record-index-")]
     assert {path.rpartition("/")[2].partition("_")[0].count("-") for path in names} == {4}
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_who_uses_an_index_that_is_dropped_meanwhile_gives_way(version, retries, monkeypatch):
+    options = {**WHOLE, **SEVERAL, "hoodie.write.num.retries.on.conflict.failures": str(retries)}
+    lake = Lake(version, options)
+    lake.upsert(row("a"))
+    look_up, dropped = RecordIndexedWrite.tag, []
+
+    def tag_late(self, asked):
+        dropped.extend(() if dropped else lake.table.indexes.drop("record_index"))
+        return look_up(self, asked)
+
+    monkeypatch.setattr(RecordIndexedWrite, "tag", tag_late)
+    if retries:
+        lake.upsert(row("a", "A", 2))
+    else:
+        with pytest.raises(WriteConflict, match="record_index, .* dropped meanwhile"):
+            lake.upsert(row("a", "A", 2))
+    assert dropped == ["record_index"]
+    assert lake.values() == {"a": "A" if retries else "a"}
+    assert lake.table.validate() == []
