@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.engine import Engine, LocalEngine, TaskId
 from hoodie.spec import (
@@ -50,6 +50,13 @@ class Changes:
     partitions: Mapping[str, PartitionChange]
     replaced: tuple[GroupId, ...] = ()
     undone: frozenset[InstantTime] = frozenset()
+
+
+def as_unclear(changes: Changes) -> Changes:
+    """The same of an instant that did something else before: its partitions have to be loaded again."""
+    return replace(
+        changes, partitions={name: replace(one, is_unclear=True) for name, one in changes.partitions.items()}
+    )
 
 
 def load_changes(

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 
 from hoodie.fileview import open_file_view
 from hoodie.server.answers import Groups
-from hoodie.server.file_changes import Changes, load_changes
-from hoodie.server.pending_edits import PendingEdits
+from hoodie.server.file_changes import Changes, as_unclear, load_changes
+from hoodie.server.pending_edits import PendingEdits, written_by
 from hoodie.server.stores.memory import MemoryStore
 from hoodie.server.stores.packed import PackedFiles, pack_partition
 from hoodie.server.stores.store import Edit, ViewStore
@@ -198,7 +198,7 @@ def _caught_up(view: KeptView, handle: TableHandle, new: Timeline) -> KeptView:
         changes = load_changes(handle.storage, handle.profile, plan.finished)
         if not plan.vanished <= {time for one in changes for time in one.undone}:
             return _unloaded(handle, new, view.store)
-        return _applied(view, handle, new, changes)
+        return _applied(view, handle, new, changes, plan.redone)
 
 
 def _has_files(files: PartitionFiles) -> bool:
@@ -212,11 +212,14 @@ def _may_be_written(view: KeptView) -> bool:
     return any(one.action in _WRITE_LOGS for one in timeline_of(view.handle).pending())
 
 
-def _applied(view: KeptView, handle: TableHandle, new: Timeline, changes: Iterable[Changes]) -> KeptView:
-    """The view at `new` after changes, in their order."""
-    edits = PendingEdits(view.store, view.paths, view.unsettled)
-    by_commit = dict(view.by_commit)
-    for change in changes:
+def _applied(
+    view: KeptView, handle: TableHandle, new: Timeline, changes: Iterable[Changes], redone: Collection[InstantTime]
+) -> KeptView:
+    """The view at `new` after changes, in their order, of which those of `redone` instants are not the first."""
+    edits = PendingEdits(view.store, view.paths, view.unsettled | written_by(view.store, redone))
+    by_commit = {at: groups for at, groups in view.by_commit.items() if at not in redone}
+    for found in changes:
+        change = as_unclear(found) if found.requested in redone else found
         if change.replaced:
             by_commit[change.requested] = change.replaced
         edits.take(change)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+import pyarrow.compute as pc
+
 from hoodie.server.file_changes import Changes, PartitionChange
 from hoodie.server.stores.packed import EMPTY, FileChange
 from hoodie.server.stores.store import Edit, ViewStore
+from hoodie.spec import InstantTime
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, named_files
 
@@ -95,6 +98,16 @@ class PendingEdits:
             return _Pending(is_new=False)
         is_new = self._paths is not None and partition not in self._paths
         return _Pending(is_new=True) if is_new else None
+
+
+def written_by(store: ViewStore, instants: Collection[InstantTime]) -> frozenset[str]:
+    """Partitions that are loaded and have files whose names say that one of the instants wrote them, or may do so."""
+    found: set[str] = set()
+    for partition in store.partitions() if instants else ():
+        files = store.files(partition)
+        if files is not None and any(pc.any(pc.match_substring(files.names(), one)).as_py() for one in instants):
+            found.add(partition)
+    return frozenset(found)
 
 
 def _file_id(name: str) -> str:

@@ -10,7 +10,10 @@
       many that less than two are left. While the newest one that was seen is there, none was missed; where none was
       seen and nothing was archived, a single one is the first.
 4. A completed instant that is pending again is being rolled back or restored: which of its files are gone is unknown.
-5. Whatever cannot be told from the two looks means a rebuild, with the reason.
+5. A write that was completed at another time than it is now was taken back and done anew between the two looks. What
+   it wrote first is not told by what it wrote then: partitions with files of either are loaded anew. Where names of log
+   files do not say who wrote them, and for a clean or rollback, nobody can tell these partitions.
+6. Whatever cannot be told from the two looks means a rebuild, with the reason.
 """
 
 from __future__ import annotations
@@ -36,10 +39,13 @@ _CLEANING = frozenset({CLEAN, ROLLBACK})
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Instants to read, in the order they were completed, and writes that must be among those that were rolled back."""
+    """Instants to read, in the order they were completed, and writes that must be among those that were rolled back.
+    `redone`: those of the first that were completed before, too.
+    """
 
     finished: tuple[Instant, ...]
     vanished: frozenset[InstantTime]
+    redone: frozenset[InstantTime] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,11 @@ def plan_sync(old: Timeline, new: Timeline) -> Sync | Rebuild:
     """What turns the files known at `old` into those of `new`, a later timeline of the same table version."""
     before = {one.logical: one for one in old.instants}
     now = {one.logical for one in new.instants}
-    finished = [one for one in new.completed() if not _was_completed(before.get(one.logical))]
+    redone = [one for one in new.completed() if _is_redone(before.get(one.logical), one)]
+    lost = next((one for one in redone if not _tells_its_files(one, new)), None)
+    if lost is not None:
+        return Rebuild(f"the {lost.action} {lost.requested} was taken back and done anew")
+    finished = [*redone, *(one for one in new.completed() if not _was_completed(before.get(one.logical)))]
     strange = next((one for one in finished if one.action not in _UNDERSTOOD), None)
     if strange is not None:
         return Rebuild(f"a {strange.action} was completed")
@@ -73,11 +83,24 @@ def plan_sync(old: Timeline, new: Timeline) -> Sync | Rebuild:
     vanished = {one.requested for one in gone if one.is_completed and one.action in WRITE_ACTIONS} - {
         one.requested for one in archived
     }
-    return Sync(tuple(sorted(finished, key=_completion)), frozenset(vanished))
+    again = frozenset(one.requested for one in redone)
+    return Sync(tuple(sorted(finished, key=_completion)), frozenset(vanished), again)
 
 
 def _was_completed(known: Instant | None) -> bool:
     return known is not None and known.is_completed
+
+
+def _is_redone(known: Instant | None, now: Instant) -> bool:
+    """Whether an instant that was completed is so since another time. Savepoints and indexes say nothing of files."""
+    if known is None or not known.is_completed or now.action in _WITHOUT_FILES:
+        return False
+    return known.completed != now.completed
+
+
+def _tells_its_files(redone: Instant, new: Timeline) -> bool:
+    """Whether the names of files say that this instant wrote them."""
+    return redone.action in COMPLETED_WRITE_ACTIONS and new.profile.log_naming.has_one_write_per_file
 
 
 def _start(old: Timeline, new: Timeline) -> Instant | None:

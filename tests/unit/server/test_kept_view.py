@@ -24,7 +24,7 @@ from hoodie.state.handle import load_handle, timeline_of
 from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Awake, Lake, logged_lake, row
 from hoodie.testing.view_law import ensure_view_is_kept
-from hoodie.timeline import instant_path, load_instant
+from hoodie.timeline import instant_path, load_commit_metadata, load_instant
 
 
 @pytest.fixture(params=[False, True], ids=["folders", "metadata"])
@@ -232,3 +232,32 @@ def test_a_partition_that_only_a_rollback_names_is_none(lake: Lake) -> None:
     target = lake.table.timeline().completed_writes()[-1].requested
     lake.table.services.rollback(target)
     assert load_into(synced(view, lake.handle()), None).loaded() == opened(lake).loaded() == ("p", "q")
+
+
+def test_a_write_that_was_taken_back_and_done_anew_between_two_looks_is_read_again() -> None:
+    """Completed at another time, it has another file of the same group, and one in another partition than before."""
+    lake = Lake(9, options={"hoodie.metadata.enable": "false"})
+    lake.upsert(row("a", part="p"), row("c", part="r"), row("d", part="s"), row("e", part="untouched"))
+    lake.upsert(row("a", "first", ts=2, part="p"), row("d", "first", ts=2, part="s"))
+    view, handle = opened(lake), lake.handle()
+    first = timeline_of(handle).completed_writes()[-1]
+    known = load_commit_metadata(lake.storage, handle.profile, first)
+    ((_, stat),) = (one for one in known.write_stats() if one[0] == "p")
+    (gone,) = (other for name, other in known.write_stats() if name == "s")
+    assert stat.path
+    assert gone.path
+    data = lake.storage.read(stat.path)
+    again = [
+        stat._replace(path=stat.path.replace("_0-", "_7-", 1)),
+        stat._replace(path=f"r/{stat.path[2:]}", partition_path="r"),
+    ]
+    for old in (stat.path, gone.path, instant_path(handle.profile, first)):
+        lake.storage.delete(old)
+    for one in again:
+        assert one.path
+        lake.storage.put(one.path, data)
+    done = replace(first, completed=str(int(first.completed or "0") + 5000))
+    metadata = replace(known, partition_to_write_stats={str(one.partition_path): (one,) for one in again})
+    lake.storage.put(instant_path(handle.profile, done), handle.profile.commit_codec.encode(metadata, done.action))
+    assert synced(view, lake.handle()).loaded() == ("untouched",)
+    ensure_view_is_kept(view, lake.storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.server.sync_plan import Rebuild, Sync, plan_sync
-from hoodie.spec import V9, Instant, State
+from hoodie.spec import V6, V9, FormatProfile, Instant, State
 from hoodie.timeline import Timeline
 
 
@@ -21,8 +21,8 @@ def pending(number: int, action: str = "commit", state: State = State.INFLIGHT) 
     return Instant(time(number), action, state)
 
 
-def line(*instants: Instant) -> Timeline:
-    return Timeline(V9, tuple(sorted(instants)))
+def line(*instants: Instant, profile: FormatProfile = V9) -> Timeline:
+    return Timeline(profile, tuple(sorted(instants)))
 
 
 def read(*instants: Instant) -> Sync:
@@ -74,6 +74,16 @@ SYNCED = {
         read(done(7)),
     ),
     "the first clean": (line(done(1)), line(done(1), done(2, "clean")), read(done(2, "clean"))),
+    "what was taken back and is done anew": (
+        line(done(1), done(3, completed=4)),
+        line(done(1), done(3, completed=9), done(5, "rollback")),
+        Sync((done(5, "rollback"), done(3, completed=9)), frozenset(), frozenset({time(3)})),
+    ),
+    "a savepoint is made anew": (
+        line(done(1), done(1, "savepoint", 2)),
+        line(done(1), done(1, "savepoint", 7)),
+        read(),
+    ),
     "a savepoint comes and goes": (line(done(1), done(1, "savepoint")), line(done(1)), read()),
 }
 
@@ -119,6 +129,16 @@ REBUILT = {
         line(done(1), done(2, "rollback")),
         line(done(1), done(8, "rollback"), done(10, "rollback")),
         "archived",
+    ),
+    "a clean that is done anew": (
+        line(done(1), done(2, "clean")),
+        line(done(1), done(2, "clean", 9)),
+        "clean 20260101000002000 was taken back and done anew",
+    ),
+    "a write that is done anew where log files do not say who wrote them": (
+        line(done(1), done(3), profile=V6),
+        line(done(1), done(3, completed=9), profile=V6),
+        "done anew",
     ),
     "a clean that was running is gone": (line(done(1), pending(2, "clean")), line(done(1)), "running"),
     "cleans may have come and gone": (
