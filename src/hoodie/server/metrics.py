@@ -1,7 +1,7 @@
 """Figures of a service for Prometheus: requests and how long they took, and what is kept of tables.
 
 1. Labels come from short lists: what somebody asks for that is not there is `other`, so nobody makes figures grow.
-2. No figure names a table, and none has its address.
+2. No figure names a table, but the one that says whose store failed: who is to mend it must know.
 """
 
 from __future__ import annotations
@@ -107,9 +107,17 @@ class _OfService(Collector):
         self._turns = turns
 
     def collect(self) -> Iterator[Metric]:
-        tables, partitions = self._service.kept()
-        yield GaugeMetricFamily("hoodie_tables", "Tables whose views are kept", tables)
-        yield GaugeMetricFamily("hoodie_partitions", "Partitions of kept views that are loaded", partitions)
+        kept = self._service.kept()
+        yield GaugeMetricFamily("hoodie_tables", "Tables whose views are kept", kept.tables)
+        yield GaugeMetricFamily("hoodie_partitions", "Partitions of kept views that are loaded", kept.partitions)
+        failed = GaugeMetricFamily(
+            "hoodie_view_store_failed",
+            "Tables whose views are kept in memory since their store failed",
+            labels=("table",),
+        )
+        for place in kept.failed:
+            failed.add_metric((place,), 1)
+        yield failed
         yield GaugeMetricFamily("hoodie_questions", "Questions that wait for an answer now", self._turns.users())
         counts = self._service.tally.read()
         for what, about in _DID.items():

@@ -129,12 +129,15 @@ class Pages:
     def _partition(self, parameters: Mapping[str, str]) -> str:
         place, partition = self._place(parameters), parameters.get("partition", "")
         ensure_partition(partition)
-        known = self._service.view(place, partition)
-        groups = tuple(group_sizes(page_view(known, partition), partition))
+
+        def shown(view: KeptView) -> OnePartition:
+            groups = tuple(group_sizes(page_view(view, partition), partition))
+            return OnePartition(view.handle.config.name, partition, groups)
+
+        one = self._service.with_view(place, shown, partition)
         order = parameters.get("order", "")
         here = Place(PARTITION, {"basepath": place, "partition": partition, "order": order})
         up = Place(TABLE, {"basepath": place}).address()
-        one = OnePartition(known.handle.config.name, partition, groups)
         return partition_page(one, here, up, order=order, number=_number(parameters))
 
     def _place(self, parameters: Mapping[str, str]) -> str:
@@ -176,19 +179,21 @@ class Pages:
     def _overview(self, place: str, *, is_examined: bool) -> TableOverview:
         known = self._known_of(place)
         with known.lock:
-            view = self._service.view(place)
-            now_s = self._env.monotonic()
-            is_same = known.timeline is not None and known.timeline == view.timeline
-            if not is_same:
-                known.findings = None
-            lacks = is_examined and known.findings is None
-            if known.overview is None or not is_same or lacks or now_s - known.made_s > FRESH_S:
-                if lacks:
-                    known.findings = findings_of(view.handle)
-                known.overview = self._new_overview(known, view)
-                known.timeline, known.made_s = view.timeline, now_s
-                known.works = {work.instant: work for work in known.overview.works if work.instant.is_completed}
-            return known.overview
+            return self._service.with_view(place, lambda view: self._overview_of(known, view, is_examined=is_examined))
+
+    def _overview_of(self, known: _Known, view: KeptView, *, is_examined: bool) -> TableOverview:
+        now_s = self._env.monotonic()
+        is_same = known.timeline is not None and known.timeline == view.timeline
+        if not is_same:
+            known.findings = None
+        lacks = is_examined and known.findings is None
+        if known.overview is None or not is_same or lacks or now_s - known.made_s > FRESH_S:
+            if lacks:
+                known.findings = findings_of(view.handle)
+            known.overview = self._new_overview(known, view)
+            known.timeline, known.made_s = view.timeline, now_s
+            known.works = {work.instant: work for work in known.overview.works if work.instant.is_completed}
+        return known.overview
 
     def _new_overview(self, known: _Known, view: KeptView) -> TableOverview:
         found = page_view(view)

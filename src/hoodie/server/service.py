@@ -21,26 +21,29 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
 from hoodie.layout import open_table_storage
 from hoodie.remote.files_arrow import MEDIA_TYPE
 from hoodie.remote.json_values import Json
-from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
+from hoodie.remote.known_timeline import NO_INSTANT
+from hoodie.server.client_timeline import differs, is_behind, is_forgiven
 from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
 from hoodie.server.stores.memory import MemoryStores
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
-from hoodie.spec import CLEAN, Instant
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, Replaced, named_files
 
 log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 MAX_TABLES = 256
 """Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
@@ -73,10 +76,20 @@ class Answer:
     is_still: Callable[[], bool] | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many tables are kept, how many partitions of them are loaded, and the places of those whose store failed."""
+
+    tables: int
+    partitions: int
+    failed: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Table:
     """A table's storage, where the view of it is kept, and the view once there is one. `may_resume`: what an earlier
-    service kept was not looked at; `is_table`: somebody opened it; `lock`: who makes the next view.
+    service kept was not looked at; `is_table`: somebody opened it; `has_failed`: its store did; `lock`: who makes the
+    next view.
     """
 
     place: str
@@ -85,6 +98,7 @@ class _Table:
     may_resume: bool = True
     view: KeptView | None = None
     is_table: bool = False
+    has_failed: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -126,26 +140,34 @@ class Service:
         """The storage of a place below the roots, or of a table that was admitted."""
         return open_table_storage(place, self._admitted.get(place, self._options))
 
-    def kept(self) -> tuple[int, int]:
-        """How many tables are kept, and how many partitions of them are loaded."""
+    def kept(self) -> Kept:
+        """What is kept. Nothing is read but stores; one that fails is given up."""
         with self._lock:
-            views = [table.view for table in self._tables.values()]
-        return sum(view is not None for view in views), sum(len(view.loaded()) for view in views if view is not None)
+            tables = list(self._tables.values())
+        partitions = 0
+        for table in tables:
+            try:
+                view = table.view
+                partitions += 0 if view is None else len(view.loaded())
+            except StoreFailed as error:
+                self._keep_in_memory(table, error, waits=False)  # who loads it may wait for a storage
+        return Kept(
+            sum(table.view is not None for table in tables),
+            partitions,
+            tuple(sorted(table.place for table in tables if table.has_failed)),
+        )
 
-    def view(self, place: str, partition: str | None = None) -> KeptView:
-        """The view of the table at a place below the roots, at its timeline of now, with a partition (None: all)
-        loaded.
+    def with_view(self, place: str, use: Callable[[KeptView], Found], partition: str | None = None) -> Found:
+        """What `use` makes of the view of the table at a place below the roots, at its timeline of now, with a
+        partition (None: all) loaded. Where the store fails, in `use` as well, it is used once more with a view that is
+        loaded anew.
 
         Raises:
             Invalid: there is no table. Unsupported: it is not served. Corrupt: it is damaged.
         """
         asked = None if partition is None else (partition,)
         with self._table(place) as table:
-            try:
-                return self._loaded(table, self._synced(table), asked)
-            except StoreFailed as error:
-                self._keep_in_memory(table, error)
-                return self._loaded(table, self._synced(table), asked)
+            return self._despite_store(table, lambda: use(self._loaded(table, self._synced(table), asked)))
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         """The answer to a request. Never raises: what goes wrong is an answer, too."""
@@ -243,11 +265,7 @@ class Service:
                         return _json(True, parameters)
                     return self._read(table, route, asked, parameters)
 
-                try:
-                    return answered()
-                except StoreFailed as error:
-                    self._keep_in_memory(table, error)
-                    return answered()
+                return self._despite_store(table, answered)
         except Invalid as error:
             return _text(404, str(error))
         except Unsupported as error:
@@ -291,7 +309,7 @@ class Service:
             view = self._synced(table)
         is_same = is_checked and not is_behind(view.timeline, last, known_hash)
         if is_checked and not is_same and not is_forgiven(view.timeline, known_hash):
-            return _text(400, _differs(view.timeline, last))
+            return _text(400, differs(view.timeline, last))
         if route.covers in _LOADED_FIRST:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
         answer = _told(route.answer(view, asked), parameters)
@@ -354,16 +372,29 @@ class Service:
             log.warning("the view of %s is loaded anew: %s", handle.storage.uri, error)
             return None
 
-    def _keep_in_memory(self, table: _Table, error: StoreFailed) -> None:
+    def _despite_store(self, table: _Table, ask: Callable[[], Found]) -> Found:
+        """What `ask` returns, asked once more where the table's store fails: it is another one then."""
+        try:
+            return ask()
+        except StoreFailed as error:
+            self._keep_in_memory(table, error)
+            return ask()
+
+    def _keep_in_memory(self, table: _Table, error: StoreFailed, *, waits: bool = True) -> None:
         """The table's store failed: another one is used from now on, and what is in that one is not when it is opened
-        again.
+        again. Who does not wait, and comes while the next view is made, leaves it to whoever asks next.
         """
-        with table.lock:
+        table.has_failed = table.has_failed or not isinstance(error, NotNewest)
+        if not table.lock.acquire(blocking=waits):
+            return
+        try:
             if table.stores is self._stores:
                 log.warning("the view of %s is kept in memory: %s", table.storage.uri, error)
                 table.stores, table.view = MemoryStores(), None
                 if not isinstance(error, NotNewest):
                     self._stores.distrust()
+        finally:
+            table.lock.release()
 
     def _synced(self, table: _Table) -> KeptView:
         """The view at the timeline of now. One that was dropped meanwhile does not come back."""
@@ -430,22 +461,6 @@ def _files_of(view: KeptView, partition: str) -> PartitionFiles:
     return PartitionFiles(partition, (), ()) if packed is None else named_files(partition, packed.items())
 
 
-def is_behind(timeline: Timeline, last: str, known_hash: str) -> bool:
-    """Whether a client with such a last instant and hash has another timeline than this."""
-    instants = told_instants(timeline)
-    if not instants and last == NO_INSTANT:
-        return False
-    if hash_of(instants) != known_hash:
-        return True
-    return not (any(one.requested == last for one in instants) or timeline.is_before_start(last))
-
-
-def is_forgiven(timeline: Timeline, known_hash: str) -> bool:
-    """Whether the client lacks nothing but a clean that came last."""
-    instants = told_instants(timeline)
-    return bool(instants) and instants[-1].action == CLEAN and hash_of(instants[:-1]) == known_hash
-
-
 def _told(found: Json | bytes, parameters: Mapping[str, str]) -> Answer:
     return Answer(200, found, MEDIA_TYPE) if isinstance(found, bytes) else _json(found, parameters)
 
@@ -460,14 +475,3 @@ def _json(value: Json, parameters: Mapping[str, str]) -> Answer:
 
 def _text(status: int, text: str) -> Answer:
     return Answer(status, text.encode())
-
-
-def _differs(timeline: Timeline, last: str) -> str:
-    """Hudi's words, which its clients log."""
-    shown = ", ".join(_shown(one) for one in told_instants(timeline))
-    return f"Last known instant from client was {last} but server has the following timeline [{shown}]"
-
-
-def _shown(instant: Instant) -> str:
-    pending = "" if instant.is_completed else "==>"
-    return f"[{pending}{instant.requested}__{instant.completed}__{instant.action}__{instant.state.name}]"

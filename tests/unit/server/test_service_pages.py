@@ -117,7 +117,7 @@ def test_what_the_service_keeps_has_the_sizes_that_lie_there(version: int, tmp_p
     made.upsert(row("a", "new", 2))
     made.table.services.compact()
     made.upsert(row("a", "newer", 3))
-    known = page_view(Service([str(tmp_path)]).view(made.uri))
+    known = Service([str(tmp_path)]).with_view(made.uri, page_view)
     health = made.table.doctor()
     (p,) = group_sizes(known, "p")
     sizes = next(one for one in health.partitions if one.partition == "p")

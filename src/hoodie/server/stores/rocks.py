@@ -147,7 +147,7 @@ class RocksStore:
         self._reading = threading.Lock()
 
     def partitions(self) -> tuple[str, ...]:
-        return tuple(_text(key) for key, _ in self._from(b"p", b""))
+        return tuple(_asked(lambda: [_text(key) for key, _ in self._from(b"p", b"")]))
 
     def has(self, partition: str) -> bool:
         return any(key == b"" for key, _ in self._from(b"p" + _bytes(partition), b"", most=1))
@@ -201,8 +201,11 @@ class RocksStore:
 
     def _files(self, begin: bytes) -> Iterator[tuple[str, int]]:
         skipped = begin.index(b"\0") + 1
-        for key, value in self._from(b"f", begin):
-            yield _name_of(key[skipped:]), _SIZE.unpack(value)[0]
+        try:
+            for key, value in self._from(b"f", begin):
+                yield _name_of(key[skipped:]), _SIZE.unpack(value)[0]
+        except (struct.error, ValueError) as error:
+            raise _failed(error) from error
 
     def _from(self, letter: bytes, begin: bytes, most: int = -1) -> list[tuple[bytes, bytes]]:
         """Entries, at `most` so many, whose keys begin so after table and letter; the keys come without those two."""
@@ -210,18 +213,18 @@ class RocksStore:
         with self._stores.lock:
             own = None if self.held else _asked(self._stores.db.iter)
         if own is not None:
-            return _scan(own, prefix, known, most)
+            return _asked(lambda: _scan(own, prefix, known, most))
         with self._reading:
-            return _scan(self.held, prefix, known, most)
+            return _asked(lambda: _scan(self.held, prefix, known, most))
 
 
 def _scan(found: Any, prefix: bytes, known: int, most: int) -> list[tuple[bytes, bytes]]:
     entries: list[tuple[bytes, bytes]] = []
-    _asked(lambda: found.seek(prefix))
+    found.seek(prefix)
     while len(entries) != most and found.valid() and (key := found.key()).startswith(prefix):
         entries.append((key[known:], found.value()))
         found.next()
-    _asked(found.status)  # it ends at what is damaged, too
+    found.status()  # it ends at what is damaged, too
     return entries
 
 
@@ -261,6 +264,8 @@ def _asked(ask: Callable[[], Found]) -> Found:
     """What the database answers. Its errors are plain `Exception`s."""
     try:
         return ask()
+    except StoreFailed:
+        raise
     except Exception as error:
         raise _failed(error) from error
 
