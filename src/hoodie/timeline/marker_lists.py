@@ -43,6 +43,11 @@ class MarkerList:
         self._path: str | None = None
         self._text = b""
 
+    @property
+    def written(self) -> tuple[str, int] | None:
+        """Path and size of the list; None where none is begun, or the last one was left."""
+        return None if self._path is None else (self._path, len(self._text))
+
     def add(self, storage: Storage, names: Sequence[str]) -> None:
         """Adds markers, which are durable then. One call; two calls more for the first ones.
 

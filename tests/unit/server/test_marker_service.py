@@ -263,7 +263,7 @@ def test_a_second_request_waits_for_the_bytes_of_the_first(table: Path) -> None:
     assert ask_names(folder) == [NAMES[0]]
     due.pop().write_batch()
     assert (first.result(0), second.result(0)) == (True, False)
-    assert not due
+    assert len(due) == 1  # whether it is still there
 
 
 def ask_names(folder: MarkerFolder) -> list[str]:
