@@ -7,7 +7,7 @@
    that a page of another place sends it is refused.
 3. The length of a request's head, the time it may take, the time an answer may take to be found and to be read, the
    number of connections and the time one may stay silent are bounded. A request with a body is refused: none needs one.
-4. A table that hangs keeps no other from being answered for.
+4. A table that hangs keeps no other from being answered for, and no long answer does: it is packed in its thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -42,15 +41,16 @@ from hoodie.remote.connection import MARKER
 from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
 from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.metrics import Measured, Metrics, endpoint_of
+from hoodie.server.packing import pack
 from hoodie.server.page_http import figure_routes, page_routes
 from hoodie.server.pages import Pages
 from hoodie.server.plain_requests import PlainRequest, encode_answer, plain_request
 from hoodie.server.quick_answers import IS_STILL, AnswersKept, KeptAnswer, QuickAnswers
-from hoodie.server.quick_look_ups import GZIP_FROM_BYTES, GZIP_LEVEL, looked_up
+from hoodie.server.quick_look_ups import looked_up
 from hoodie.server.quick_markers import begun_marker
 from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
-from hoodie.server.service import Service
+from hoodie.server.service import Answer, Service
 from hoodie.server.turns import Turns
 from hoodie.server.wake_ups import WakeUps
 
@@ -126,14 +126,20 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             return _token_needed()
         # Not the path of `request.url`, which is made of the name of the host that the client tells.
         method, path, asked = request.method, str(request.scope["path"]), dict(request.query_params)
+        accepted = request.headers.get("accept-encoding", "")
+
+        def answer_packed() -> tuple[Answer, Response]:
+            found = service.answer(method, path, asked)
+            return found, pack(Response(found.body, found.status, media_type=found.media_type), accepted)
+
         try:
-            found = await turns.run(asked.get("basepath", ""), lambda: service.answer(method, path, asked))
+            found, response = await turns.run(asked.get("basepath", ""), answer_packed)
         except TimeoutError:
             log.warning("no answer about %s within %s s", asked.get("basepath"), ANSWER_S)
             return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})
         if found.is_still is not None:
             request.scope[IS_STILL] = found.is_still
-        return Response(found.body, found.status, media_type=found.media_type)
+        return response
 
     def tells_token(headers: Headers) -> bool:
         return _tells_token(headers, listening)
@@ -158,7 +164,6 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             Middleware(_Guarded, listening=listening),
             *(() if about_markers is None else (Middleware(MarkersFirst, answers=about_markers),)),
             Middleware(AnswersKept, answers=answers),
-            Middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL),
         ],
     )
     app.state.quick = _Quick(may_ask, service, answers, markers, metrics, wake_ups)

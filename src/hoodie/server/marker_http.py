@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hoodie.remote.connection import MARKER
 from hoodie.server.marker_service import MarkerService, answered
+from hoodie.server.packing import pack
 from hoodie.server.service import Answer
 from hoodie.server.turns import Turns
 from hoodie.server.wake_ups import WakeUps
@@ -58,12 +59,17 @@ class MarkerAnswers:
         if refused is not None:
             return refused
         method, path, asked = request.method, request.url.path, dict(request.query_params)
+        accepted = request.headers.get("accept-encoding", "")
+
+        def answer_packed() -> Response | Future[bool]:
+            found = self.markers.answer(method, path, asked)
+            return pack(_response(found), accepted) if isinstance(found, Answer) else found
+
         try:
-            ask = asked.get("markerdirpath", "")
-            found = await self._turns.run(ask, lambda: self.markers.answer(method, path, asked))
+            found = await self._turns.run(asked.get("markerdirpath", ""), answer_packed)
         except TimeoutError:
             return _too_late(asked)
-        return _response(found) if isinstance(found, Answer) else await self._told(found, asked)
+        return found if isinstance(found, Response) else await self._told(found, asked)
 
     async def _told(self, answer: Future[bool], asked: Mapping[str, str]) -> Response:
         try:

@@ -26,6 +26,7 @@ from hoodie.present.page.document import content_policy
 from hoodie.present.page.messages import message_page, token_page
 from hoodie.present.page.parts import Place
 from hoodie.server.metrics import CONTENT_TYPE, Metrics
+from hoodie.server.packing import pack
 from hoodie.server.pages import HOME, PARTITION, TABLE, Pages
 from hoodie.server.readiness import Readiness
 from hoodie.server.turns import Turns
@@ -50,13 +51,17 @@ def page_routes(pages: Pages, turns: Turns, token: str | None, tells_token: Call
             return _entered(Place(request.url.path, said), told, token, pages.env)
         if token is not None and not (tells_token(request.headers) or _has_cookie(request, token, pages.env)):
             return _html(token_page(request.url.path), 401)
-        place = said.get("basepath", "")
+        place, path, accepted = said.get("basepath", ""), request.url.path, request.headers.get("accept-encoding", "")
+
+        def answer_packed() -> Response:
+            found = pages.answer(path, said)
+            return pack(_html(found.body, found.status), accepted)
+
         try:
-            found = await turns.run(f"page {place}", lambda: pages.answer(request.url.path, said))
+            return await turns.run(f"page {place}", answer_packed)
         except TimeoutError:
             log.warning("no page about %s in time", place)
             return _html(message_page("No answer", "The table does not answer in time."), 503)
-        return _html(found.body, found.status)
 
     return [Route(path, page) for path in (HOME, TABLE, PARTITION)]
 
@@ -69,7 +74,9 @@ def figure_routes(
     async def figures(request: Request) -> Response:
         if not tells_token(request.headers):
             return PlainTextResponse("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
-        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)  # stores may be on a disk
+        accepted = request.headers.get("accept-encoding", "")
+        # Stores may be on a disk.
+        return await asyncio.to_thread(lambda: pack(Response(metrics.text(), media_type=CONTENT_TYPE), accepted))
 
     async def health(_: Request) -> Response:
         try:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hoodie.server.packing import is_packed
 from hoodie.server.plain_requests import PlainRequest
 
 MAX_KEPT_BYTES = 32 << 20
@@ -98,11 +99,6 @@ class AnswersKept:
             await send(message)
 
         await self.app(scope, receive, heard)
-
-
-def is_packed(accepted: str) -> bool:
-    """Whether who accepts such encodings is answered in packed form, where it is worth it."""
-    return "gzip" in accepted
 
 
 def _size(key: tuple[bytes, bool], answer: KeptAnswer) -> int:

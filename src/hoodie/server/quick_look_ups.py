@@ -7,18 +7,15 @@
 
 from __future__ import annotations
 
-import zlib
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 
+from hoodie.server.packing import pack
 from hoodie.server.plain_requests import PlainRequest
-from hoodie.server.quick_answers import KeptAnswer, is_packed
+from hoodie.server.quick_answers import KeptAnswer
 from hoodie.server.service import Service
 
-GZIP_FROM_BYTES = 1500
-GZIP_LEVEL = 1
 MAX_TARGET_BYTES = 8192
 """Of a request that is looked at in the event loop."""
 
@@ -32,12 +29,5 @@ def looked_up(service: Service, request: PlainRequest) -> KeptAnswer | None:
     if found is None or found.is_still is None:
         return None
     answer = Response(found.body, found.status, media_type=found.media_type)
-    body = found.body
-    if len(body) >= GZIP_FROM_BYTES:
-        headers = MutableHeaders(raw=answer.raw_headers)
-        headers.add_vary_header("Accept-Encoding")
-        if is_packed(request.headers.get("accept-encoding", "")):
-            body = zlib.compress(body, GZIP_LEVEL, 16 + zlib.MAX_WBITS)
-            headers["Content-Encoding"] = "gzip"
-            headers["Content-Length"] = str(len(body))
-    return KeptAnswer(tuple(answer.raw_headers), body, found.is_still)
+    pack(answer, request.headers.get("accept-encoding", ""))
+    return KeptAnswer(tuple(answer.raw_headers), bytes(answer.body), found.is_still)

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -100,6 +101,23 @@ def test_answers_are_plain_text_and_packed_for_who_can_unpack_them(lake: Lake, p
     assert (status, headers["content-encoding"]) == (200, "gzip")
     assert gzip.decompress(packed) == plain
     assert b"server" not in {name.lower().encode() for name in headers}
+
+
+def test_long_answers_are_not_packed_in_the_thread_that_answers_everybody(
+    lake: Lake, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def heard(*arguments: int) -> bytes:
+        threads.append(threading.current_thread().name)
+        return compress(*arguments)
+
+    compress = zlib.compress
+    monkeypatch.setattr("hoodie.server.packing.zlib.compress", heard)
+    accepts = {"Accept-Encoding": "gzip"}
+    for path in (slices(lake), f"/table?basepath={quote(lake.uri)}"):
+        assert get(port, path, accepts)[2]["content-encoding"] == "gzip"
+    assert threads == ["timeline service"] * 2
 
 
 def test_it_says_hello_and_that_it_lives(port: int) -> None:

@@ -31,8 +31,8 @@ from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.services.rollback.restore import restore
 from hoodie.services.rollback.rollback import roll_back_instant
-from hoodie.spec import RESTORE, ROLLBACK, V6, V8, V9, State, encode_rollback_plan
-from hoodie.timeline import create_requested, delete_instant_files, new_instant_time, to_inflight
+from hoodie.spec import RESTORE, ROLLBACK, V6, V8, V9, MarkerKind, State, encode_rollback_plan
+from hoodie.timeline import create_requested, delete_instant_files, markers_of, new_instant_time, to_inflight
 from hoodie.transaction.locking import executor_lock
 
 
@@ -161,6 +161,17 @@ def test_a_plan_that_was_rolled_back_is_carried_out_by_the_next_run(profile):
     roll_back_instant(handle, config(), ENGINE, pending.requested)
     assert run_compaction(handle, config(), ENGINE, pending.requested) is not None
     assert rows_of(table) == rows_of(table, query="read_optimized") == SMALL
+
+
+def test_markers_that_an_earlier_run_left_go_with_their_files_before_the_plan_is_begun(profile):
+    """Whoever took that run back died before its markers went, or the run was only slow."""
+    table, _, handle, pending = planned(profile)
+    name = f"{A[0]}/late_1-2-3_{pending.requested}.parquet"
+    markers_of(table.storage, pending.requested).create(name, MarkerKind.MERGE)
+    table.storage.put(name, b"late")
+    assert run_compaction(handle, config(), ENGINE, pending.requested) is not None
+    assert name not in [file.path for file in table.storage.list("")]
+    assert markers_of(table.storage, pending.requested).load() is None
 
 
 def test_a_plan_older_than_what_the_table_was_restored_to_can_be_carried_out(profile):

@@ -171,7 +171,7 @@ def _without_dead_rollbacks(handle: TableHandle, config: Config, engine: Engine,
 def _pending_again(
     handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant, markers: Markers
 ) -> Instant | None:
-    """The instant as a plan that nobody has begun; None when it is completed."""
+    """The instant as a plan that nobody has begun, and that left nothing; None when it is completed."""
     now = plans.timeline.find(instant.requested, instant.comparable_action)
     if now is None:
         raise Fenced(
@@ -183,7 +183,19 @@ def _pending_again(
         return None
     if now.state is State.INFLIGHT:
         roll_back_run(handle, engine, plans, now, markers)
+    else:
+        _drop_what_is_left(handle, engine, now, markers)
     return replace(now, state=State.REQUESTED)
+
+
+def _drop_what_is_left(handle: TableHandle, engine: Engine, plan: Instant, markers: Markers) -> None:
+    """Removes markers of a plan that was begun, and the files they name: whoever took it back died before they went, or
+    an executor that was only slow came after that.
+    """
+    left = markers_of(handle.storage, plan.requested).load()
+    if left is not None:
+        delete_files(handle.storage, engine, [one.data_path for one in left], f"undo {plan.action}")
+        markers.drop()
 
 
 def _give_up(
