@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from peers import Peer
 
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced
+from hoodie.locks import letting_pass
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.locks.waiting import Patience
 from hoodie.storage import open_storage
@@ -100,6 +103,31 @@ def test_hudi_takes_over_when_our_lease_has_run_out(table: OneTable) -> None:
             held.ensure_held()
     table.ensure_not_ours()
     assert table.given_back_by_hudi() == {"ok": True, "was_lost": False}
+
+
+def test_hudi_gets_the_lock_beside_a_process_of_ours_that_takes_it_without_a_pause(
+    table: OneTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letting_pass, "ALONE_S", 3.0)
+    stop = threading.Event()
+
+    def write_on() -> int:
+        commits = 0
+        while not stop.is_set():
+            with table.ours.acquire("upsert", patience=Patience(ENV, 60_000)):
+                time.sleep(0.5)
+            commits += 1
+        return commits
+
+    with ThreadPoolExecutor(1) as pool:
+        commits = pool.submit(write_on)
+        try:
+            for _ in range(3):
+                assert table.taken_by_hudi(wait_s=15)["taken"]
+                table.given_back_by_hudi()
+        finally:
+            stop.set()
+        assert commits.result() > 3
 
 
 def test_of_two_that_take_turns_one_is_inside(table: OneTable) -> None:
