@@ -7,7 +7,7 @@
    first has the instant of fourteen zeros and follows from partition and number of buckets alone: every writer would
    make the same.
 4. A later one counts when its instant completed. An empty file `<instant>.commit` says so for ever; where it is
-   missing, the timeline does, or the file groups of its nodes when the timeline no longer knows.
+   missing, the timeline does, or the file groups of its new nodes when the timeline no longer knows.
 5. A change of a ring is a list of child nodes: REPLACE puts a node in the place of the one with its value (or between),
    DELETE takes one away.
 
@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -89,6 +90,10 @@ class HashRing:
     def new_file_id(self, number: int, uuid: str) -> str:
         del uuid  # the ring has named it
         return self.file_id(number)
+
+    @property
+    def file_ids(self) -> frozenset[str]:
+        return frozenset(self.file_id(number) for number in range(self.count))
 
     def file_id(self, number: int) -> str:
         """The file id of a node."""
@@ -176,9 +181,11 @@ def load_ring(
     parts: KeyParts = EVERY_PART,
 ) -> HashRing | None:
     """The newest committed ring of a partition; None for one without. A ring without its marker is committed when its
-    instant is among the `completed` ones of the timeline, or when it has named one of the `live` file groups (ids).
+    instant is among the `completed` ones of the timeline, or when one of the `live` file groups (ids) has its name from
+    it: no older ring has that group. What was left by a resize that died keeps the other groups as they are.
 
-    Lists one folder, and reads one file for each ring it looks at.
+    Lists one folder, and reads one file for each ring it looks at; those of all older ones where such a group is asked
+    for.
 
     Raises:
         Corrupt: a file of them is damaged.
@@ -186,13 +193,19 @@ def load_ring(
     folder = _folder(partition)
     names = {file.path.rpartition("/")[2] for file in storage.list_dir(folder).files}
     instants = sorted((match[1] for name in names if (match := _HASHING_FILE.fullmatch(name))), reverse=True)
-    for instant in instants:
+
+    @cache
+    def ring_of(instant: str) -> HashRing:
         path = f"{folder}/{instant}.hashing_meta"
-        ring = parse_ring(storage.read(path), partition, path, parts)
+        return parse_ring(storage.read(path), partition, path, parts)
+
+    for place, instant in enumerate(instants):
         if instant == FIRST_HASHING or f"{instant}.commit" in names or instant in completed:
-            return ring
-        if any(ring.file_id(number) in live for number in range(ring.count)):
-            return ring
+            return ring_of(instant)
+        if alive := ring_of(instant).file_ids.intersection(live):
+            older = (ring_of(one).file_ids for one in instants[place + 1 :])
+            if alive.difference(*older):
+                return ring_of(instant)
     return None
 
 

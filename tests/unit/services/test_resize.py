@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 
+import pyarrow as pa
 import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.errors import Conflict, Invalid, Unavailable
-from hoodie.index import first_ring, load_ring
-from hoodie.index.hash_ring import CONSISTENT_DIR, LAST_HASH
+from hoodie.index import HashNode, first_ring, load_ring, store_ring
+from hoodie.index.hash_ring import CONSISTENT_DIR, FIRST_HASHING, LAST_HASH
 from hoodie.index.resize import ResizeLimits, plan_resizes
 from hoodie.locks import held_lock
 from hoodie.services.resizing import plan as resize_plan
 from hoodie.services.resizing.resize import preview_resize, resize_buckets, schedule_resize
 from hoodie.spec.avro_container import parse_container
 from hoodie.state.handle import load_handle, timeline_of
+from hoodie.storage import MemoryStorage
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.lake import Awake, Lake, row
 from hoodie.timeline import load_requested
@@ -293,3 +295,35 @@ def test_metadata_table_forgets_a_resize_that_failed_at_its_commit(version, erro
     assert not lake.table.timeline().pending()
     assert lake.table.validate() == []
     assert len(lake.rows()) == 2 * len(KEYS)
+
+
+@pytest.mark.parametrize("error", [Unavailable, KeyboardInterrupt])
+def test_rings_of_a_resize_that_was_given_up_do_not_count(version, error):
+    """One bucket of two is split. The other one, which stays as it is, gets its first rows before and after."""
+    lake = Lake(version, {**RINGS, "hoodie.clean.automatic": "false"})
+    ring = first_ring("p", 2)
+    numbers = ring.numbers(pa.array(KEYS))
+    full, empty = ([key for key, n in zip(KEYS, numbers, strict=True) if n == bucket] for bucket in (0, 1))
+    lake.upsert(*rows(full))
+
+    def fail(call):
+        if call.op == "create" and call.path.endswith(".replacecommit"):
+            raise error("no answer")
+
+    with pytest.raises(error):
+        resized(lake, CountingStorage(lake.storage, on_call=fail), **SPLIT)
+    for value, keys in (("b", empty), ("c", KEYS)):
+        lake.upsert(*rows(keys, value, 2))
+        assert lake.values() == {key: value if key in keys else "a" for key in (*full, *empty)}
+    assert not [path for path in lake.files() if path.endswith(".hashing_meta") and FIRST_HASHING not in path]
+
+
+def test_a_ring_of_a_pending_resize_does_not_count_by_the_groups_it_keeps():
+    storage = MemoryStorage("rings")
+    first = first_ring("p", 2)
+    child = HashNode(first.nodes[0].value // 2, "half"), HashNode(first.nodes[0].value, "other")
+    later = first.with_children(child, "20260101000000001")
+    for ring in (first, later):
+        store_ring(storage, ring)
+    assert load_ring(storage, "p", live={first.file_id(1)}) == first
+    assert load_ring(storage, "p", live={first.file_id(1), "half-0"}) == later

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.index import roll_back_indexes
 from hoodie.metadata_writer import undo_update
 from hoodie.services.rewrite.kinds import KINDS
 from hoodie.services.rollback.rollback import roll_back
@@ -22,8 +23,9 @@ def drop_abandoned_plans(state: TableState, engine: Engine, config: Config) -> T
     """The state after abandoned plans were taken off the timeline. The caller holds the table lock. Reads the requests
     of pending clusterings.
 
-    One that had begun is rolled back, which leaves its plan; then the plan goes. The metadata table may know of it even
-    when it is only planned (an attempt that was given up), and would count what it knows once the instant is gone.
+    One that had begun is rolled back, which leaves its plan; then the plan goes. The metadata table and an index may
+    know of it even when it is only planned (an attempt that was given up), and would count what they know once the
+    instant is gone.
     """
     dead = [instant for kind in KINDS for instant in kind.abandoned(state.plans)]
     if not dead:
@@ -34,6 +36,7 @@ def drop_abandoned_plans(state: TableState, engine: Engine, config: Config) -> T
             timeline = roll_back(handle, engine, timeline, instant, config)
             handle = load_handle(handle.storage, handle.env)  # it may have had to drop the metadata table
         else:
+            roll_back_indexes(handle.storage, handle.config, config, instant.requested)
             handle = undo_update(handle, instant, None, engine)
         handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.REQUESTED)))
     return state_of(handle)
