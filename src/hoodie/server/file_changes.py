@@ -4,7 +4,9 @@
 2. Where metadata does not tell all, the partition is *unclear* and has to be loaded again: log files that a write names
    beside those it has stats of, files that a clean or a rollback could not delete (Hudi says so of those that were gone
    already), and in tables whose writers append to log files whatever a rollback touched.
-3. They are applied in the order the instants were completed (`pending_edits`).
+3. They are applied in the order the instants were completed (`pending_edits`), as far as clocks tell. A clean that
+   seems to be completed before a write whose files it deleted has deleted them. A rollback has not: a compaction that
+   is carried out again gives files the names they had.
 """
 
 from __future__ import annotations
@@ -34,12 +36,15 @@ THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """What one instant changed in one partition: bytes of the files it added by name, names of those it took away."""
+    """What one instant changed in one partition: bytes of the files it added by name, names of those it took away.
+    `is_final`: what it took away does not come again, however late the write is completed that added it.
+    """
 
     added: Mapping[str, int] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
     is_unclear: bool = False
     is_gone: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ def _load_changes(_: TaskId, task: _ChangesTask) -> Changes:
                     removed=frozenset(done.deleted),
                     is_unclear=not set(done.failed) <= set(done.deleted),
                     is_gone=done.is_partition_deleted,
+                    is_final=True,
                 )
                 for name, done in cleaned.partitions.items()
             },

@@ -10,6 +10,7 @@
 4. Values do not change: who answers from one need not wait for who makes the next. Only the newest is loaded into or
    synced, but for one that was put `aside`.
 5. What a store of an earlier service has is a view at the timeline it was left at (`resumed_view`).
+6. While a downgrade gives log files other names, or died doing so, a view is true for the moment only (`is_lasting`).
 
 Storage is read, never written.
 """
@@ -24,15 +25,18 @@ from dataclasses import dataclass, replace
 from hoodie.fileview import open_file_view
 from hoodie.server.answers import Groups
 from hoodie.server.file_changes import Changes, as_unclear, load_changes
+from hoodie.server.looks import Look, look_at, seen_by
 from hoodie.server.pending_edits import PendingEdits, written_by
 from hoodie.server.stores.memory import MemoryStore
 from hoodie.server.stores.packed import PackedFiles, pack_partition
 from hoodie.server.stores.store import Edit, ViewStore
-from hoodie.server.sync_plan import Rebuild, plan_sync
+from hoodie.server.sync_plan import Rebuild, Sync, plan_sync
 from hoodie.server.view_parts import Beside, beside_of, parts_of
 from hoodie.spec import DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, InstantTime
 from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.log_renames import may_be_named_back, renamed_at
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.storage import FileInfo
 from hoodie.timeline import Timeline
 from hoodie.view import (
     FileGroup,
@@ -54,9 +58,10 @@ _Compactions = Mapping[str, Mapping[GroupId, InstantTime]]
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class KeptView:
     """What is known of the table of `handle` at `timeline`. `by_commit`: groups that each completed replacecommit of
-    the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group; `store`:
-    files of the partitions that are loaded; `paths`: all partitions, once somebody asked for all; `unsettled`: loaded
-    while somebody may have been writing log files whose names do not say who.
+    the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group;
+    `plan_files`: those of `plans`, as they were seen; `store`: files of the partitions that are loaded; `paths`: all
+    partitions, once somebody asked for all; `unsettled`: loaded while somebody may have been writing log files whose
+    names do not say who; `is_lasting`: log files keep their names.
     """
 
     handle: TableHandle
@@ -68,6 +73,8 @@ class KeptView:
     store: ViewStore
     paths: frozenset[str] | None = None
     unsettled: frozenset[str] = frozenset()
+    plan_files: tuple[FileInfo, ...] | None = None
+    is_lasting: bool = True
 
     def loaded(self) -> tuple[str, ...]:
         """Paths of the partitions that are loaded, sorted."""
@@ -110,8 +117,8 @@ def open_view(handle: TableHandle, store: ViewStore | None = None, seen: Timelin
     Raises:
         Corrupt: one of them is damaged. StoreFailed: the store cannot be written.
     """
-    timeline = timeline_of(handle) if seen is None else seen
-    return _unloaded(handle, timeline, MemoryStore() if store is None else store)
+    look = look_at(handle) if seen is None else seen_by(seen)
+    return _unloaded(handle, look, MemoryStore() if store is None else store)
 
 
 def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
@@ -124,12 +131,13 @@ def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
     beside = beside_of(store.parts(), handle.config, handle.profile) if store.outlives else None
     if beside is None:
         return None
-    new = timeline_of(handle)
+    look = look_at(handle)
     plans = PendingPlans(handle.storage, beside.timeline)
-    if new == beside.timeline:
-        return _view(handle, beside, plans, _by_partition(plans.compactions()), store)
     # What was planned then may be gone, and is not asked for.
-    return _caught_up(_view(handle, beside, plans, {}, store), handle, new)
+    view = _view(handle, beside, plans, {}, store)
+    if look.timeline == beside.timeline:
+        return _planned(view, handle, look, plans.compactions())
+    return _caught_up(view, handle, look)
 
 
 def aside(view: KeptView) -> KeptView:
@@ -182,23 +190,67 @@ def synced(view: KeptView, handle: TableHandle, seen: Timeline | None = None) ->
         Corrupt: metadata of a new instant is damaged. StoreFailed: the store fails.
         Missing: one is gone meanwhile; ask again.
     """
-    new = timeline_of(handle) if seen is None else seen
-    if new != view.timeline:
-        return _caught_up(view, handle, new)
+    look = look_at(handle) if seen is None else seen_by(seen)
+    if look.timeline != view.timeline or _names_changed(view, handle):
+        return _caught_up(view, handle, look)
+    if look.plan_files is not None and look.plan_files != view.plan_files:
+        return _replanned(view, handle, look)
     return view if handle.config.raw == view.handle.config.raw else replace(view, handle=handle)
 
 
-def _caught_up(view: KeptView, handle: TableHandle, new: Timeline) -> KeptView:
-    is_same_version = handle.config.has_version(view.handle.config.table_version)
-    plan = plan_sync(view.timeline, new) if is_same_version else Rebuild("the table has another version now")
+def lasting(view: KeptView) -> KeptView | None:
+    """The view, where it may be kept until the next look."""
+    return view if view.is_lasting else None
+
+
+def _names_changed(view: KeptView, handle: TableHandle) -> bool:
+    return not view.is_lasting or renamed_at(handle.config) != renamed_at(view.handle.config)
+
+
+def _caught_up(view: KeptView, handle: TableHandle, look: Look) -> KeptView:
+    plan: Sync | Rebuild
+    if not handle.config.has_version(view.handle.config.table_version):
+        plan = Rebuild("the table has another version now")
+    elif _names_changed(view, handle):
+        plan = Rebuild("log files got other names")
+    else:
+        plan = plan_sync(view.timeline, look.timeline)
     if isinstance(plan, Rebuild):
         log.info("the view of %s is loaded anew: %s", handle.storage.uri, plan.reason)
-        return _unloaded(handle, new, view.store)
+        return _unloaded(handle, look, view.store)
     with collecting_later():
         changes = load_changes(handle.storage, handle.profile, plan.finished)
         if not plan.vanished <= {time for one in changes for time in one.undone}:
-            return _unloaded(handle, new, view.store)
-        return _applied(view, handle, new, changes, plan.redone)
+            return _unloaded(handle, look, view.store)
+        return _applied(view, handle, look, changes, plan.redone)
+
+
+def _replanned(view: KeptView, handle: TableHandle, look: Look) -> KeptView:
+    """The view at the same timeline, once its plans are read again: others may stand at their instants."""
+    compactions = PendingPlans(handle.storage, look.timeline).compactions()
+    if not _shows_more(view, handle, compactions):
+        return _planned(view, handle, look, compactions)
+    log.info("the view of %s is loaded anew: a plan has more file groups than before", handle.storage.uri)
+    return _unloaded(handle, look, view.store)
+
+
+def _planned(view: KeptView, handle: TableHandle, look: Look, compactions: Mapping[GroupId, InstantTime]) -> KeptView:
+    """The view with what was read of plans just now."""
+    return replace(
+        view,
+        handle=handle,
+        plans=PendingPlans(handle.storage, look.timeline),
+        compactions=_by_partition(compactions),
+        plan_files=look.plan_files,
+    )
+
+
+def _shows_more(view: KeptView, handle: TableHandle, compactions: Mapping[GroupId, InstantTime]) -> bool:
+    """Whether a plan that was known shows log files that were no part of a slice without it, and so are not kept."""
+    if handle.profile.log_naming.finds_slice_by_completion:
+        return False
+    known = {one.requested for one in view.timeline.pending()}
+    return any(at in known and view.compactions.get(group[0], {}).get(group) != at for group, at in compactions.items())
 
 
 def _has_files(files: PartitionFiles) -> bool:
@@ -213,9 +265,10 @@ def _may_be_written(view: KeptView) -> bool:
 
 
 def _applied(
-    view: KeptView, handle: TableHandle, new: Timeline, changes: Iterable[Changes], redone: Collection[InstantTime]
+    view: KeptView, handle: TableHandle, look: Look, changes: Iterable[Changes], redone: Collection[InstantTime]
 ) -> KeptView:
-    """The view at `new` after changes, in their order, of which those of `redone` instants are not the first."""
+    """The view at a look after changes, in their order, of which those of `redone` instants are not the first."""
+    new = look.timeline
     edits = PendingEdits(view.store, view.paths, view.unsettled | written_by(view.store, redone))
     by_commit = {at: groups for at, groups in view.by_commit.items() if at not in redone}
     for found in changes:
@@ -235,7 +288,10 @@ def _applied(
         frozenset(),
     )
     plans = PendingPlans(handle.storage, new)
-    now = _view(handle, beside, plans, _by_partition(plans.compactions()), view.store)
+    compactions = plans.compactions()
+    if view.compactions and _shows_more(view, handle, compactions):
+        return _unloaded(handle, look, view.store)
+    now = replace(_view(handle, beside, plans, _by_partition(compactions), view.store), plan_files=look.plan_files)
     return _stored(now, view, edits.edit())
 
 
@@ -258,13 +314,19 @@ def _completions(old: Timeline, new: Timeline) -> dict[InstantTime, InstantTime]
     }
 
 
-def _unloaded(handle: TableHandle, timeline: Timeline, store: ViewStore) -> KeptView:
+def _unloaded(handle: TableHandle, look: Look, store: ViewStore) -> KeptView:
+    """The view without partitions. While names of log files may change it is on its own: nothing of it is kept."""
+    timeline, is_lasting = look.timeline, not may_be_named_back(handle)
     instants = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
     changes = load_changes(handle.storage, handle.profile, instants)
     by_commit = {one.requested: one.replaced for one in changes}
     beside = Beside(handle.config.table_version, timeline, by_commit, None, frozenset())
     plans = PendingPlans(handle.storage, timeline)
-    now = _view(handle, beside, plans, _by_partition(plans.compactions()), store)
+    now = replace(
+        _view(handle, beside, plans, _by_partition(plans.compactions()), store if is_lasting else MemoryStore()),
+        plan_files=look.plan_files,
+        is_lasting=is_lasting,
+    )
     return _stored(now, None, Edit(is_emptied=True))
 
 
@@ -296,7 +358,15 @@ def _stored(now: KeptView, before: KeptView | None, edit: Edit) -> KeptView:
 
 
 def _beside(view: KeptView) -> Beside:
-    return Beside(view.handle.config.table_version, view.timeline, view.by_commit, view.paths, view.unsettled)
+    handle = view.handle
+    return Beside(
+        handle.config.table_version,
+        view.timeline,
+        view.by_commit,
+        view.paths,
+        view.unsettled,
+        renamed_at(handle.config),
+    )
 
 
 def _by_partition(compactions: Mapping[GroupId, InstantTime]) -> _Compactions:

@@ -17,20 +17,26 @@ from hoodie.view import PartitionFiles, named_files
 
 @dataclass(slots=True)
 class _Pending:
-    """What became of a partition. `is_new`: it had no files; `rewritten`: file ids that got base files."""
+    """What became of a partition. `is_new`: it had no files; `cleaned`: what went for good; `rewritten`: file ids that
+    got base files.
+    """
 
     is_new: bool
     added: dict[str, int] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    cleaned: set[str] = field(default_factory=set)
     rewritten: set[str] = field(default_factory=set)
 
     def take(self, change: PartitionChange) -> None:
-        self.added.update(change.added)
-        self.removed.difference_update(change.added)
-        self.rewritten.update(_file_id(name) for name in change.added if not name.startswith("."))
+        added = {name: size for name, size in change.added.items() if name not in self.cleaned}
+        self.added.update(added)
+        self.removed.difference_update(added)
+        self.rewritten.update(_file_id(name) for name in added if not name.startswith("."))
         for name in change.removed:
             self.added.pop(name, None)
         self.removed.update(change.removed)
+        if change.is_final:
+            self.cleaned.update(change.removed)
 
 
 class PendingEdits:

@@ -30,13 +30,14 @@ from hoodie.remote.files_arrow import MEDIA_TYPE
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT
 from hoodie.server.client_timeline import differs, is_behind, is_forgiven
-from hoodie.server.kept_view import KeptView, aside, load_into, open_view, resumed_view, synced
+from hoodie.server.kept_view import KeptView, aside, lasting, load_into, open_view, resumed_view, synced
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
 from hoodie.server.stores.memory import MemoryStores
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
 from hoodie.server.tally import Tally
 from hoodie.state.handle import TableHandle, load_handle
+from hoodie.state.log_renames import is_named_alike
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, Replaced, named_files
@@ -227,7 +228,8 @@ class Service:
                 else:
                     view = synced(view, handle, seen)
                 table.is_table = True
-                table.view = view = load_into(view, partitions)
+                view = load_into(view, partitions)
+                table.view = lasting(view)
                 names = view.loaded() if partitions is None else sorted(set(partitions))
                 return view.timeline, tuple(_files_of(view, name) for name in names), view.replaced
             except BaseException:
@@ -339,13 +341,14 @@ class Service:
                 table.view = None
                 return
             view = self._opened(table)
-            table.view = self._load(view, None if name == "loadallpartitions" else partitions)
+            table.view = lasting(self._load(view, None if name == "loadallpartitions" else partitions))
 
     def _opened(self, table: _Table) -> KeptView:
         view = table.view
         if view is None:
             with table.lock:
-                view = table.view = table.view or self._open(table)
+                view = table.view or self._open(table)
+                table.view = lasting(view)
         return view
 
     def _open(self, table: _Table) -> KeptView:
@@ -400,19 +403,20 @@ class Service:
         """The view at the timeline of now. One that was dropped meanwhile does not come back."""
         with table.lock:
             if table.view is None:
-                table.view = self._open(table)
-                return table.view
-            try:
-                before = table.view.timeline
-                table.view = synced(table.view, load_handle(table.storage, self._env))
-                self.tally.add("looks" if table.view.timeline == before else "synced")
-            except StoreFailed:
-                raise
-            except HudiError as error:
-                log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
-                table.view = None
-                table.view = self._open(table)
-            return table.view
+                view = self._open(table)
+            else:
+                try:
+                    before = table.view.timeline
+                    view = synced(table.view, load_handle(table.storage, self._env))
+                    self.tally.add("looks" if view.timeline == before else "synced")
+                except StoreFailed:
+                    raise
+                except HudiError as error:
+                    log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
+                    table.view = None
+                    view = self._open(table)
+            table.view = lasting(view)
+            return view
 
     def _loaded(self, table: _Table, view: KeptView, partitions: Sequence[str] | None) -> KeptView:
         """The view with partitions (None: all) loaded, at the same timeline. It is kept where it is still the one."""
@@ -434,7 +438,7 @@ class Service:
         except HudiError:
             handle = load_handle(view.handle.storage, self._env)
             known = view.handle.config
-            if handle.config.raw == known.raw or not handle.config.has_version(known.table_version):
+            if handle.config.raw == known.raw or not is_named_alike(handle.config, known):
                 raise
             loaded = load_into(replace(view, handle=handle), partitions)
         if loaded is not view:

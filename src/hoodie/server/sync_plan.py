@@ -13,16 +13,21 @@
 5. A write that was completed at another time than it is now was taken back and done anew between the two looks. What
    it wrote first is not told by what it wrote then: partitions with files of either are loaded anew. Where names of log
    files do not say who wrote them, and for a clean or rollback, nobody can tell these partitions.
-6. Whatever cannot be told from the two looks means a rebuild, with the reason.
+6. A compaction that comes before what was seen without it was put back (version 6): log files of its slice, which
+   nobody saw, are seen again, and no commit will tell of them.
+7. Whatever cannot be told from the two looks means a rebuild, with the reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.spec import (
     CLEAN,
+    COMMIT,
     COMPLETED_WRITE_ACTIONS,
+    DELTA_COMMIT,
     INDEXING,
     ROLLBACK,
     SAVEPOINT,
@@ -70,6 +75,8 @@ def plan_sync(old: Timeline, new: Timeline) -> Sync | Rebuild:
     unpublished = next((one for one in new.pending() if _was_completed(before.get(one.logical))), None)
     if unpublished is not None:
         return Rebuild(f"the {unpublished.comparable_action} {unpublished.requested} is taken back")
+    if _puts_back(old, new, before):
+        return Rebuild("a compaction was put back under log files that carry its instant")
     start = _start(old, new)
     if start is not None and start.logical not in before:
         return Rebuild("writes may have been archived before anybody saw them")
@@ -101,6 +108,17 @@ def _is_redone(known: Instant | None, now: Instant) -> bool:
 def _tells_its_files(redone: Instant, new: Timeline) -> bool:
     """Whether the names of files say that this instant wrote them."""
     return redone.action in COMPLETED_WRITE_ACTIONS and new.profile.log_naming.has_one_write_per_file
+
+
+def _puts_back(old: Timeline, new: Timeline, before: Mapping[tuple[InstantTime, str], Instant]) -> bool:
+    """Whether a compaction came, pending or completed, before delta commits that were seen without it: where log files
+    are named by slice, those they wrote on top of it were no part of one then.
+    """
+    if old.profile.log_naming.finds_slice_by_completion:
+        return False
+    last = max((one.requested for one in old.completed() if one.action == DELTA_COMMIT), default="")
+    came = (one for one in new.instants if one.comparable_action == COMMIT and one.logical not in before)
+    return any(one.requested < last or old.is_before_start(one.requested) for one in came)
 
 
 def _start(old: Timeline, new: Timeline) -> Instant | None:

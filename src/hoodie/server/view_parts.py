@@ -12,22 +12,26 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from hoodie.spec import FormatProfile, Instant, InstantTime, State, TableConfig
+from hoodie.state.log_renames import renamed_at
 from hoodie.timeline import Timeline
 from hoodie.view import GroupId
 
 _TIMELINE, _REPLACED, _PATHS = "timeline", "replaced", "paths"
-_RELEASE = 1
+_RELEASE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a view of a table of version `table_version` knows beside files; the fields are those of `KeptView`."""
+    """What a view of a table of version `table_version`, whose log files were last renamed at `renamed`, knows beside
+    files; the other fields are those of `KeptView`.
+    """
 
     table_version: int
     timeline: Timeline
     by_commit: Mapping[InstantTime, tuple[GroupId, ...]]
     paths: frozenset[str] | None
     unsettled: frozenset[str]
+    renamed: str | None = None
 
 
 def parts_of(now: Beside, before: Beside | None) -> dict[str, bytes]:
@@ -41,6 +45,7 @@ def parts_of(now: Beside, before: Beside | None) -> dict[str, bytes]:
             "archived": dict(timeline.archived),
             "archived from": timeline.archived_from,
             "unsettled": sorted(now.unsettled),
+            "renamed": now.renamed,
         }
     }
     if before is None or now.by_commit != before.by_commit:
@@ -56,6 +61,8 @@ def beside_of(parts: Mapping[str, bytes], config: TableConfig, profile: FormatPr
         said, replaced, paths = (json.loads(parts[name]) for name in (_TIMELINE, _REPLACED, _PATHS))
         if said["release"] != _RELEASE or not config.has_version(said["table version"]):
             return None
+        if said["renamed"] != renamed_at(config):
+            return None
         instants = tuple(
             Instant(requested, action, State(state), completed, legacy)
             for requested, action, state, completed, legacy in said["instants"]
@@ -66,6 +73,7 @@ def beside_of(parts: Mapping[str, bytes], config: TableConfig, profile: FormatPr
             {at: tuple((partition, file_id) for partition, file_id in groups) for at, groups in replaced.items()},
             None if paths is None else frozenset(paths),
             frozenset(said["unsettled"]),
+            said["renamed"],
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

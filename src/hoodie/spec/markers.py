@@ -3,7 +3,8 @@
 1. A direct marker is an empty file `.hoodie/.temp/<instant>/<partition>/<data file>.marker.<kind>`.
 2. Hudi's timeline server writes lists instead: `MARKERS0`, `MARKERS1`, ... with one relative marker path per line,
    beside `MARKERS.type`. The union of all lines counts.
-3. Hudi's server that was started anew joins the lines it finds by commas (its fault): such a line is read as many.
+3. Hudi's server that was started anew joins the lines it finds by commas (its fault): such a line is read as many,
+   apart behind names of data files. The same may stand in the name of a partition.
 4. The kind says what the writer was about to do: create a base file (in version 8+ also a log file), rewrite one
    (merge), or append a log file (version 6).
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.errors import Corrupt
+from hoodie.spec.file_names import parse_data_file_name
 from hoodie.spec.instant import InstantTime
 from hoodie.spec.keys import TEMP_DIR
 from hoodie.spec.typed_values import is_plain_path
@@ -121,4 +123,9 @@ def ensure_marker_type(data: bytes, path: str) -> None:
 
 def _split_joined(line: str) -> list[str]:
     """The markers in a line: one, or as many as were joined to it by commas."""
-    return [one for one in _JOINED.sub("\\1\n", line).split("\n") if one]
+    found, start = [], 0
+    for match in _JOINED.finditer(line):
+        if parse_data_file_name(line[start : match.start()].rpartition("/")[2]) is not None:
+            found.append(line[start : match.end(1)])
+            start = match.end()
+    return [*found, line[start:]] if start < len(line) else found

@@ -133,7 +133,7 @@ def test_there_and_back_changes_no_property_that_matters() -> None:
     kept = {key: value for key, value in after.items() if key in before and key != keys.CHECKSUM}
     assert kept == {key: before[key] for key in kept}
     assert set(before) - set(after) == set()
-    assert set(after) - set(before) <= {keys.KEYGEN_CLASS, keys.LEGACY_PAYLOAD_CLASS}
+    assert set(after) - set(before) <= {keys.KEYGEN_CLASS, keys.LEGACY_PAYLOAD_CLASS, keys.LOG_RENAMES}
 
 
 @pytest.mark.parametrize(("before", "after"), PAIRS)

@@ -175,3 +175,12 @@ def test_lists_of_the_timeline_server():
     assert parse_marker_list(b"", "x") == ()
     with pytest.raises(Corrupt):
         parse_marker_list(b"nonsense\n", "x")
+
+
+@pytest.mark.parametrize("partition", ["q.marker.CREATE,z", "a,q.marker.MERGE,", "q"])
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_lines_of_lists_are_taken_apart_behind_data_files_only(partition: str, is_joined: bool) -> None:
+    paths = [f"{partition}/{UUID}-0_0-1-2_{T}.parquet", f"{partition}/.{UUID}-0_{T}.log.1_0-1-2"]
+    text = ("," if is_joined else "\n").join(f"{path}.marker.CREATE" for path in paths) + "\n"
+    wanted = tuple(Marker(path, MarkerKind.CREATE) for path in paths)
+    assert parse_marker_list(text.encode(), "MARKERS0") == wanted

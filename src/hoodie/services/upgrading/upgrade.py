@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config, resolve
@@ -118,9 +118,13 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     if handle.config.has_metadata_table:
         handle = drop_partitions(handle, (FILES,))
         steps.append("the metadata table was dropped")
+    renames: Renames = {}
+    if target.log_naming == NAMED_BY_SLICE and handle.profile.log_naming != target.log_naming:
+        handle, renames = _rename_logs(handle, engine)
+        steps.append(f"{len(renames)} log files got names of version {target.table_version}")
     new = plan_properties(handle.config, target, config)
     if profile_of(new).layout_version != handle.profile.layout_version:
-        steps.extend(_convert(handle, engine, profile_of(new)))
+        steps.extend(_convert(handle, profile_of(new), renames))
     stored = store_table_config(handle.storage, handle.config, new, handle.env)
     steps.append(f"the properties say version {version}")
     handle = TableHandle(handle.storage, stored, profile_of(stored), handle.env)
@@ -232,23 +236,28 @@ def _compact_config(config: Config) -> Config:
     return config.overridden(resolve(_UNBOUNDED))
 
 
-def _convert(handle: TableHandle, engine: Engine, target: FormatProfile) -> list[str]:
-    """Log names, timeline and history in the form of the target version, beside what is there. What was done."""
-    steps = []
-    renames: Renames = {}
-    if target.log_naming == NAMED_BY_SLICE:
-        renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
-        _ensure_placed(handle, renames)
-        store_renames(handle.storage, renames)
-        run_renames(handle.storage, engine, renames)
-        steps.append(f"{len(renames)} log files got names of version {target.table_version}")
+def _rename_logs(handle: TableHandle, engine: Engine) -> tuple[TableHandle, Renames]:
+    """The handle after log files got names by their slices, and old and new names. What remembers names is told by the
+    properties before the first of them changes.
+    """
+    renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
+    _ensure_placed(handle, renames)
+    store_renames(handle.storage, renames)
+    if renames:
+        began = handle.config.with_changes({keys.LOG_RENAMES: handle.env.now().isoformat()})
+        handle = replace(handle, config=store_table_config(handle.storage, handle.config, began, handle.env))
+    run_renames(handle.storage, engine, renames)
+    return handle, renames
+
+
+def _convert(handle: TableHandle, target: FormatProfile, renames: Renames) -> tuple[str, str]:
+    """Timeline and history in the form of the target version, beside what is there. What was done."""
     _clear_target(handle, target)
     moves = plan_moves(handle, target)
     write_timeline(handle, target, moves, renames)
     write_schema_history(handle.storage, target, moves)
-    steps.append(f"{len(moves)} files of the timeline were written in the new form")
-    steps.append(f"{write_history(handle, target)} archived writes were carried over")
-    return steps
+    moved = f"{len(moves)} files of the timeline were written in the new form"
+    return moved, f"{write_history(handle, target)} archived writes were carried over"
 
 
 def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
