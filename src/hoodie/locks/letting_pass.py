@@ -20,8 +20,8 @@ from hoodie.storage.lock_holder import LockHolder, this_holder
 
 GAP_S: Final = 1.2
 """Others look every second."""
-ALONE_S: Final = 20.0
-"""How long a process goes without a gap where nobody else was seen: it loses a twentieth of its time."""
+ALONE_S: Final = 60.0
+"""How long a process goes without a gap where nobody else was seen: it loses a fiftieth of its time."""
 BESIDE_OTHERS_S: Final = 1.0
 """The same where somebody was."""
 SEEN_S: Final = 60.0

@@ -124,7 +124,7 @@ def undo_update(
         metadata = open_metadata_handle(handle)
         timeline = timeline_of(metadata)
         if rollback is not None:
-            timeline = settle(metadata, timeline)
+            timeline = settle(metadata, timeline, handle)
     except Corrupt as damage:
         return _drop_damaged(handle, damage)
     found = timeline.find(target.requested, DELTA_COMMIT)
@@ -140,7 +140,7 @@ def undo_update(
         )
         return set_aside(handle)
     if found is not None:
-        roll_back(metadata, found, rollback)
+        roll_back(metadata, found, rollback if found.is_completed else None)
     return handle
 
 
@@ -194,7 +194,7 @@ def ensure_metadata(  # noqa: PLR0917
         try:
             metadata, seen = look.ensure_complete()
             ensure_finished(timeline, seen)
-            metadata_timeline = finish_compactions(metadata, timeline, settle(metadata, seen), engine)
+            metadata_timeline = finish_compactions(metadata, timeline, settle(metadata, seen, handle), engine)
         except Corrupt as damage:
             _ensure_may_go(handle, damage)
             log.warning("the metadata table of %s is damaged and made anew: %s", handle.config.name, damage)
@@ -308,7 +308,7 @@ def _look(handle: TableHandle, table: Timeline) -> KnownMetadata:
     """
     metadata, metadata_timeline = load_metadata_handle(handle)
     ensure_finished(table, metadata_timeline)
-    metadata_timeline = settle(metadata, metadata_timeline)
+    metadata_timeline = settle(metadata, metadata_timeline, handle)
     definitions = _definitions(handle, maintained_partitions(handle))
     return KnownMetadata(metadata, metadata_timeline, definitions, None)
 

@@ -73,9 +73,17 @@ def has_partition_made_after(metadata: TableHandle, timeline: Timeline, write: I
     return any(is_made(requested) or requested in builds for requested in later)
 
 
-def settle(metadata: TableHandle, timeline: Timeline) -> Timeline:
-    """The timeline of the metadata table without delta commits and rollbacks that nobody finished."""
+def settle(metadata: TableHandle, timeline: Timeline, handle: TableHandle) -> Timeline:
+    """The timeline of the metadata table of `handle` without delta commits and rollbacks that nobody will finish.
+
+    Ours are made under the table lock, so one that is found unfinished there is dead. Hudi's on Spark write theirs
+    beside the data: what an instant has begun that is pending in the table is left to whoever finishes that, or undoes
+    it. Lists the table's instants where something is unfinished.
+    """
     unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]
+    if unfinished and handle.profile.metadata_instants.may_be_written_ahead:
+        at_work = {one.requested for one in timeline_of(handle).pending()}
+        unfinished = [one for one in unfinished if one.requested not in at_work]
     for one in sorted(unfinished, reverse=True):
         log.info("rolling back the unfinished %s %s of the metadata table", one.action, one.requested)
         if one.action == DELTA_COMMIT:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from hoodie.spec.instant import Instant, InstantTime
 from hoodie.spec.instant_time import INIT_INSTANT, INSTANT_DIGITS
@@ -26,6 +26,11 @@ _SUFFIXES = 1000
 
 class MetadataInstants(Protocol):
     """How actions of a metadata table are timed."""
+
+    may_be_written_ahead: ClassVar[bool]
+    """Whether a writer may write its delta commit while it writes data, without the table lock: Hudi 1.x does so by
+    `hoodie.metadata.streaming.write.enabled`.
+    """
 
     def has_to_wait(self, pending: Iterable[Instant]) -> bool:
         """Whether these pending actions of the table stand in the way of one that is the metadata table's own."""
@@ -56,6 +61,8 @@ class MetadataInstants(Protocol):
 class SuffixedInstants:
     """Tables of version 6."""
 
+    may_be_written_ahead: ClassVar[bool] = False
+
     def has_to_wait(self, pending: Iterable[Instant]) -> bool:
         return any(True for _ in pending)
 
@@ -79,6 +86,8 @@ class SuffixedInstants:
 @dataclass(frozen=True, slots=True)
 class PlainInstants:
     """Tables of version 8 and later."""
+
+    may_be_written_ahead: ClassVar[bool] = True
 
     def has_to_wait(self, pending: Iterable[Instant]) -> bool:
         del pending

@@ -48,7 +48,7 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     return writer
 
 
-def test_alone_it_leaves_a_gap_in_twenty_seconds(writer: Writer) -> None:
+def test_alone_it_leaves_a_gap_in_a_minute(writer: Writer) -> None:
     writer.write(round(0.9 * ALONE_S / HELD_S))
     assert writer.env.sleeps == []
     writer.write(round(2 * ALONE_S / HELD_S))

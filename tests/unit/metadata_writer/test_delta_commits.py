@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from test_metadata_kept import ENGINE, ensure_equal, lake_of
 
+from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.logs import read_blocks
 from hoodie.metadata import IndexDefinition, group_of_keys, open_metadata_table
@@ -18,9 +19,12 @@ from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, w
 from hoodie.metadata_writer.indexes.registry import kind_of
 from hoodie.metadata_writer.metadata_index import group_file_ids
 from hoodie.metadata_writer.undo import roll_back, settle
+from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.spec import DELTA_COMMIT, NAMED_BY_WRITE, BlockKind, HeaderKey, Instant, State
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
+from hoodie.testing.lake import Lake
+from hoodie.timeline import Timeline, create_requested, delete_instant_files, new_instant_time, to_inflight
+from hoodie.transaction.heartbeat import beating
 
 PARTITION = "record_index"
 IDS = group_file_ids("record-index-", 4)
@@ -96,11 +100,52 @@ def test_a_delta_commit_that_names_no_files_is_found_by_names_or_blocks(version:
     own.storage.delete(f"{own.profile.timeline_dir}/{names.file_name(done)}")
     own.storage.put(f"{own.profile.timeline_dir}/{names.file_name(inflight)}", b"")
     before = {file.path for file in own.storage.list("files")}
-    after = settle(own, timeline_of(own))
+    after = settle(own, timeline_of(own), lake.handle())
     assert after.find(done.requested) is None
     gone = before - {file.path for file in own.storage.list("files")}
     assert len(gone) == 1
     assert not any("hfile" in path for path in gone)
+
+
+def test_what_a_pending_write_has_begun_is_left_to_it_where_writers_do_not_wait_for_the_lock(version: int) -> None:
+    """As Hudi 1.x on Spark, which writes its delta commit while it writes data."""
+    lake = lake_of(version)
+    handle = lake.handle()
+    own = open_metadata_handle(handle)
+    at = new_instant_time(own.env, own.config.timezone, timeline_of(handle).last_time())
+    pending, _ = (
+        to_inflight(
+            table.storage,
+            table.profile,
+            create_requested(table.storage, table.profile, at, DELTA_COMMIT),
+            is_new=True,
+        )
+        for table in (handle, own)
+    )
+    left = settle(own, timeline_of(own), handle).find(at) is not None
+    assert left == (version > 6)
+    delete_instant_files(handle.storage, handle.profile, pending)
+    assert settle(own, timeline_of(own), handle).find(at) is None
+
+
+def test_a_writer_beside_one_of_hudis_leaves_what_that_has_begun(version: int) -> None:
+    if version == 6:
+        return  # its metadata tables are written under the lock
+    lake = Lake(version, {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"})
+    lake.upsert({"id": "a", "part": "p", "ts": 1, "v": "a"})
+    handle = lake.handle()
+    at = new_instant_time(handle.env, handle.config.timezone, timeline_of(handle).last_time())
+    with beating(handle, at, resolve(lake.options), "upsert"):
+        for table in (handle, open_metadata_handle(handle)):
+            requested = create_requested(table.storage, table.profile, at, DELTA_COMMIT)
+            to_inflight(table.storage, table.profile, requested, is_new=True)
+        lake.upsert({"id": "b", "part": "q", "ts": 1, "v": "b"})
+        own = open_metadata_handle(handle)
+        (pending,) = timeline_of(own).pending()
+        assert pending.requested == at
+    roll_back_failed_writes(handle, ENGINE)
+    assert timeline_of(own).pending() == ()
+    ensure_equal(lake)
 
 
 def test_a_log_file_that_others_appended_to_gets_a_command_block(version: int) -> None:
