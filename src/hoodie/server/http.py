@@ -133,7 +133,7 @@ def app_of(service: Service, listening: Listening, markers: MarkerService | None
             return found, pack(Response(found.body, found.status, media_type=found.media_type), accepted)
 
         try:
-            found, response = await turns.run(asked.get("basepath", ""), answer_packed)
+            found, response = await turns.run(service.lane_of(asked.get("basepath", "")), answer_packed)
         except TimeoutError:
             log.warning("no answer about %s within %s s", asked.get("basepath"), ANSWER_S)
             return PlainTextResponse("The table does not answer in time", 503, {"Retry-After": "60"})

@@ -26,17 +26,17 @@ from hoodie.fileview import open_file_view
 from hoodie.server.answers import Groups
 from hoodie.server.file_changes import Changes, as_unclear, load_changes
 from hoodie.server.looks import Look, look_at, seen_by
-from hoodie.server.pending_edits import PendingEdits, written_by
+from hoodie.server.pending_edits import PendingEdits, instants_of_logs, written_by
 from hoodie.server.stores.memory import MemoryStore
 from hoodie.server.stores.packed import PackedFiles, pack_partition
 from hoodie.server.stores.store import Edit, ViewStore
 from hoodie.server.sync_plan import Rebuild, Sync, plan_sync
 from hoodie.server.view_parts import Beside, beside_of, parts_of
 from hoodie.spec import DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, InstantTime
-from hoodie.state.handle import TableHandle, timeline_of
+from hoodie.state.handle import TableHandle, storage_of, timeline_of
 from hoodie.state.log_renames import may_be_named_back, renamed_at
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage import FileInfo
+from hoodie.storage import FileInfo, Storage
 from hoodie.timeline import Timeline
 from hoodie.view import (
     FileGroup,
@@ -52,6 +52,7 @@ from hoodie.view import (
 log = logging.getLogger(__name__)
 
 _WRITE_LOGS = frozenset({DELTA_COMMIT, LOG_COMPACTION})
+_MANY = 1000
 _Compactions = Mapping[str, Mapping[GroupId, InstantTime]]
 
 
@@ -61,7 +62,8 @@ class KeptView:
     the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group;
     `plan_files`: those of `plans`, as they were seen; `store`: files of the partitions that are loaded; `paths`: all
     partitions, once somebody asked for all; `unsettled`: loaded while somebody may have been writing log files whose
-    names do not say who; `is_lasting`: log files keep their names.
+    names do not say who; `is_lasting`: log files keep their names; `many_archived`: of more archived writes those are
+    forgotten that no log file needs.
     """
 
     handle: TableHandle
@@ -75,6 +77,7 @@ class KeptView:
     unsettled: frozenset[str] = frozenset()
     plan_files: tuple[FileInfo, ...] | None = None
     is_lasting: bool = True
+    many_archived: int = _MANY
 
     def loaded(self) -> tuple[str, ...]:
         """Paths of the partitions that are loaded, sorted."""
@@ -94,6 +97,11 @@ class KeptView:
     def files(self, partition: str) -> PackedFiles | None:
         """Settled files of a partition, packed; None where it is not loaded."""
         return self.store.files(partition)
+
+    def partition_files(self, partition: str) -> PartitionFiles:
+        """Settled files of a partition by kind; none where it is not loaded."""
+        packed = self.store.files(partition)
+        return PartitionFiles(partition, (), ()) if packed is None else named_files(partition, packed.items())
 
     def _groups_in(self, partition: str, file_id: str) -> Iterable[FileGroup]:
         """Change-data files are in their slices, as Hudi has them: who cleans by them would leave those otherwise."""
@@ -143,6 +151,12 @@ def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
 def aside(view: KeptView) -> KeptView:
     """The view without what is loaded, on its own: what is loaded into it is kept nowhere."""
     return replace(view, store=MemoryStore())
+
+
+def by_storage(view: KeptView, storage: Storage) -> KeptView:
+    """The view, which goes on by way of another storage that leads to the same table."""
+    handle = replace(view.handle, storage=storage_of(storage, view.handle.config))
+    return replace(view, handle=handle, plans=PendingPlans(handle.storage, view.plans.timeline))
 
 
 def load_into(view: KeptView, partitions: Collection[str] | None) -> KeptView:
@@ -278,6 +292,11 @@ def _applied(
         edits.take(change)
     live = {one.requested for one in new.completed_writes() if one.action == REPLACE_COMMIT}
     archived = {**view.timeline.archived, **_completions(view.timeline, new)}
+    many = view.many_archived
+    if len(archived) > many:
+        needed = instants_of_logs(view.store)
+        archived = {at: completed for at, completed in archived.items() if at in needed}
+        many = max(_MANY, 2 * len(archived))
     touched = edits.touched_groups(new) if handle.config.is_merge_on_read else ()  # else no slice has log files
     timeline = with_archived_completions(handle.storage, new.with_archived(archived), touched)
     beside = Beside(
@@ -291,7 +310,11 @@ def _applied(
     compactions = plans.compactions()
     if view.compactions and _shows_more(view, handle, compactions):
         return _unloaded(handle, look, view.store)
-    now = replace(_view(handle, beside, plans, _by_partition(compactions), view.store), plan_files=look.plan_files)
+    now = replace(
+        _view(handle, beside, plans, _by_partition(compactions), view.store),
+        plan_files=look.plan_files,
+        many_archived=many,
+    )
     return _stored(now, view, edits.edit())
 
 

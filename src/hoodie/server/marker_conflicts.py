@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config
 from hoodie.env import Env
 from hoodie.errors import HudiError, Invalid
 from hoodie.spec import InstantTime
-from hoodie.state.handle import TableHandle, load_handle
+from hoodie.state.handle import TableHandle, load_handle, storage_of
 from hoodie.storage import Storage
 from hoodie.timeline.markers import load_markers
 from hoodie.transaction.heartbeat import DEFAULT_RULE, HeartbeatRule, heartbeat_rule, is_expired
@@ -124,6 +124,10 @@ class WatchedTable:
             self._asked.pop(instant, None)
             self._stored.pop(instant, None)
 
+    def reopen(self, storage: Storage) -> None:
+        """Looks by way of another storage from now on, which leads to the same table."""
+        self._handle = replace(self._handle, storage=storage_of(storage, self._handle.config))
+
     def was_used(self) -> bool:
         """Whether anybody asked since this was asked last."""
         with self._lock:
@@ -167,6 +171,12 @@ class WatchedTables:
         found = self._tables.get(place)
         if found is not None:
             found.forget(instant)
+
+    def reopen(self, place: str, storage: Storage) -> None:
+        """Looks at the table there by way of another storage from now on."""
+        found = self._tables.get(place)
+        if found is not None:
+            found.reopen(storage)
 
     def _look_again(self, place: str) -> None:
         with self._lock:

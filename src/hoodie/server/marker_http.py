@@ -66,7 +66,7 @@ class MarkerAnswers:
             return pack(_response(found), accepted) if isinstance(found, Answer) else found
 
         try:
-            found = await self._turns.run(asked.get("markerdirpath", ""), answer_packed)
+            found = await self._turns.run(self.markers.lane_of(asked.get("markerdirpath", "")), answer_packed)
         except TimeoutError:
             return _too_late(asked)
         return found if isinstance(found, Response) else await self._told(found, asked)

@@ -28,7 +28,7 @@ from hoodie.remote.json_values import Json
 from hoodie.server.due_work import DueWork
 from hoodie.server.marker_conflicts import Detection, WatchedTables
 from hoodie.server.marker_folder import Batching, MarkerFolder
-from hoodie.server.places import is_below, place_of
+from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import ensure_partition, is_text
 from hoodie.server.service import Answer
 from hoodie.spec import MarkerKind, parse_marker
@@ -91,10 +91,24 @@ class MarkerService:
 
     def admit(self, base_path: str, options: Mapping[str, str]) -> None:
         """Writes markers of the table at a base path, too, wherever the roots are. `options` are those of its storage;
-        those it was first admitted with stay.
+        newer ones, as of keys that were changed, are those of folders that are known, too.
         """
+        place = place_of(base_path)
         with self._lock:
-            self._admitted.setdefault(place_of(base_path), dict(options))
+            if self._admitted.get(place) == dict(options):
+                return
+            self._admitted[place] = dict(options)
+            folders = [one.folder for one in self._folders.values() if one.folder is not None and one.place == place]
+        if folders:
+            storage = open_table_storage(place, options)
+            self._watched.reopen(place, storage)
+            for folder in folders:
+                folder.storage = storage
+
+    def lane_of(self, folder: str) -> Lane:
+        """Whose turn a question about a folder of markers takes. No disk is asked."""
+        match = _FOLDER.fullmatch(folder)
+        return lane_of("" if match is None else match[1], self._roots)
 
     def answer(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer | Future[bool]:
         """The answer to a request; for a marker to be created what `answered` makes one of, once it is there. Reads

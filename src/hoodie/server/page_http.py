@@ -28,6 +28,7 @@ from hoodie.present.page.parts import Place
 from hoodie.server.metrics import CONTENT_TYPE, Metrics
 from hoodie.server.packing import pack
 from hoodie.server.pages import HOME, PARTITION, TABLE, Pages
+from hoodie.server.places import Lane
 from hoodie.server.readiness import Readiness
 from hoodie.server.turns import Turns
 
@@ -58,7 +59,7 @@ def page_routes(pages: Pages, turns: Turns, token: str | None, tells_token: Call
             return pack(_html(found.body, found.status), accepted)
 
         try:
-            return await turns.run(f"page {place}", answer_packed)
+            return await turns.run(Lane(place, "pages"), answer_packed)
         except TimeoutError:
             log.warning("no page about %s in time", place)
             return _html(message_page("No answer", "The table does not answer in time."), 503)
@@ -80,7 +81,7 @@ def figure_routes(
 
     async def health(_: Request) -> Response:
         try:
-            said = await asyncio.wait_for(turns.run("readiness", readiness.said), READY_S)
+            said = await asyncio.wait_for(turns.run(Lane("readiness", "readiness"), readiness.said), READY_S)
         except TimeoutError:
             said = {"status": "unready", "reason": f"the roots do not answer within {READY_S:.0f} s"}
         return JSONResponse(said, 200 if said["status"] == "ready" else 503, {"Cache-Control": "no-store"})

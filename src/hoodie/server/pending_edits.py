@@ -14,6 +14,8 @@ from hoodie.spec import InstantTime
 from hoodie.timeline import Timeline
 from hoodie.view import PartitionFiles, named_files
 
+_INSTANT_OF_LOG = r"^\..*_(?P<instant>[0-9]+)\.(?:log|archive)\."
+
 
 @dataclass(slots=True)
 class _Pending:
@@ -113,6 +115,17 @@ def written_by(store: ViewStore, instants: Collection[InstantTime]) -> frozenset
         files = store.files(partition)
         if files is not None and any(pc.any(pc.match_substring(files.names(), one)).as_py() for one in instants):
             found.add(partition)
+    return frozenset(found)
+
+
+def instants_of_logs(store: ViewStore) -> frozenset[InstantTime]:
+    """The instants in the names of log files that are loaded."""
+    found: set[InstantTime] = set()
+    for partition in store.partitions():
+        files = store.files(partition)
+        if files is not None:
+            parts = pc.extract_regex(files.names(), _INSTANT_OF_LOG)
+            found.update(one for one in pc.unique(pc.struct_field(parts, "instant")).to_pylist() if one is not None)
     return frozenset(found)
 
 

@@ -30,8 +30,8 @@ from hoodie.remote.files_arrow import MEDIA_TYPE
 from hoodie.remote.json_values import Json
 from hoodie.remote.known_timeline import NO_INSTANT
 from hoodie.server.client_timeline import differs, is_behind, is_forgiven
-from hoodie.server.kept_view import KeptView, aside, lasting, load_into, open_view, resumed_view, synced
-from hoodie.server.places import is_below, place_of
+from hoodie.server.kept_view import KeptView, aside, by_storage, lasting, load_into, open_view, resumed_view, synced
+from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
 from hoodie.server.stores.memory import MemoryStores
 from hoodie.server.stores.store import NotNewest, StoreFailed, Stores, ViewStore
@@ -40,7 +40,7 @@ from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.log_renames import is_named_alike
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
-from hoodie.view import PartitionFiles, Replaced, named_files
+from hoodie.view import PartitionFiles, Replaced
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +89,8 @@ class Kept:
 @dataclass(slots=True)
 class _Table:
     """A table's storage, where the view of it is kept, and the view once there is one. `may_resume`: what an earlier
-    service kept was not looked at; `is_table`: somebody opened it; `has_failed`: its store did; `lock`: who makes the
-    next view.
+    service kept was not looked at; `is_table`: somebody opened it; `has_failed`: its store did; `is_reopened`: the
+    storage is another one than that of the view; `lock`: who makes the next view.
     """
 
     place: str
@@ -100,6 +100,7 @@ class _Table:
     view: KeptView | None = None
     is_table: bool = False
     has_failed: bool = False
+    is_reopened: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -201,12 +202,25 @@ class Service:
             return None
         return replace(_told(found, parameters), is_still=is_still)
 
+    def lane_of(self, base_path: str) -> Lane:
+        """Whose turn a question about the table at a base path takes. No disk is asked: where a link leads is known if
+        somebody asked before by this spelling.
+        """
+        known = self._places.get(base_path)
+        return lane_of(base_path if known is None else known[0], self._roots)
+
     def admit(self, base_path: str, options: Mapping[str, str]) -> None:
-        """Serves the table at a base path, too, wherever the roots are. `options` are those of its storage."""
+        """Serves the table at a base path, too, wherever the roots are. `options` are those of its storage; newer ones,
+        as of keys that were changed, are those of the view that is kept, too.
+        """
         place = place_of(base_path)
         with self._lock:
-            if place not in self._admitted:
-                self._admitted[place] = dict(options)
+            if self._admitted.get(place) == dict(options):
+                return
+            self._admitted[place] = dict(options)
+            table = self._tables.get(place)
+        if table is not None:
+            table.storage, table.is_reopened = self.storage_at(place), True
 
     def known_at(
         self, handle: TableHandle, seen: Timeline, partitions: Collection[str] | None, wait_s: float
@@ -222,7 +236,7 @@ class Service:
             if not table.lock.acquire(timeout=wait_s):
                 raise Unavailable("The timeline service of this process is busy with the table", remedy=_ANYHOW)
             try:
-                view, table.may_resume = table.view, False
+                view, table.may_resume = _known_view(table), False
                 if view is None:
                     view = open_view(handle, table.stores.open(table.place), seen)
                 else:
@@ -231,7 +245,7 @@ class Service:
                 view = load_into(view, partitions)
                 table.view = lasting(view)
                 names = view.loaded() if partitions is None else sorted(set(partitions))
-                return view.timeline, tuple(_files_of(view, name) for name in names), view.replaced
+                return view.timeline, tuple(map(view.partition_files, names)), view.replaced
             except BaseException:
                 table.view = None
                 raise
@@ -345,9 +359,9 @@ class Service:
 
     def _opened(self, table: _Table) -> KeptView:
         view = table.view
-        if view is None:
+        if view is None or table.is_reopened:
             with table.lock:
-                view = table.view or self._open(table)
+                view = _known_view(table) or self._open(table)
                 table.view = lasting(view)
         return view
 
@@ -402,12 +416,13 @@ class Service:
     def _synced(self, table: _Table) -> KeptView:
         """The view at the timeline of now. One that was dropped meanwhile does not come back."""
         with table.lock:
-            if table.view is None:
+            known = _known_view(table)
+            if known is None:
                 view = self._open(table)
             else:
                 try:
-                    before = table.view.timeline
-                    view = synced(table.view, load_handle(table.storage, self._env))
+                    before = known.timeline
+                    view = synced(known, load_handle(table.storage, self._env))
                     self.tally.add("looks" if view.timeline == before else "synced")
                 except StoreFailed:
                     raise
@@ -423,7 +438,7 @@ class Service:
         if partitions is not None and all(map(view.has, partitions)):
             return view
         with table.lock:
-            newest = table.view
+            newest = _known_view(table)
             if newest is None or newest.timeline != view.timeline:
                 return self._load(aside(view), partitions)
             table.view = self._load(newest, partitions)
@@ -446,6 +461,14 @@ class Service:
         return loaded
 
 
+def _known_view(table: _Table) -> KeptView | None:
+    """The view of a table by way of its storage of now. The caller holds its lock."""
+    if table.is_reopened:
+        table.is_reopened = False
+        table.view = None if table.view is None else by_storage(table.view, table.storage)
+    return table.view
+
+
 def _question(path: str) -> str:
     """The name of the question in a path; empty where it is none about a view."""
     return path.removeprefix(VIEW).rstrip("/") if path.startswith(VIEW) else ""
@@ -458,11 +481,6 @@ def _is_checked(route: Route, parameters: Mapping[str, str]) -> bool:
 def _known_to_client(parameters: Mapping[str, str]) -> tuple[str, str]:
     """Last instant and hash of the client's timeline."""
     return parameters.get("lastinstantts", NO_INSTANT), parameters.get("timelinehash", "")
-
-
-def _files_of(view: KeptView, partition: str) -> PartitionFiles:
-    packed = view.files(partition)
-    return PartitionFiles(partition, (), ()) if packed is None else named_files(partition, packed.items())
 
 
 def _told(found: Json | bytes, parameters: Mapping[str, str]) -> Answer:
