@@ -55,9 +55,15 @@ class ParquetLayout:
         return _list(self.meta[_GROUPS].value)
 
     @property
+    def filled(self) -> list[int]:
+        """Which row groups have rows. Some writers store one without, whose pages lie nowhere."""
+        return [at for at, group in enumerate(self.groups) if group[_ROWS].value]
+
+    @property
     def data_bytes(self) -> int:
-        """Stored bytes of all row groups."""
-        return sum(chunk[_META].value[7].value for group in self.groups for chunk in chunks_of(group))
+        """Stored bytes of all row groups with rows."""
+        groups = self.groups
+        return sum(chunk[_META].value[7].value for at in self.filled for chunk in chunks_of(groups[at]))
 
     @property
     def creator(self) -> bytes:
@@ -81,7 +87,7 @@ def load_layout(storage: InputStorage, footer: BaseFooter) -> ParquetLayout | No
         data = _footer_bytes(lambda start, length: source.read_at(length, start), footer.size_bytes)
     try:
         layout = ParquetLayout(footer, parse_struct(data))
-        places = [chunk_bounds(chunk[_META].value) for group in layout.groups for chunk in chunks_of(group)]
+        places = [chunk_bounds(chunk[_META].value) for at in layout.filled for chunk in chunks_of(layout.groups[at])]
         rows = tuple(group[_ROWS].value for group in layout.groups)
         is_whole = all(len(MAGIC) <= start <= end <= footer.size_bytes for start, end in places)
         return layout if is_whole and rows == footer.rows_per_group and layout.elements else None

@@ -93,13 +93,13 @@ class RowGroupCopy(UnfinishedFile):
             raise
 
     def copy(self, storage: InputStorage, layout: ParquetLayout, groups: Collection[int] | None = None) -> None:
-        """Appends row groups of a file, all of them by default.
+        """Appends row groups of a file, all of them by default. Those without rows are left out.
 
         Raises:
             Corrupt: the file is damaged. Missing: it is gone. Unavailable: a storage failed.
         """
         with reading(layout.path), storage.open_input(layout.path) as source:
-            taken = [at for at in range(len(layout.groups)) if groups is None or at in groups]
+            taken = [at for at in layout.filled if groups is None or at in groups]
             try:
                 self._copy(source, layout, taken)
             except _ODD as error:

@@ -244,3 +244,24 @@ def test_a_damaged_page_is_found_and_nothing_is_left(files: Files) -> None:
         files.copy()
     assert caught.value.facts["path"] == "source-0.parquet"
     assert not any(info.path == "new.parquet" for info in files.storage.list(""))
+
+
+def test_row_groups_without_rows_are_left_out(files: Files) -> None:
+    """Some writers store one in the file of a write without rows; its pages lie nowhere."""
+    with_empty = rows(450, 10)
+    sink = files.storage.open_output("source-3.parquet")
+    meta = read_footer(files.storage, files.sources[0]).native.metadata
+    with pq.ParquetWriter(sink, SCHEMA.with_metadata(None), store_schema=False) as writer:
+        writer.add_key_value_metadata({key: value for key, value in meta.items() if key != b"ARROW:schema"})
+        writer.write_table(with_empty.slice(0, 0).cast(SCHEMA.with_metadata(None)))
+        writer.write_table(with_empty.cast(SCHEMA.with_metadata(None)))
+    sink.close()
+    files.sources.append("source-3.parquet")
+    layout = files.layouts()[-1]
+    assert layout.footer.rows_per_group == (0, 10)
+    assert layout.filled == [1]
+    files.copy()
+    verify_base_file(files.storage, "new.parquet")
+    found = read_footer(files.storage, "new.parquet")
+    assert 0 not in found.rows_per_group
+    assert read_columns(files.storage, "new.parquet").num_rows == 460

@@ -27,7 +27,8 @@ from hoodie.write.new_base_file import NewBaseFile
 def load_stitchable(
     storage: InputStorage, parts: Sequence[tuple[SliceRead, BaseFooter | None]], schema: pa.Schema, min_bytes: int
 ) -> tuple[ParquetLayout, ...] | str:
-    """The layouts of the slices' files, whose row groups can be copied to files of `schema`; else why they cannot.
+    """The layouts of the slices' files that have rows, whose row groups can be copied to files of `schema`; else why
+    they cannot.
     `min_bytes`: stored bytes of a row group on average. Reads the end of each file.
 
     Raises:
@@ -44,11 +45,13 @@ def load_stitchable(
     why = why_not_joined(layouts, schema)
     if why is not None:
         return why
-    groups = sum(len(one.groups) for one in layouts)
-    average = sum(one.data_bytes for one in layouts) // max(1, groups)
+    groups = sum(len(one.filled) for one in layouts)
+    if not groups:
+        return "there are no rows"
+    average = sum(one.data_bytes for one in layouts) // groups
     if average < min_bytes:
         return f"row groups have {average >> 10} KiB on average, and {min_bytes >> 10} KiB are wanted"
-    return tuple(layouts)
+    return tuple(one for one in layouts if one.filled)
 
 
 def why_decoded(storage: Storage, parts: Sequence[FileSlice], stored: pa.Schema, min_bytes: int) -> str | None:
