@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -113,3 +113,31 @@ def test_a_class_that_would_lose_rows_is_found_out(answer, said):
     own = OwnOrder("my.module:Own", SimpleNamespace(columns=("a",), positions=answer))
     with pytest.raises(Invalid, match=said):
         own.positions([pa.chunked_array([[1, 2, 3]])])
+
+
+@pytest.mark.parametrize("method", [CurveMethod.DIRECT, CurveMethod.SAMPLE])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.decimal128(30, 2), pa.decimal128(38, 0), pa.decimal256(76, 40), pa.decimal128(4, 4), pa.decimal128(12, -3)],
+    ids=str,
+)
+def test_decimals_of_any_size_go_by_the_lowest_64_bits_of_their_whole_part(kind, method):
+    def placed(digits):
+        return Decimal(digits).scaleb(-kind.scale, Context(prec=76))
+
+    most = 10**kind.precision - 1
+    values = [
+        placed(one) for one in (most, -most, most // 7, -most // 3, 0, 1, -1, most // 10 ** (kind.precision // 2))
+    ]
+    column = pa.chunked_array([pa.array([None, *values], kind).slice(1), pa.array([None, *values[:3]], kind)])
+    low = [None if one is None else _long_value(one) for one in column.to_pylist()]
+    order = ByColumns(SortOrder(("d", "n"), Curve.Z_ORDER, method))
+    numbers = pa.chunked_array([pa.array(range(len(low)))])
+    found = order.positions([column, numbers]).tolist()
+    assert found == order.positions([pa.chunked_array([pa.array(low, pa.int64())]), numbers]).tolist()
+
+
+def _long_value(value):
+    """Java's `BigDecimal.longValue`."""
+    low = int(value) & ((1 << 64) - 1)
+    return low - (1 << 64) if low >> 63 else low

@@ -2,7 +2,8 @@
 
 1. DIRECT, Z-order: each value becomes eight bytes that compare as Hudi says, and bits are interleaved, the first of
    each column first. 32-bit numbers fill the low half only, 0.0 comes before all negative numbers, a text counts by
-   its first eight bytes, shorter ones moved to the right. NULL is the greatest value, or an empty text.
+   its first eight bytes, shorter ones moved to the right, a decimal by the lowest 64 bits of its whole part. NULL is
+   the greatest value, or an empty text.
 2. DIRECT, Hilbert: each value becomes a 64-bit number of which the curve takes the lower 63 bits, so that negative
    numbers come after positive ones. Floats are their IEEE bits.
 3. SAMPLE: a value becomes the number of bounds below it. Hudi draws rows at random; here the bounds are those of evenly
@@ -35,6 +36,7 @@ _SAMPLED_BITS: Final = 32
 _DAY_MS: Final = 86_400_000
 _MILLIS: Final = {"s": (1_000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
 _MAP_CAPACITY: Final = 16
+_DECIMAL128_DIGITS: Final = 38
 _NULLS: Final = {pa.int8(): 127, pa.int16(): 32767, pa.int32(): (1 << 31) - 1}
 _FLOAT_MAX: Final = {pa.float32(): float(np.finfo(np.float32).max), pa.float64(): float(np.finfo(np.float64).max)}
 
@@ -158,7 +160,7 @@ def _number(column: pa.ChunkedArray, name: str) -> Words:
     if kind == pa.date32():
         return _whole(column.cast(pa.int32()).cast(pa.int64()), _LONG_MAX, _DAY_MS)
     if pa.types.is_decimal(kind):
-        return _whole(pc.cast(pc.trunc(column), pa.int64()), _LONG_MAX)
+        return _whole(_low_words(column), _LONG_MAX)
     if pa.types.is_signed_integer(kind):
         return _whole(column.cast(pa.int64()), _NULLS.get(kind, _LONG_MAX))
     raise Unsupported(
@@ -171,6 +173,19 @@ def _whole(column: pa.ChunkedArray, missing: int, times: int = 1, over: int = 1)
     """64-bit numbers `times` and then divided by so much, `missing` in the place of NULL."""
     known = pc.fill_null(column, 0).to_numpy() * times // over
     return np.where(column.is_null().to_numpy(), missing, known).astype(np.int64).view(np.uint64)
+
+
+def _low_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The whole parts of decimals in 64 bits, the higher ones left out: Java's `BigDecimal.longValue`."""
+    kind = column.type
+    digits = max(1, kind.precision - kind.scale)
+    whole = pa.decimal128(digits) if digits <= _DECIMAL128_DIGITS else pa.decimal256(digits)
+    words_each = whole.byte_width // 8
+    found = []
+    for one in column.cast(options=pc.CastOptions(whole, allow_decimal_truncate=True)).chunks:
+        words = np.frombuffer(one.buffers()[1], "<i8")[one.offset * words_each :: words_each]
+        found.append(pa.array(words[: len(one)], mask=one.is_null().to_numpy(zero_copy_only=False)))
+    return pa.chunked_array(found, pa.int64())
 
 
 def _is_text(kind: pa.DataType) -> bool:
