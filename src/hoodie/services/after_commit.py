@@ -43,8 +43,12 @@ def run_after_commit(
     try:
         # The commit's storage belongs to its lock, which is given back.
         state = load_state(storage, env) if state is None else state.of(storage)
-    except HudiError as error:
-        log.warning("the commit stands, but the services after it cannot begin: %s; the next commit tries again", error)
+    except Exception as error:  # also what is no error of ours: the commit stands
+        log.warning(
+            "the commit stands, but the services after it cannot begin: %s; the next commit tries again",
+            _why(error),
+            exc_info=not isinstance(error, HudiError),
+        )
         return
     failed: list[str] = []
     for service, following in _asked(state, config):
@@ -56,15 +60,24 @@ def run_after_commit(
                     state = load_state(storage, env)
         except Conflict as conflict:
             log.info("%s is left to the next commit: %s", title, conflict)
-        except HudiError as error:
-            log.warning("the commit stands, but %s after it failed: %s; the next commit tries again", title, error)
+        except Exception as error:  # also what is no error of ours, of a library or of a class of the caller's own
+            log.warning(
+                "the commit stands, but %s after it failed: %s; the next commit tries again",
+                title,
+                _why(error),
+                exc_info=not isinstance(error, HudiError),
+            )
             if config.flag(following.failure_key):
-                failed.append(f"{title} after it failed: {error}")
+                failed.append(f"{title} after it failed: {_why(error)}")
     if failed:
         raise HudiError(
             f"The commit stands, but {'; '.join(failed)}",
             remedy="Do not write these rows again; mend the cause, and the next commit does what was left",
         )
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, HudiError) else f"{type(error).__name__}: {error}"
 
 
 def _asked(state: TableState, config: Config) -> Iterator[tuple[Service, AfterCommit]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hoodie.engine import LocalEngine
@@ -70,6 +71,26 @@ def test_a_service_that_fails_is_a_warning_and_the_next_commit_tries_again(
     lake.upsert(row("a", "last", 9))
     assert "clean" in [one.action for one in lake.table.timeline().completed()]
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_failure_that_is_no_error_of_ours_leaves_the_commit_as_it_is_too(
+    version: int, raises: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> None:
+        raise pa.ArrowInvalid("Decimal value does not fit")
+
+    lake = Lake(version, {"hoodie.fail.writes.on.inline.table.service.exception": str(raises).lower()})
+    monkeypatch.setattr(clean, "SERVICE", acting(clean.SERVICE, failing))
+    expected = "cleaning after it failed: ArrowInvalid: Decimal value does not fit"
+    with caplog.at_level(logging.WARNING, logger="hoodie"):
+        if raises:
+            with pytest.raises(HudiError, match=expected):
+                lake.upsert(row("a"))
+        else:
+            assert lake.upsert(row("a")).instant
+    assert expected in caplog.text
+    assert lake.values() == {"a": "a"}
 
 
 @pytest.mark.parametrize(
