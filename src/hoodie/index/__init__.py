@@ -6,9 +6,11 @@ from hoodie.index.hash_ring import (
     HashNode,
     HashRing,
     encode_children,
+    find_ring,
     first_ring,
     load_ring,
     mark_committed,
+    may_have_rings,
     parse_children,
     store_ring,
 )
@@ -24,6 +26,13 @@ from hoodie.index.key_lookup import FileHits, LookupTask, StitchedRows, find_in_
 from hoodie.index.keyed_rows import HeldKeys, KeyedRows, KeySet, Positions
 from hoodie.index.located_keys import LOCATIONS, located
 from hoodie.index.remembered_buckets import RememberedBuckets, bucket_differences, parse_remembered_buckets
+from hoodie.index.unnamed_buckets import (
+    NAME_THE_INDEX,
+    find_simple_buckets,
+    is_index_named,
+    load_bucket_partition,
+    look_like_buckets,
+)
 from hoodie.index.write_index import (
     Assignment,
     Candidate,
@@ -42,6 +51,7 @@ from hoodie.index.write_index import (
 
 __all__ = [
     "LOCATIONS",
+    "NAME_THE_INDEX",
     "Assignment",
     "Buckets",
     "Candidate",
@@ -72,13 +82,19 @@ __all__ = [
     "encode_children",
     "ensure_one_count",
     "find_in_file",
+    "find_ring",
+    "find_simple_buckets",
     "first_ring",
     "group_by_partition",
     "has_buckets",
+    "is_index_named",
+    "load_bucket_partition",
     "load_count_rules",
     "load_ring",
     "located",
+    "look_like_buckets",
     "mark_committed",
+    "may_have_rings",
     "parse_children",
     "parse_remembered_buckets",
     "parse_write_index",

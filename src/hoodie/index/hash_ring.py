@@ -38,6 +38,7 @@ from hoodie.records import xxhash32
 from hoodie.spec import InstantTime
 from hoodie.spec.keys import HOODIE_DIR
 from hoodie.storage import Storage
+from hoodie.storage.snapshot import Listable
 
 CONSISTENT_DIR: Final = f"{HOODIE_DIR}/.bucket_index/consistent_hashing_metadata"
 FIRST_HASHING: Final = "00000000000000"
@@ -207,6 +208,27 @@ def load_ring(
             if alive.difference(*older):
                 return ring_of(instant)
     return None
+
+
+def find_ring(storage: Listable, partitions: Iterable[str]) -> str | None:
+    """The first of the partitions that has a ring; None without one. Lists one folder where the table has no ring."""
+    top = storage.list_dir(CONSISTENT_DIR)
+    inside = {folder.rpartition("/")[2] for folder in top.dirs}
+    for partition in partitions:
+        if not partition:
+            files = top.files
+        else:
+            is_there = partition.partition("/")[0] in inside
+            files = storage.list_dir(_folder(partition)).files if is_there else ()
+        if any(_HASHING_FILE.fullmatch(file.path.rpartition("/")[2]) for file in files):
+            return partition
+    return None
+
+
+def may_have_rings(storage: Listable) -> bool:
+    """Whether there is anything where rings are stored. Lists one folder."""
+    top = storage.list_dir(CONSISTENT_DIR)
+    return bool(top.files or top.dirs)
 
 
 def store_ring(storage: Storage, ring: HashRing) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine, Source, side_by_side, usable_cores
 from hoodie.errors import Invalid
+from hoodie.index import look_like_buckets, may_have_rings
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partitions, ensure_metadata, look_at_metadata
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
@@ -30,7 +31,7 @@ from hoodie.services.rollback.leftovers import list_leftovers
 from hoodie.services.upgrading.upgrade import upgrade_if_asked
 from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle
-from hoodie.state.table_schema import load_newest_schema
+from hoodie.state.table_schema import SaidSchema, load_newest_schema, load_said
 from hoodie.state.table_state import TableState, load_state, state_of
 from hoodie.storage import Listing, Snapshot
 from hoodie.storage.lock_holder import encode_holder, this_holder
@@ -172,9 +173,10 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
     )
     ensure_may_not_wait(handle, options, config)
     options = _signed(with_note(options, request), request, handle, locking)
-    current, look = side_by_side(
-        partial(load_newest_schema, handle.storage, handle.config, state.timeline),
+    (current, said), look, has_rings = side_by_side(
+        partial(_newest_schema, handle, state.timeline),
         partial(look_at_metadata, handle, config, below),
+        partial(_has_rings, options, below),
     )
     change = evolve_schema(options, handle.config, current, schema, config)
     before = replace(state, handle=_without_unwanted_metadata(handle, config))
@@ -196,9 +198,23 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         known=known,
         server=server,
         rule=_rule(options, request, handle.config, locking),
+        has_rings=has_rings,
+        looks_bucketed=said is not None and look_like_buckets([one.file_id for _, one in said.metadata.write_stats()]),
         updates=updates,
         give_up=partial(give_up_plans, handle, locking, request.engine),
     )
+
+
+def _newest_schema(handle: TableHandle, timeline: Timeline) -> tuple[pa.Schema | None, SaidSchema | None]:
+    """The table's own schema, and the commit that says it."""
+    said = load_said(handle.storage, timeline, None)
+    return load_newest_schema(handle.storage, handle.config, timeline, said), said
+
+
+def _has_rings(options: WriteOptions, below: Snapshot) -> bool:
+    """Whether there may be rings that the write is not told of. Lists a folder where nobody has seen what is there."""
+    stores_rows = options.operation != "delete"
+    return stores_rows and not options.knows_buckets and may_have_rings(below)
 
 
 def _rule(options: WriteOptions, request: Request, table: TableConfig, locking: Locking) -> ConflictRule:

@@ -116,13 +116,17 @@ def load_said_schema(storage: Storage, config: TableConfig, timeline: Timeline) 
     return _created_with(config.create_schema) if config.create_schema else None
 
 
-def load_newest_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
-    """The table's own schema now, as a writer needs it. Lists the table's files only when nothing else says it.
+def load_newest_schema(
+    storage: Storage, config: TableConfig, timeline: Timeline, said: SaidSchema | EllipsisType | None = ...
+) -> pa.Schema | None:
+    """The table's own schema now, as a writer needs it. Lists the table's files only when nothing else says it. `said`:
+    what `load_said` says, where somebody knows that already.
 
     Raises:
         Unsupported: the table keeps a schema-on-read history, which a write would have to continue.
     """
-    said = load_said(storage, timeline, None)
+    if isinstance(said, EllipsisType):
+        said = load_said(storage, timeline, None)
     if said is not None and said.internal_schema:
         raise Unsupported(
             f"Table {config.name} keeps a history of its schema (schema-on-read), which hoodie cannot continue yet",

@@ -43,8 +43,9 @@ class Write:
     halves of bootstrap skeletons among the file groups that the write looks at. `metadata`: how the metadata table is
     kept; `known`: what is known of it. `kept`: base files that the look-up leaves open for the tasks that write them
     anew, where both run in this process. `server`: the timeline server that is asked for the table's files. `rule`:
-    what others may do meanwhile. `updates`: what becomes of pending clusterings that are in its way; `give_up` takes
-    such off the timeline.
+    what others may do meanwhile. `has_rings`: there may be rings of consistent hashing; `looks_bucketed`: the newest
+    commit made file groups that look like simple buckets. `updates`: what becomes of pending clusterings that are in
+    its way; `give_up` takes such off the timeline.
     """
 
     handle: TableHandle
@@ -61,6 +62,8 @@ class Write:
     kept: OpenInputs | None = None
     server: AskedServer | None = None
     rule: ConflictRule = field(default_factory=NobodyElse)
+    has_rings: bool = False
+    looks_bucketed: bool = False
     updates: UpdateStrategy = field(default_factory=Reject)
     give_up: Callable[[Collection[InstantTime]], None] = _nothing_in_the_way
 

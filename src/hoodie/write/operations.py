@@ -53,6 +53,7 @@ from hoodie.write.replace import plan_replaced
 from hoodie.write.revived_keys import without_revived_keys
 from hoodie.write.skeletons import load_skeleton_sources, with_source_bytes
 from hoodie.write.tasks import plan_tasks, run_task, write_target
+from hoodie.write.unnamed_buckets import ensure_outside_buckets, may_meet_buckets
 from hoodie.write.update_strategy import taken_groups
 from hoodie.write.written_file import WrittenFile, facts_by_path
 
@@ -105,6 +106,7 @@ def delete_partitions(write: Write, partitions: Sequence[str]) -> Committed:
     """The outcome of replacing every file group of `partitions` by nothing."""
     view = _load_view(write, partitions)
     replaced = plan_replaced(view.slices_at(), partitions)
+    ensure_outside_buckets(write, view.slices_at(), (), partitions)
     _begin(write, workload_profile(write.options.recorded_operation, {}), replaced, ())
     index = begin_indexed(write, NO_ROWS, view, view.slices_at(), partitions, write.engines.local)
     index.before_write()
@@ -144,6 +146,10 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
         placed = plan_placed_files(write, incoming, slices, compactions, engine, index)
         files = placed.files
         replaced = _replaced(write, incoming.partitions, slices)
+        filled = {file.partition for file in files if len(file.insert_positions)}
+        if may_meet_buckets(write) and not filled <= {one.partition for one in slices}:
+            _ensure_no_buckets(write)
+        ensure_outside_buckets(write, slices, filled, replaced or ())
         work = workload_profile(options.recorded_operation, plan_work(files))
         _begin(write, work, replaced or {}, files)
         tasks = plan_tasks(write, incoming, files, compactions)
@@ -165,6 +171,12 @@ def _write_tagged(write: Write, incoming: Incoming) -> Committed:
     committed = _commit(write, done, replaced, known_partitions, parties, ran_once=once, looked=looked)
     tell_index(write, index, groups if traits.follows_keys else ())
     return committed
+
+
+def _ensure_no_buckets(write: Write) -> None:
+    """Checks that no partition of the table has buckets that nobody named. Raises as `ensure_outside_buckets`."""
+    slices = _load_view(write).slices_at()
+    ensure_outside_buckets(write, slices, {one.partition for one in slices})
 
 
 def _partitions(write: Write, incoming: Incoming) -> tuple[str, ...] | None:
@@ -195,6 +207,8 @@ def _replaced(
 
 def _bulk_insert(write: Write, source: Source, form: KeyedForm) -> Committed:
     replaced, known, looked = None, frozenset[str](), None
+    if may_meet_buckets(write):
+        _ensure_no_buckets(write)
     if write.options.replaces == "table":
         slices = _load_view(write).slices_at()
         known = frozenset(one.partition for one in slices)

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from hoodie.config import Config
 from hoodie.engine import BulkInsertSortMode
 from hoodie.errors import Invalid, Unsupported
-from hoodie.index import WriteIndex, parse_write_index
+from hoodie.index import WriteIndex, is_index_named, parse_write_index
 from hoodie.records import (
     COMMIT_TIME,
     EVENT_TIME,
@@ -67,6 +67,8 @@ class WriteOptions:
     columns an update changes (None: rows are whole). Performance: `local_job_bytes` (largest input plus touched base
     files a commit handles in the driver), `inline_bytes` (rows a task keeps in memory before it spools),
     `copy_from_bytes` (untouched row groups of so many bytes are copied).
+
+    `knows_buckets`: no row lies in buckets that the index does not know of, as far as options and properties tell.
     """
 
     operation: Operation
@@ -91,6 +93,7 @@ class WriteOptions:
     inline_bytes: int
     copy_from_bytes: int
     begins_in_logs: bool = False
+    knows_buckets: bool = True
 
     @property
     def recorded_operation(self) -> str:
@@ -201,6 +204,7 @@ def parse_write_options(
         local_job_bytes=config.integer("hoodie.engine.local.max.bytes"),
         copy_from_bytes=config.integer("hoodie.row.group.copy.min.bytes"),
         begins_in_logs=is_non_blocking(config),
+        knows_buckets=index.traits.assigns_groups or is_index_named(config, table),
         inline_bytes=min(64 * 1024 * 1024, max(1, config.integer("hoodie.engine.local.max.bytes"))),
     )
 

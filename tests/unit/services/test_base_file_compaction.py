@@ -118,3 +118,23 @@ def test_buckets_are_left_alone() -> None:
     lake.upsert(row("a"))
     with pytest.raises(Unsupported, match="buckets of their keys"):
         lake.table.services.compact_base_files()
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("by", [None, "v"])
+def test_files_of_tables_that_make_their_keys_themselves_are_joined(version: int, inline: bool, by: str | None) -> None:
+    """Sorted by a column where `by` names one: then it is a clustering."""
+    kind = "base.file.compaction" if by is None else "clustering"
+    given = {"hoodie.clustering.inline.max.commits": "4", "hoodie.clustering.plan.strategy.sort.columns": by}
+    options = {f"hoodie.{kind}.inline": "true", "hoodie.row.group.copy.min.bytes": "0"} | (given if by else {})
+    lake = Lake(version, {"hoodie.datasource.write.recordkey.field": None, **(options if inline else {})})
+    for n in range(4):
+        lake.write("insert", [row(f"k{n}", str(9 - n))], {"hoodie.parquet.small.file.limit": "0"})
+    if not inline:
+        services = lake.table.services
+        done = services.cluster(**options) if by else services.compact_base_files(**options)
+        assert (done.slices, done.files, done.copied) == (4, 1, 0 if by else 1)
+    assert len(lake.live()) == 1
+    assert sorted(lake.rows(("id", "v"))) == [(f"k{n}", str(9 - n)) for n in range(4)]
+    assert len(set(lake.rows(("_hoodie_record_key",)))) == 4
+    assert not lake.table.validate(deep=True)

@@ -94,7 +94,7 @@ class GroupService:
         if running:
             log.warning("no %s can be planned while %s is running", self.kind.name, running[0].requested)
             return None
-        grouping = load_grouping(handle, plans, options, engine)
+        grouping = load_grouping(handle, config, plans, options, engine)
         if grouping.plan is None:
             return None
         plan = grouping.plan.noting(self.notes(grouping))
@@ -177,7 +177,7 @@ class GroupService:
             groups = plans.groups(pending[0])
             note = f"the pending plan {pending[0].requested} of {len(groups)} file groups is carried out first"
             return ServicePreview(self.name, (), (note,))
-        grouping = load_grouping(handle, plans, options, engine)
+        grouping = load_grouping(handle, config, plans, options, engine)
         fates = load_fates(handle, plans, options, grouping)
         steps = tuple(
             PreviewStep(

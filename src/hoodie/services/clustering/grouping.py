@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import open_file_view
+from hoodie.index import NAME_THE_INDEX, is_index_named, load_bucket_partition, parse_write_index
 from hoodie.records import without_meta
 from hoodie.services.clustering.gain import LookUpGain, look_up_gain
 from hoodie.services.clustering.options import OVERLAP_COLUMNS, ClusterOptions, PartitionChoice
@@ -31,7 +32,6 @@ from hoodie.state.pending_plans import PendingPlans
 from hoodie.state.table_schema import load_newest_schema
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import FileSlice, GroupId
-from hoodie.write import parse_write_options
 
 _TOLD_SLICES: Final = 1_000
 """Of more slices the ranges of sort columns are not read only for the plan to tell them."""
@@ -49,12 +49,14 @@ class Grouping:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_grouping(handle: TableHandle, plans: PendingPlans, options: ClusterOptions, engine: Engine) -> Grouping:
+def load_grouping(
+    handle: TableHandle, config: Config, plans: PendingPlans, options: ClusterOptions, engine: Engine
+) -> Grouping:
     """The groups to rewrite. Lists the table's files, and reads what the plan strategy needs to know of them.
 
     Raises:
-        Invalid, Unsupported: rows cannot be sorted by the columns that are asked for, or a strategy of the caller's own
-            breaks its promise.
+        Invalid, Unsupported: rows cannot be sorted by the columns that are asked for, they lie in buckets, or a
+            strategy of the caller's own breaks its promise.
     """
     timeline = plans.timeline
     view = open_file_view(handle.storage, handle.config, timeline, engine=engine, plans=plans).load()
@@ -62,7 +64,8 @@ def load_grouping(handle: TableHandle, plans: PendingPlans, options: ClusterOpti
     hour = (now if handle.config.timezone == "UTC" else now.astimezone()).hour
     partitions = set(chosen_partitions(options.choice, view.partitions, hour))
     taken = plans.rewritten() | plans.compactions().keys()
-    looked_at = tuple(part for part in view.slices_at() if part.partition in partitions)
+    every = view.slices_at()
+    looked_at = tuple(part for part in every if part.partition in partitions)
     slices = [part for part in looked_at if part.group_id not in taken]
     if not options.takes_logs:
         slices = [part for part in slices if part.base is not None and not part.logs]
@@ -74,6 +77,7 @@ def load_grouping(handle: TableHandle, plans: PendingPlans, options: ClusterOpti
     found = plan_groups(slices, options, done, facts)
     if not found.groups:
         return Grouping(None, (), looked_at)
+    ensure_no_buckets(handle, config, every, {group.partition for group in found.groups})
     ensure_possible(schema, options)
     groups = _with_ranges(source, found.groups, options)
     sources = load_slice_sources(handle.storage, handle.config, slices)
@@ -208,12 +212,37 @@ def ensure_clusterable(handle: TableHandle, config: Config) -> None:
             f"Table {table.name} has {table.base_file_format} base files",
             remedy="Only Parquet is written; cluster it with Apache Hudi",
         )
-    index = parse_write_options("upsert", config, table, handle.profile).index
-    if index.traits.assigns_groups:
-        raise Unsupported(
-            f"Rows of table {table.name} lie in the buckets of their keys, which clustering would take them out of",
-            remedy="Resize its buckets instead (hoodie resize)",
+    if parse_write_index(config, table).traits.assigns_groups:
+        raise _in_buckets(f"table {table.name}", "Resize its buckets instead (hoodie resize)")
+
+
+def ensure_no_buckets(
+    handle: TableHandle, config: Config, slices: Iterable[FileSlice], partitions: Collection[str]
+) -> None:
+    """Checks that rows of `partitions` lie in no buckets that neither options nor properties tell of. `slices`: all
+    that are known. Lists where rings are stored.
+
+    Raises:
+        Unsupported: they do.
+    """
+    if not partitions or is_index_named(config, handle.config):
+        return
+    groups: dict[str, list[str]] = {}
+    for part in slices:
+        groups.setdefault(part.partition, []).append(part.file_id)
+    found = load_bucket_partition(handle.storage, groups, partitions)
+    if found is not None:
+        raise _in_buckets(
+            f"partition {found!r} of table {handle.config.name}",
+            "Resize its buckets instead (hoodie resize), and take a pending plan off (hoodie cluster --op unschedule); "
+            f"if its file ids look like buckets by chance, {NAME_THE_INDEX}",
         )
+
+
+def _in_buckets(where: str, remedy: str) -> Unsupported:
+    return Unsupported(
+        f"Rows of {where} lie in the buckets of their keys, which clustering would take them out of", remedy=remedy
+    )
 
 
 def _sorted_already(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.errors import Invalid
+from hoodie.services.clustering.grouping import ensure_clusterable, ensure_no_buckets
 from hoodie.services.clustering.partition_orders import order_notes
 from hoodie.services.clustering.result import copy_metadata
 from hoodie.services.clustering.row_order import EXECUTION_STRATEGY, ByColumns, OwnOrder, own_order, possible_order
@@ -19,10 +20,17 @@ from hoodie.write.written_file import facts_by_path
 
 
 def rewrite_groups(run: PlanRun) -> Rewritten:
-    """What carrying out the plan of `run` has written: the files of each group by a task of its own, largest first."""
+    """What carrying out the plan of `run` has written: the files of each group by a task of its own, largest first.
+
+    Raises:
+        Unsupported: rows of the plan lie in buckets, whoever planned it; or base files are not Parquet.
+    """
     plan = run.plans.clustering(run.instant).clustering_plan or ClusteringPlan(())
     own = _own_order(run, plan)
+    ensure_clusterable(run.handle, run.config)
     found = load_group_slices(run)
+    partitions = {partition for partition, _ in run.plans.groups(run.instant)}
+    ensure_no_buckets(run.handle, run.config, found.view.slices_at(), partitions)
     engine, target = prepare_tasks(run, found)
     orders = _possible_orders(plan, target.schema)
     slices = {(part.partition, part.file_id): part for part in found.slices}
