@@ -37,8 +37,7 @@ from hoodie.index.hash_values import EVERY_PART, KeyParts, value_groups
 from hoodie.records import xxhash32
 from hoodie.spec import InstantTime
 from hoodie.spec.keys import HOODIE_DIR
-from hoodie.storage import Storage
-from hoodie.storage.snapshot import Listable
+from hoodie.storage import Listable, Storage
 
 CONSISTENT_DIR: Final = f"{HOODIE_DIR}/.bucket_index/consistent_hashing_metadata"
 FIRST_HASHING: Final = "00000000000000"

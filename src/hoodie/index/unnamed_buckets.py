@@ -20,15 +20,15 @@ from hoodie.index.index_kinds import index_kind
 from hoodie.index.own_index import INDEX_CLASS
 from hoodie.index.remembered_buckets import BUCKET, INDEX_TYPE, parse_remembered_buckets
 from hoodie.spec import TableConfig
-from hoodie.storage.snapshot import Listable
+from hoodie.storage import Listable
 
 NAME_THE_INDEX: Final = (
     f"name the index the table is written with ({INDEX_TYPE}; of simple buckets hoodie.bucket.index.num.buckets, too, "
     "of consistent hashing hoodie.index.bucket.engine)"
 )
 
-_MOST_OF_SEVERAL: Final = 1_000_000
-_MOST_OF_ONE: Final = 1_000
+_MAX_NUMBER: Final = 1_000_000
+_MAX_LONE_NUMBER: Final = 1_000
 
 
 def is_index_named(config: Config, table: TableConfig) -> bool:
@@ -71,9 +71,9 @@ def _are_buckets(file_ids: Collection[str], *, has_company: bool = False) -> boo
     numbers = _numbers(file_ids)
     if 2 * len(numbers) <= len(file_ids):
         return False
-    return len(numbers) > 1 or has_company or numbers[0] < _MOST_OF_ONE
+    return len(numbers) > 1 or has_company or numbers[0] < _MAX_LONE_NUMBER
 
 
 def _numbers(file_ids: Iterable[str]) -> list[int]:
     found = (bucket_of_file(one) for one in file_ids if one[8:9] == "-")
-    return [one for one in found if one is not None and one < _MOST_OF_SEVERAL]
+    return [one for one in found if one is not None and one < _MAX_NUMBER]

@@ -187,7 +187,14 @@ REFUSED: Mapping[str, tuple[Probe | str, ...]] = {
     "services left to another process": later_write({"hoodie.table.service.manager.enabled": "true"}),
     "a Java class that says which partitions expire": (expiring,),
     "change data of tables without meta columns": (without_meta_columns,),
-    "clustering tables whose rows lie in hash buckets": (clustering_of_buckets,),
+    "clustering and base-file compaction of tables whose rows lie in hash buckets": (
+        clustering_of_buckets,
+        "tests/unit/operations/test_unnamed_buckets.py::test_clustering_does_not_take_buckets_apart",
+    ),
+    "a write that names no index into a table of Hudi": (
+        "tests/unit/operations/test_unnamed_buckets.py::test_new_rows_are_not_stored_outside_of_buckets",
+        "tests/unit/operations/test_unnamed_buckets.py::test_rings_are_not_emptied_without_their_index",
+    ),
     "catalog sync, validators before a commit": later_write(
         *({key: "true"} for key in (*OFF, "hoodie.errortable.enable")),
         *({key: "com.example.Mine"} for key in CHECKS),
