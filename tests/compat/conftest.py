@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "scripts")]
 
-from peers import NoS3, Peer, Readers, hudi_peer, hudi_rs_peer, s3_peer  # noqa: E402 (found through the line above)
+from peers import Peer, Readers, hudi_peer, hudi_rs_peer  # noqa: E402 (found through the line above)
+from peers.s3_peer import NoS3, s3_peer  # noqa: E402 (as above)
 
 from hoodie.testing.s3_server import S3Server, s3_bucket, s3_server  # noqa: E402
 

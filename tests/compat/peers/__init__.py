@@ -4,13 +4,11 @@ from .ours import WRITE, continue_table, read_rows, table_options, write_rows
 from .process import Peer, PeerFailed, hudi_peer, hudi_rs_peer
 from .readers import Readers
 from .rows import as_mapping, difference, ensure_same_rows, is_meta, without_meta
-from .s3_peer import NoS3, s3_peer
 from .sample_rows import Model, ancient_rows, as_stored, slim_rows, typed_rows
 
 __all__ = [
     "WRITE",
     "Model",
-    "NoS3",
     "Peer",
     "PeerFailed",
     "Readers",
@@ -24,7 +22,6 @@ __all__ = [
     "hudi_rs_peer",
     "is_meta",
     "read_rows",
-    "s3_peer",
     "slim_rows",
     "table_options",
     "typed_rows",
