@@ -70,7 +70,7 @@ def note_taken(lock: str, patience: Patience, owner: str, before: str) -> None:
     now_s = patience.env.monotonic()
     with _guard:
         turn = _turns.setdefault(lock, _Turn())
-        is_anothers = before not in ("", turn.owner)
+        is_anothers = turn.owner != "" and before not in ("", turn.owner)  # else it may be from long ago
         if is_anothers:
             turn.others_s = now_s
         if is_anothers or now_s >= turn.free_since_s + GAP_S:

@@ -182,7 +182,7 @@ def _schedule(handle: TableHandle, definition: IndexDefinition, engine: Engine, 
     announced = handle.config.with_changes({keys.METADATA_PARTITIONS_INFLIGHT: ",".join(names)})
     context = IndexContext(replace(handle, config=announced), timeline, engine, context.options, definitions)
     metadata = open_metadata_handle(handle)
-    metadata_timeline = settle(metadata, timeline_of(metadata), handle)
+    metadata_timeline = settle(metadata, timeline_of(metadata))
     begun = _begin(metadata, context, names)
     handle = announce_inflight(handle, names)
     context = replace(context, handle=handle)
@@ -248,7 +248,7 @@ def _finish(
             instant=plan.inflight.requested,
         )
     metadata = open_metadata_handle(handle)
-    metadata_timeline = settle(metadata, timeline_of(metadata), handle)
+    metadata_timeline = settle(metadata, timeline_of(metadata))
     known = {instant.logical for instant in plan.context.timeline.completed()}
     later = sorted(
         (instant for instant in now.completed() if instant.logical not in known),

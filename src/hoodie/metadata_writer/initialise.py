@@ -65,7 +65,7 @@ def initialise(
         metadata = create_metadata_handle(handle)
     else:
         metadata = open_metadata_handle(handle)
-        settle(metadata, timeline_of(metadata), handle)
+        settle(metadata, timeline_of(metadata))
     definitions = {**definitions_for(context, partitions), **(requested or {})}
     if definitions != dict(context.definitions):
         handle = store_index_definitions(handle, definitions)

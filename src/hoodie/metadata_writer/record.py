@@ -129,7 +129,12 @@ def undo_update(
         return _drop_damaged(handle, damage)
     found = timeline.find(target.requested, DELTA_COMMIT)
     compacted = last_compaction(timeline)
-    is_merged = found is not None and compacted is not None and metadata.profile.clock.of(found) <= compacted
+    is_merged = (
+        found is not None
+        and found.is_completed
+        and compacted is not None
+        and metadata.profile.clock.of(found) <= compacted
+    )
     is_made_with = was_completed and has_partition_made_after(metadata, timeline, found or target, timeline_of(handle))
     if is_merged or is_made_with:
         log.warning(

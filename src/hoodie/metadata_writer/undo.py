@@ -73,17 +73,18 @@ def has_partition_made_after(metadata: TableHandle, timeline: Timeline, write: I
     return any(is_made(requested) or requested in builds for requested in later)
 
 
-def settle(metadata: TableHandle, timeline: Timeline, handle: TableHandle) -> Timeline:
-    """The timeline of the metadata table of `handle` without delta commits and rollbacks that nobody will finish.
+def settle(metadata: TableHandle, timeline: Timeline, beside: TableHandle | None = None) -> Timeline:
+    """The timeline of the metadata table without delta commits and rollbacks that nobody finished.
 
     Ours are made under the table lock, so one that is found unfinished there is dead. Hudi's on Spark write theirs
-    beside the data: what an instant has begun that is pending in the table is left to whoever finishes that, or undoes
-    it. Lists the table's instants where something is unfinished.
+    while they write data. `beside`: the table, where these may go on; who makes partitions anew does not give it, since
+    such a writer would not know of them. Reads the table's instants, and what is unfinished, where there is any.
     """
     unfinished = [one for one in timeline.pending() if one.action in (DELTA_COMMIT, ROLLBACK)]
-    if unfinished and handle.profile.metadata_instants.may_be_written_ahead:
-        at_work = {one.requested for one in timeline_of(handle).pending()}
-        unfinished = [one for one in unfinished if one.requested not in at_work]
+    if unfinished and beside is not None and beside.profile.metadata_instants.may_be_written_ahead:
+        # After the metadata table was listed: whoever had begun there is pending in the table by now.
+        pending = {one.requested for one in timeline_of(beside).pending()}
+        unfinished = [one for one in unfinished if one.requested not in pending or _names_files(metadata, one)]
     for one in sorted(unfinished, reverse=True):
         log.info("rolling back the unfinished %s %s of the metadata table", one.action, one.requested)
         if one.action == DELTA_COMMIT:
@@ -145,6 +146,11 @@ def remove_files(metadata: TableHandle, target: Instant, rollback: InstantTime |
             deleted.append(path)
     metadata.storage.delete_dir(spill_folder(target.requested))
     return deleted
+
+
+def _names_files(metadata: TableHandle, pending: Instant) -> bool:
+    """Whether a pending delta commit says what it writes, as ours do and Hudi's do not."""
+    return any(stat.path for _, stat in _metadata_of(metadata, pending).write_stats())
 
 
 def _paths_of(metadata: TableHandle, target: Instant) -> Iterator[str]:

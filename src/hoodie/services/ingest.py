@@ -199,7 +199,9 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         server=server,
         rule=_rule(options, request, handle.config, locking),
         has_rings=has_rings,
-        looks_bucketed=said is not None and look_like_buckets([one.file_id for _, one in said.metadata.write_stats()]),
+        looks_bucketed=not options.knows_buckets
+        and said is not None
+        and look_like_buckets([one.file_id for _, one in said.metadata.write_stats()]),
         updates=updates,
         give_up=partial(give_up_plans, handle, locking, request.engine),
     )

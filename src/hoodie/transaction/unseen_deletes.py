@@ -12,6 +12,7 @@ That is what neither order leaves, whatever the file groups are.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import pyarrow.compute as pc
@@ -55,8 +56,9 @@ def _ensure_none_added(pending: PendingCommit, other: Move, *, is_global: bool) 
     looked = pending.outcome.looked_at
     if looked is None or looked.keys is None or not pending.handle.config.populate_meta_fields:
         return
+    keys = cache(looked.keys)
     for stat in other.stats:
-        asked = looked.keys(None if is_global else stat.partition_path) if _adds(stat) else None
+        asked = keys(None if is_global else stat.partition_path) if _adds(stat) else None
         if asked is None:
             continue
         group = (stat.partition_path, stat.file_id)

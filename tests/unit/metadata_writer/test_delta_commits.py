@@ -13,17 +13,27 @@ from hoodie.engine import LocalEngine
 from hoodie.logs import read_blocks
 from hoodie.metadata import IndexDefinition, group_of_keys, open_metadata_table
 from hoodie.metadata.keys import secondary_key
-from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, open_metadata_handle
+from hoodie.metadata_writer import MetadataRecords, RecordTask, group_files, open_metadata_handle, undo_update
 from hoodie.metadata_writer.delta_commit import gather, split
 from hoodie.metadata_writer.group_files import GroupFile, Spilled, entries_of, write_log
 from hoodie.metadata_writer.indexes.registry import kind_of
 from hoodie.metadata_writer.metadata_index import group_file_ids
 from hoodie.metadata_writer.undo import roll_back, settle
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
-from hoodie.spec import DELTA_COMMIT, NAMED_BY_WRITE, BlockKind, HeaderKey, Instant, State
+from hoodie.spec import (
+    COMPACTION,
+    DELTA_COMMIT,
+    NAMED_BY_WRITE,
+    BlockKind,
+    CommitMetadata,
+    HeaderKey,
+    Instant,
+    State,
+    WriteStat,
+)
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.testing.lake import Lake
-from hoodie.timeline import Timeline, create_requested, delete_instant_files, new_instant_time, to_inflight
+from hoodie.timeline import Timeline, complete, create_requested, delete_instant_files, new_instant_time, to_inflight
 from hoodie.transaction.heartbeat import beating
 
 PARTITION = "record_index"
@@ -126,6 +136,38 @@ def test_what_a_pending_write_has_begun_is_left_to_it_where_writers_do_not_wait_
     assert left == (version > 6)
     delete_instant_files(handle.storage, handle.profile, pending)
     assert settle(own, timeline_of(own), handle).find(at) is None
+
+
+def test_what_names_its_files_is_ours_and_dead_and_who_makes_partitions_waits_for_nobody(version: int) -> None:
+    lake = lake_of(version)
+    handle = lake.handle()
+    own = open_metadata_handle(handle)
+    at = new_instant_time(own.env, own.config.timezone, timeline_of(handle).last_time())
+    stat = WriteStat(path="files/x", file_id="x", partition_path="files")
+    ours = own.profile.commit_codec.encode(CommitMetadata({"files": (stat,)}), DELTA_COMMIT)
+    for payload, beside in ((ours, handle), (b"", None)):
+        for table, said in ((handle, b""), (own, payload)):
+            requested = create_requested(table.storage, table.profile, at, DELTA_COMMIT)
+            begun = to_inflight(table.storage, table.profile, requested, said, is_new=True)
+        assert settle(own, timeline_of(own), beside).find(at) is None
+        delete_instant_files(handle.storage, handle.profile, begun)
+
+
+def test_a_pending_delta_commit_is_in_no_compaction(version: int) -> None:
+    lake = lake_of(version)
+    lake.upsert({"id": "b", "part": "q", "ts": 1, "v": "b"})
+    handle = lake.handle()
+    own = open_metadata_handle(handle)
+    at = new_instant_time(own.env, own.config.timezone, timeline_of(handle).last_time())
+    for table in (handle, own):
+        requested = create_requested(table.storage, table.profile, at, DELTA_COMMIT)
+        pending = to_inflight(table.storage, table.profile, requested, is_new=True)
+    later = new_instant_time(own.env, own.config.timezone, at)
+    made = create_requested(own.storage, own.profile, later, COMPACTION)
+    complete(own.storage, own.profile, to_inflight(own.storage, own.profile, made), b"{}", own.env, own.config.timezone)
+    undo_update(handle, pending, None, ENGINE)
+    assert lake.handle().config.is_metadata_table_ready
+    assert timeline_of(own).find(at) is None
 
 
 def test_a_writer_beside_one_of_hudis_leaves_what_that_has_begun(version: int) -> None:

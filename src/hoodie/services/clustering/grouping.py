@@ -33,6 +33,9 @@ from hoodie.state.table_schema import load_newest_schema
 from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.view import FileSlice, GroupId
 
+_RESIZE: Final = (
+    "Resize its buckets instead (hoodie resize), and take a pending plan off (hoodie cluster --op unschedule)"
+)
 _TOLD_SLICES: Final = 1_000
 """Of more slices the ranges of sort columns are not read only for the plan to tell them."""
 
@@ -213,7 +216,7 @@ def ensure_clusterable(handle: TableHandle, config: Config) -> None:
             remedy="Only Parquet is written; cluster it with Apache Hudi",
         )
     if parse_write_index(config, table).traits.assigns_groups:
-        raise _in_buckets(f"table {table.name}", "Resize its buckets instead (hoodie resize)")
+        raise _in_buckets(f"table {table.name}", _RESIZE)
 
 
 def ensure_no_buckets(
@@ -234,8 +237,7 @@ def ensure_no_buckets(
     if found is not None:
         raise _in_buckets(
             f"partition {found!r} of table {handle.config.name}",
-            "Resize its buckets instead (hoodie resize), and take a pending plan off (hoodie cluster --op unschedule); "
-            f"if its file ids look like buckets by chance, {NAME_THE_INDEX}",
+            f"{_RESIZE}; if its file ids look like buckets by chance, {NAME_THE_INDEX}",
         )
 
 
