@@ -253,7 +253,6 @@ __all__ = [
     "RollbackPlan",
     "RollbackRequest",
     "RuntimeStats",
-    "Slicing",
     "SortOrder",
     "State",
     "SuffixedInstants",
