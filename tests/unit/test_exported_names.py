@@ -9,11 +9,7 @@ import pytest
 
 import hoodie
 
-PACKAGES = sorted(
-    found.name
-    for found in pkgutil.walk_packages(hoodie.__path__, "hoodie.")
-    if found.ispkg and ".spark" not in found.name
-)
+PACKAGES = sorted(found.name for found in pkgutil.walk_packages(hoodie.__path__, "hoodie.") if found.ispkg)
 
 
 @pytest.mark.parametrize("name", ["hoodie", *PACKAGES])
