@@ -62,7 +62,7 @@ def make_table(uri: str, store: Mapping[str, str], files: int) -> Lake:
     stats: dict[str, list[WriteStat]] = {}
     for number in range(files):
         partition = PARTITIONS[number % len(PARTITIONS)]
-        name = BaseFileName(f"{number:08d}-0000-0000-0000-000000000000-0", "0-1-2", instant)
+        name = BaseFileName(f"f{number:07d}-0000-0000-0000-000000000000-0", "0-1-2", instant)
         stat = WriteStat(name.file_id, f"{partition}/{name.text}", partition_path=partition, file_size_bytes=1)
         stats.setdefault(partition, []).append(stat)
     paths = [str(stat.path) for some in stats.values() for stat in some]

@@ -74,7 +74,7 @@ class Files:
     def names(self, partition: str) -> list[str]:
         first = int(partition[1:]) * self.each
         return [
-            BaseFileName(f"{number:08d}-0000-0000-0000-000000000000-0", "0-1-2", at(0)).text
+            BaseFileName(f"f{number:07d}-0000-0000-0000-000000000000-0", "0-1-2", at(0)).text
             for number in range(first, first + self.each)
         ]
 

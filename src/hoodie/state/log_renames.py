@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from hoodie.errors import Corrupt, Missing
-from hoodie.spec import NAMED_BY_WRITE, TableConfig, keys
+from hoodie.spec import TableConfig, keys
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
 
@@ -49,7 +49,7 @@ def may_be_named_back(handle: TableHandle) -> bool:
     """Whether log files have, or may get, names that they will not keep: a downgrade is under way, or died. Asks the
     storage where one ever began.
     """
-    if renamed_at(handle.config) is None or handle.profile.log_naming != NAMED_BY_WRITE:
+    if renamed_at(handle.config) is None or not handle.profile.log_naming.finds_slice_by_completion:
         return False
     try:
         handle.storage.head(keys.LOG_RENAMES_FILE)

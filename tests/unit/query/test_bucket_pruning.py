@@ -238,7 +238,7 @@ def test_a_file_name_that_says_no_bucket_ends_pruning():
     assert bucket_file_id(7, "x" * 36).startswith("00000007")
     handle = lake.handle()
     store_table_config(lake.storage, handle.config, handle.config.with_changes({}, drop=(INDEX,)), handle.env)
-    plain = Table.open(lake.uri)
+    plain = Table.open(lake.uri, options={INDEX: "SIMPLE"})
     plain.write("insert", pa.Table.from_pylist([{**rows()[0], "id": "loose", "part": "p9"}], schema=SCHEMA))
     handle = lake.handle()
     store_table_config(lake.storage, handle.config, handle.config.with_changes({INDEX: "BUCKET"}), handle.env)

@@ -39,7 +39,7 @@ def simulated(files: int) -> Lake:
     stats: dict[str, list[WriteStat]] = {}
     for number in range(files):
         partition = f"p{number % PARTITIONS}"
-        name = BaseFileName(f"{number:08d}-0000-0000-0000-000000000000-0", "0-1-2", instant)
+        name = BaseFileName(f"f{number:07d}-0000-0000-0000-000000000000-0", "0-1-2", instant)
         handle.storage.put(f"{partition}/{name.text}", b"x")
         stats.setdefault(partition, []).append(
             WriteStat(
