@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hoodie.errors import Conflict, Invalid, Missing
-from hoodie.storage import MemoryStorage
+from hoodie.storage import MemoryStorage, Storage
+from hoodie.storage.object import ObjectStorage
 from hoodie.table import Table
 from hoodie.testing.interleaved import SEVERAL, WRITER_STEPS, Gate, orders, run_in_order, writer
 from hoodie.testing.lake import Lake, row, table_of
@@ -247,16 +248,21 @@ def file_of(lake: Lake, committed: Committed | None) -> str:
 
 def taking(path: str, before: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """The first who opens a file finds it gone, and that another did something before."""
-    opened = MemoryStorage.open_input
+    taken = False
 
-    def open_input(self: MemoryStorage, asked: str) -> Any:
-        if asked.rpartition("/")[2] == path.rpartition("/")[2]:
-            monkeypatch.setattr(MemoryStorage, "open_input", opened)
-            before()
-            self.delete(asked)
-        return opened(self, asked)
+    def watched(opened: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        def open_input(self: Storage, asked: str) -> Any:
+            nonlocal taken
+            if not taken and asked.rpartition("/")[2] == path.rpartition("/")[2]:
+                taken = True
+                before()
+                self.delete(asked)
+            return opened(self, asked)
 
-    monkeypatch.setattr(MemoryStorage, "open_input", open_input)
+        return open_input
+
+    for kind in (MemoryStorage, ObjectStorage):
+        monkeypatch.setattr(kind, "open_input", watched(kind.open_input))
 
 
 def test_new_keys_that_nobody_can_read_any_more_are_a_conflict(version: int) -> None:
