@@ -45,6 +45,12 @@ TABLES = [
 # Hudi 0.15 reads records through a schema without the names of wrappers and takes the first wrapper of equal shape.
 SAME_SHAPE = {"member7": "member1", "member8": "member5", "member9": "member2", "member10": "member2"}
 
+PARTITION_STATS = 6
+OUT_OF_ORDER = {"1.2.0/mor_compaction_by_procedure"}
+"""Where a compaction completed after a delta commit that was requested later. What it says of partitions is newer, and
+counts; Hudi's readers go by the request (docs/compat.md).
+"""
+
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?|True|False")
 
 Unpack = Callable[[GoldenTable], Path]
@@ -68,7 +74,16 @@ def test_records_are_those_the_real_hudi_read(table: GoldenTable, unpacked: Unpa
     if table.release == "0.15.0":
         got, expected = [with_shapes(one) for one in got], [with_shapes(one) for one in expected]
     mine, theirs = Counter(map(in_order, got)), Counter(map(in_order, expected))
+    if table.name in OUT_OF_ORDER:
+        differ = [json.loads(one)["type"] for one in (mine - theirs).elements()]
+        assert differ
+        assert set(differ) == {PARTITION_STATS}
+        mine, theirs = (Counter(one for one in found.elements() if not _of_partitions(one)) for found in (mine, theirs))
     assert list((mine - theirs).elements())[:1] == list((theirs - mine).elements())[:1] == []
+
+
+def _of_partitions(line: str) -> bool:
+    return json.loads(line)["type"] == PARTITION_STATS
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
