@@ -42,7 +42,7 @@ from hoodie.timeline import Timeline, load_commit_metadata
 from hoodie.transaction.heartbeat import DEFAULT_RULE, HeartbeatRule, is_expired, load_beater
 from hoodie.transaction.moves import Mine, Move, completed_move
 from hoodie.transaction.overlaps import bucket_of, conflict_of
-from hoodie.transaction.write_conflict import WriteConflict, told
+from hoodie.transaction.write_conflict import REPEAT_THE_WRITE, WriteConflict, told
 from hoodie.view import GroupId
 
 log = logging.getLogger(__name__)
@@ -240,8 +240,7 @@ def _conflict(mine: Lookout, group: GroupId, other: Move) -> EarlyConflict:
     does = "has changed" if other.instant.is_completed else "is about to write"
     return EarlyConflict(
         f"{what} was stopped early: {told(other)} {does} the same file group ({file_id}, in {partition!r})",
-        remedy="Nothing became visible; repeat the write, or let it be repeated "
-        "(hoodie.write.num.retries.on.conflict.failures)",
+        remedy=REPEAT_THE_WRITE,
         instant=mine.instant,
         operation=mine.operation,
         other=other.instant.requested,

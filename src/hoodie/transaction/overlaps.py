@@ -37,12 +37,11 @@ from hoodie.transaction.one_schema import ensure_one_schema
 from hoodie.transaction.overwrites import without_order
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.unseen_deletes import ensure_deletes_seen
-from hoodie.transaction.write_conflict import WriteConflict, write_conflict
+from hoodie.transaction.write_conflict import KEYS_TOLD, WriteConflict, write_conflict
 from hoodie.transaction.written_keys import keys_in, some_keys
 from hoodie.view import GroupId
 
 _BUCKET_DIGITS: Final = 8
-_KEYS_TOLD: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +101,8 @@ class GroupsApart:
         found: list[str] = []
         for group in sorted(both):
             stat = ours.get(group)
-            if stat is not None and len(found) < _KEYS_TOLD:
-                found += some_keys(pending.handle, stat, pending.inflight.requested, _KEYS_TOLD - len(found))
+            if stat is not None and len(found) < KEYS_TOLD:
+                found += some_keys(pending.handle, stat, pending.inflight.requested, KEYS_TOLD - len(found))
         return write_conflict(pending, other, both, found)
 
     def _ensure_no_key_twice(self, pending: PendingCommit, other: Move, asked: Collection[GroupId]) -> None:
@@ -128,7 +127,7 @@ class GroupsApart:
                 if len(twice):
                     group = (own.partition_path, own.file_id)
                     raise write_conflict(
-                        pending, other, [group], twice.slice(0, _KEYS_TOLD).to_pylist(), "the same keys", "added"
+                        pending, other, [group], twice.slice(0, KEYS_TOLD).to_pylist(), "the same keys", "added"
                     )
 
 

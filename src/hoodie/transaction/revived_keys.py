@@ -20,12 +20,11 @@ from hoodie.spec import COMMIT, COMPACTION
 from hoodie.transaction.conflicts import ConflictRule
 from hoodie.transaction.moves import moves_since
 from hoodie.transaction.pending_commit import PendingCommit
-from hoodie.transaction.write_conflict import write_conflict
+from hoodie.transaction.write_conflict import KEYS_TOLD, write_conflict
 from hoodie.view import GroupId
 
 _COMPACTS: Final = frozenset({COMPACTION, COMMIT})
 """Actions of compactions, planned and completed. Other writes of merge-on-read tables are none of the two."""
-_KEYS_TOLD: Final = 10
 
 RevivedKeys = Callable[[Collection[GroupId]], Mapping[GroupId, Sequence[str]]]
 """Which deleted keys a write has brought back in each of some file groups; those without any are left out."""
@@ -54,6 +53,6 @@ class NoneRevived:
         for other in moves_since(pending.handle, pending.planned_on, now, pending.inflight, _COMPACTS):
             groups = other.groups & self.appended if other.merges_base_files else frozenset()
             if groups and (revived := self.revived(groups)):
-                keys = [key for group in sorted(revived) for key in revived[group]][:_KEYS_TOLD]
+                keys = [key for group in sorted(revived) for key in revived[group]][:KEYS_TOLD]
                 what = "file groups without deleted keys that the write brings back"
                 raise write_conflict(pending, other, revived, keys, what)

@@ -44,7 +44,7 @@ from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.strategies import compares_buckets
-from hoodie.transaction.write_conflict import WriteConflict
+from hoodie.transaction.write_conflict import REPEAT_THE_WRITE, WriteConflict
 
 log = logging.getLogger(__name__)
 
@@ -270,8 +270,7 @@ class Transaction:
         raise WriteConflict(
             f"The {self._what} {self.instant} cannot go on: a file of the state it reads is gone ({missing.cause}), "
             f"and others have been at work meanwhile, the last of them with the {last.action} {last.requested}",
-            remedy="Nothing became visible; repeat the write, or let it be repeated "
-            "(hoodie.write.num.retries.on.conflict.failures)",
+            remedy=REPEAT_THE_WRITE,
             instant=self.instant,
             operation=self._what.upper(),
             other=last.requested,
@@ -291,8 +290,7 @@ class Transaction:
         raise WriteConflict(
             f"The {self._what} {self.instant} cannot go on: {', '.join(gone)}, which it may use, was dropped meanwhile "
             f"({error.cause})",
-            remedy="Nothing became visible; repeat the write, or let it be repeated "
-            "(hoodie.write.num.retries.on.conflict.failures)",
+            remedy=REPEAT_THE_WRITE,
             instant=self.instant,
             operation=self._what.upper(),
             indexes=tuple(gone),

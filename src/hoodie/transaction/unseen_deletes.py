@@ -21,11 +21,10 @@ from hoodie.errors import Missing
 from hoodie.spec import WriteStat
 from hoodie.transaction.moves import Move
 from hoodie.transaction.pending_commit import PendingCommit
-from hoodie.transaction.write_conflict import write_conflict
+from hoodie.transaction.write_conflict import KEYS_TOLD, write_conflict
 from hoodie.transaction.written_keys import keys_in
 
 _INSERTS: Final = frozenset({"INSERT", "INSERT_PREPPED", ""})
-_KEYS_TOLD: Final = 10
 
 
 def ensure_deletes_seen(pending: PendingCommit, other: Move, *, is_global: bool) -> None:
@@ -69,7 +68,7 @@ def _ensure_none_added(pending: PendingCommit, other: Move, *, is_global: bool) 
             raise write_conflict(pending, other, [group], (), what, "may have added") from gone
         both = added.filter(pc.is_in(added, value_set=asked)).unique()
         if len(both):
-            told = both.slice(0, _KEYS_TOLD).to_pylist()
+            told = both.slice(0, KEYS_TOLD).to_pylist()
             raise write_conflict(pending, other, [group], told, "keys that this write looked for", "added")
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from hoodie.errors import Conflict
 from hoodie.storage.lock_holder import this_holder
 from hoodie.transaction.moves import Move
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.view import GroupId
+
+REPEAT_THE_WRITE: Final = (
+    "Nothing became visible; repeat the write, or let it be repeated (hoodie.write.num.retries.on.conflict.failures)"
+)
+KEYS_TOLD: Final = 10
 
 
 class WriteConflict(Conflict):
@@ -35,8 +41,7 @@ def write_conflict(  # noqa: PLR0917
         f"The {pending.outcome.operation} {pending.inflight.requested} cannot be committed: {told(other)} "
         f"{did or ('changed' if other.instant.is_completed else 'plans to rewrite')} {what} meanwhile "
         f"({len(said)}: {named}, in {', '.join(repr(one) for one in partitions[:3])}{of_keys})",
-        remedy="Nothing became visible; repeat the write, or let it be repeated "
-        "(hoodie.write.num.retries.on.conflict.failures)",
+        remedy=REPEAT_THE_WRITE,
         instant=pending.inflight.requested,
         operation=pending.outcome.operation,
         other=other.instant.requested,

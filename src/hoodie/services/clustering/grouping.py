@@ -12,7 +12,13 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid, Unsupported
 from hoodie.fileview import open_file_view
-from hoodie.index import NAME_THE_INDEX, is_index_named, load_bucket_partition, parse_write_index
+from hoodie.index import (
+    NAME_THE_INDEX,
+    group_by_partition,
+    is_index_named,
+    load_bucket_partition,
+    parse_write_index,
+)
 from hoodie.records import without_meta
 from hoodie.services.clustering.gain import LookUpGain, look_up_gain
 from hoodie.services.clustering.options import OVERLAP_COLUMNS, ClusterOptions, PartitionChoice
@@ -230,9 +236,7 @@ def ensure_no_buckets(
     """
     if not partitions or is_index_named(config, handle.config):
         return
-    groups: dict[str, list[str]] = {}
-    for part in slices:
-        groups.setdefault(part.partition, []).append(part.file_id)
+    groups = {name: [one.file_id for one in some] for name, some in group_by_partition(slices).items()}
     found = load_bucket_partition(handle.storage, groups, partitions)
     if found is not None:
         raise _in_buckets(
