@@ -39,6 +39,8 @@ from hoodie.metadata_writer.record import (
     restore_metadata,
     undo_update,
 )
+from hoodie.metadata_writer.skeletons import skeleton_sources
+from hoodie.metadata_writer.slice_rows import SliceRows, slice_rows
 from hoodie.metadata_writer.update import TableUpdate
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "MetadataRecords",
     "RecordTask",
     "Records",
+    "SliceRows",
     "TableUpdate",
     "bloom_filters_index",
     "build_index",
@@ -77,6 +80,8 @@ __all__ = [
     "restore_metadata",
     "rewrite_needs",
     "secondary_index",
+    "skeleton_sources",
+    "slice_rows",
     "store_index_definitions",
     "undo_update",
     "write_needs",

@@ -339,7 +339,7 @@ class Table(Displayed):
     def validate(self, *, deep: bool = False) -> list[Finding]:
         """Checks files, timeline and indexes and returns what is wrong; empty when nothing is. Where there are indexes,
         rows are read to compare them with. `deep` reads and decodes every file to its end, where else sizes and footers
-        are looked at.
+        are looked at, and looks which rows lie in another bucket than their keys say.
         """
         from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
 
