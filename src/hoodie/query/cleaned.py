@@ -7,6 +7,8 @@
 3. One that counts file versions does not say. The slice a removed file belonged to was part of the states from its
    instant on, until the next slice of its group, or until the group was replaced; where neither is known any more,
    until the clean. In these states its rows are missing.
+4. Cleans are looked for after files were listed, not in the timeline of the view: one that came in between has taken
+   files that the list lacks. It was on the timeline before it took the first.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from hoodie.spec import (
     parse_log_file_name,
 )
 from hoodie.storage import Storage
-from hoodie.timeline import has_history, instant_path, load_archived_cleans, load_instant, load_requested
+from hoodie.timeline import has_history, instant_path, load_archived_cleans, load_instant, load_requested, load_timeline
 from hoodie.view import GroupId, PartitionChoice, View
 
 
@@ -51,7 +53,8 @@ def load_retained_from(
     """The first time, not before `as_of`, at which cleans have left the whole state, or that of the partitions of a
     `choice`, which `view` has; None when that is `as_of` itself.
 
-    Reads the metadata of completed cleans after `as_of`, plans of pending ones, and maybe the archived history.
+    Lists the timeline; reads the metadata of completed cleans after `as_of`, plans of pending ones, and maybe the
+    archived history.
 
     Raises:
         Corrupt: metadata of a clean cannot be read.
@@ -77,31 +80,37 @@ def load_unpromised(storage: Storage, view: View) -> frozenset[tuple[str, str]]:
 
 
 def load_being_taken(storage: Storage, view: View) -> dict[tuple[str, str], InstantTime]:
-    """Partitions and names of the files that pending cleans are to take, or have taken, with the clean. Reads their
-    plans; of one that is damaged nothing is known.
+    """Partitions and names of the files that pending cleans, and those that the view does not know, are to take or have
+    taken, with the clean. Lists the timeline and reads what they say; of one that is damaged nothing is known.
     """
     found: dict[tuple[str, str], InstantTime] = {}
-    for clean in view.timeline.pending():
+    known = {instant.requested for instant in view.timeline.completed() if instant.action == CLEAN}
+    for clean in _cleans_now(storage, view):
         with suppress(Corrupt):
-            removal = _load_removal(storage, view, clean) if clean.action == CLEAN else None
+            removal = None if clean.requested in known else _load_removal(storage, view, clean)
             for partition, names in () if removal is None else removal.files.items():
                 found |= {(partition, name): clean.requested for name in names}
     return found
 
 
 def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:
-    timeline = view.timeline
-    cleans = [instant for instant in timeline.instants if instant.action == CLEAN]
+    profile, cleans = view.timeline.profile, _cleans_now(storage, view)
     for clean in cleans:
         if clean.requested > as_of:
             removal = _load_removal(storage, view, clean)
             if removal is not None:
                 yield removal
     is_known = any(clean.is_completed and clean.requested <= as_of for clean in cleans)
-    if not is_known and has_history(storage, timeline.profile):
-        for done in load_archived_cleans(storage, timeline.profile, as_of):
+    if not is_known and has_history(storage, profile):
+        for done in load_archived_cleans(storage, profile, as_of):
             files = {cleaned.partition: cleaned.deleted for cleaned in done.partitions.values()}
             yield Removal(done.start_time, done.earliest or None, files)
+
+
+def _cleans_now(storage: Storage, view: View) -> tuple[Instant, ...]:
+    """The cleans of the timeline as it is now."""
+    timeline = load_timeline(storage, view.timeline.profile)
+    return tuple(instant for instant in timeline.instants if instant.action == CLEAN)
 
 
 def _load_removal(storage: Storage, view: View, clean: Instant) -> Removal | None:

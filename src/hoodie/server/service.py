@@ -3,7 +3,8 @@
 1. A table is opened when it is first asked for, a partition loaded then. Who asks for the same at once waits for it.
 2. Each request carries the client's last instant and the hash of its timeline. Where they are not the service's, the
    timeline is looked at once and the view synced; where they still are not, the answer is 400, never a guess. A clean
-   that came last is forgiven, as it is by Hudi: it takes away what no reader of either timeline reads.
+   that came last is forgiven, as it is by Hudi: it takes away nothing of the newest state. Who reads an older one
+   looks for cleans after the answer (`query.cleaned`).
 3. Answers are made from one value, beside whatever is being synced.
 4. A table that cannot be synced is opened anew; what cannot be read is said, and nothing is kept of it.
 5. Views that an earlier service left in their store are caught up with when they are first asked for. A store that
