@@ -72,8 +72,9 @@ class Table:
     touched: int
 
     def known(self, **more: str) -> str:
-        base = self.lake.table.uri
-        return urllib.parse.urlencode({"basepath": base, **told(timeline_of(self.lake.handle())), **more})
+        handle = self.lake.handle()
+        about = {"basepath": self.lake.table.uri, **told(timeline_of(handle), handle.config)}
+        return urllib.parse.urlencode({**about, **more})
 
     def touch(self) -> None:
         """A commit of a new file in each of so many partitions."""

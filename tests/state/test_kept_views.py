@@ -129,3 +129,4 @@ def test_a_kept_view_equals_a_fresh_one_whatever_is_done(kind: str) -> None:
 
 def test_views_were_kept() -> None:
     assert COUNTS["synced"] > COUNTS["rebuilt"] > 0
+    assert COUNTS["told of"] > 0

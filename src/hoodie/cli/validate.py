@@ -14,7 +14,9 @@ FOUND = 1
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
-    parser.add_argument("--deep", action="store_true", help="read every file to its end: pages, checksums, log blocks, buckets of keys")
+    parser.add_argument(
+        "--deep", action="store_true", help="read every file to its end: pages, checksums, log blocks, buckets of keys"
+    )
     add_json(parser)
 
 

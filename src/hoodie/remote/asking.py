@@ -130,7 +130,7 @@ def _by_server(
     source = source_at(server.address.text)
     if source is not None:
         return source.open_view(handle, timeline, plans, own if server.falls_back else None)
-    remote = RemoteView(server.connection(), handle.storage, timeline, plans)
+    remote = RemoteView(server.connection(), handle.storage, timeline, plans, handle.config)
     return FallingBackView(remote, own, handle.storage, plans) if server.falls_back else remote
 
 

@@ -2,7 +2,10 @@
 
 1. They are about completed instants of all actions and pending compactions. Other pending instants are in neither, so
    what is pending beside compactions may differ though both are equal.
-2. The hash is SHA-256 over requested time, action and state of each instant, ascending, without anything in between.
+2. Answers depend on more than these: on the names of log files, which change with the version and by a downgrade that
+   died, and on plans, which may be rewritten at their instants. Our clients tell these, too: they know them without
+   another call. Where they differ, somebody looks.
+3. The hash is SHA-256 over requested time, action and state of each instant, ascending, without anything in between.
    Completion times are not in it.
 """
 
@@ -11,11 +14,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from hoodie.spec import COMPACTION, Instant
+from hoodie.spec import COMPACTION, Instant, TableConfig
+from hoodie.state.log_renames import renamed_at
 from hoodie.timeline import Timeline
 
 NO_INSTANT = "0"
 """What counts as the last instant of a client that names none."""
+NAMES = "hoodienames"
+PLANS = "hoodieplans"
 
 
 def told_instants(timeline: Timeline) -> tuple[Instant, ...]:
@@ -29,8 +35,24 @@ def hash_of(instants: Iterable[Instant]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def told(timeline: Timeline) -> dict[str, str]:
-    """The parameters by which a client says which timeline it has. The last instant is left out of an empty one."""
+def names_of(config: TableConfig) -> str:
+    """By what files of the table have their names: its version, and when a downgrade last gave log files others."""
+    return f"{config.table_version}{renamed_at(config) or ''}"
+
+
+def plans_of(timeline: Timeline) -> str:
+    """A hash of the files of pending plans as they were listed; empty where nobody listed them."""
+    if timeline.plan_files is None:
+        return ""
+    text = "".join(f"{one.path}_{one.size_bytes}_{one.modified_ms};" for one in timeline.plan_files)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def told(timeline: Timeline, config: TableConfig | None = None) -> dict[str, str]:
+    """The parameters by which a client says which timeline it has, and what else it knows of the table, of which it has
+    read the properties `config`. The last instant is left out of an empty timeline.
+    """
     instants = told_instants(timeline)
     last = {"lastinstantts": instants[-1].requested} if instants else {}
-    return {**last, "timelinehash": hash_of(instants)}
+    more = {} if config is None else {NAMES: names_of(config), PLANS: plans_of(timeline)}
+    return {**last, "timelinehash": hash_of(instants), **more}

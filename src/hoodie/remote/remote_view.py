@@ -32,6 +32,7 @@ from hoodie.remote.files_json import parse_group
 from hoodie.remote.json_values import Json, elements, not_understood, short
 from hoodie.remote.known_timeline import told
 from hoodie.remote.names import ensure_partition_name
+from hoodie.spec import TableConfig
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline
@@ -60,7 +61,8 @@ class ViewServer(Protocol):
 
 
 class RemoteView:
-    """A `FileSystemView` of the table in `storage` that `server` keeps. `plans`: what is pending, if known.
+    """A `FileSystemView` of the table in `storage` that `server` keeps. `plans`: what is pending, `config`: the
+    properties that were read with the timeline, if known.
 
     Methods raise `Unavailable` when the server does not answer, `Conflict` when it knows another timeline.
     """
@@ -73,6 +75,7 @@ class RemoteView:
         storage: Storage,
         timeline: Timeline,
         plans: PendingPlans | None = None,
+        config: TableConfig | None = None,
     ) -> None:
         self.timeline = timeline
         self.table = storage.absolute("")
@@ -80,7 +83,7 @@ class RemoteView:
         self._server = server
         self._storage = storage
         self._plans = plans or PendingPlans(storage, timeline)
-        self._about = {"basepath": self.table, **told(timeline)}
+        self._about = {"basepath": self.table, **told(timeline, config)}
         self._loaded: dict[str, PartitionFiles] = {}
         self._columns: dict[str, FileColumns] | None = None
         self._paths: tuple[str, ...] | None = None

@@ -1,9 +1,13 @@
-"""Whether a client that tells its last instant and the hash of its timeline has the one that a view is at. Pure."""
+"""Whether a client that tells its last instant and the hash of its timeline has the one that a view is at, and whether
+it knows the same of the table's names and plans. Pure.
+"""
 
 from __future__ import annotations
 
-from hoodie.remote.known_timeline import NO_INSTANT, hash_of, told_instants
-from hoodie.spec import CLEAN, Instant
+from collections.abc import Mapping
+
+from hoodie.remote.known_timeline import NAMES, NO_INSTANT, PLANS, hash_of, names_of, plans_of, told_instants
+from hoodie.spec import CLEAN, Instant, TableConfig
 from hoodie.timeline import Timeline
 
 
@@ -21,6 +25,18 @@ def is_forgiven(timeline: Timeline, known_hash: str) -> bool:
     """Whether the client lacks nothing but a clean that came last."""
     instants = told_instants(timeline)
     return bool(instants) and instants[-1].action == CLEAN and hash_of(instants[:-1]) == known_hash
+
+
+def names_agree(config: TableConfig, parameters: Mapping[str, str]) -> bool | None:
+    """Whether a client has the same names of files in mind; None of one that does not say."""
+    said = parameters.get(NAMES)
+    return None if said is None else said == names_of(config)
+
+
+def plans_agree(timeline: Timeline, parameters: Mapping[str, str]) -> bool:
+    """Whether a client that tells of plans has seen those that are known."""
+    said = parameters.get(PLANS)
+    return not said or said == plans_of(timeline)
 
 
 def differs(timeline: Timeline, last: str) -> str:

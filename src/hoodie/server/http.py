@@ -38,6 +38,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
 from hoodie.remote.connection import MARKER
+from hoodie.server.answer import Answer
 from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
 from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.metrics import Measured, Metrics, endpoint_of
@@ -50,7 +51,7 @@ from hoodie.server.quick_look_ups import looked_up
 from hoodie.server.quick_markers import begun_marker
 from hoodie.server.readiness import Readiness
 from hoodie.server.routes import VIEW
-from hoodie.server.service import Answer, Service
+from hoodie.server.service import Service
 from hoodie.server.turns import Turns
 from hoodie.server.wake_ups import WakeUps
 

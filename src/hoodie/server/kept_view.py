@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from hoodie.fileview import open_file_view
 from hoodie.server.answers import Groups
 from hoodie.server.file_changes import Changes, as_unclear, load_changes
-from hoodie.server.looks import Look, look_at, seen_by
 from hoodie.server.pending_edits import PendingEdits, instants_of_logs, written_by
 from hoodie.server.stores.memory import MemoryStore
 from hoodie.server.stores.packed import PackedFiles, pack_partition
@@ -36,8 +35,8 @@ from hoodie.spec import DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, InstantTim
 from hoodie.state.handle import TableHandle, storage_of, timeline_of
 from hoodie.state.log_renames import may_be_named_back, renamed_at
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage import FileInfo, Storage
-from hoodie.timeline import Timeline
+from hoodie.storage import Storage
+from hoodie.timeline import PLAN_ACTIONS, Timeline
 from hoodie.view import (
     FileGroup,
     GroupId,
@@ -59,8 +58,8 @@ _Compactions = Mapping[str, Mapping[GroupId, InstantTime]]
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class KeptView:
     """What is known of the table of `handle` at `timeline`. `by_commit`: groups that each completed replacecommit of
-    the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group;
-    `plan_files`: those of `plans`, as they were seen; `store`: files of the partitions that are loaded; `paths`: all
+    the timeline replaces, `replaced`: the same by group; `compactions`: pending ones by partition and group, as the
+    plans said when the timeline was seen; `store`: files of the partitions that are loaded; `paths`: all
     partitions, once somebody asked for all; `unsettled`: loaded while somebody may have been writing log files whose
     names do not say who; `is_lasting`: log files keep their names; `many_archived`: of more archived writes those are
     forgotten that no log file needs.
@@ -75,7 +74,6 @@ class KeptView:
     store: ViewStore
     paths: frozenset[str] | None = None
     unsettled: frozenset[str] = frozenset()
-    plan_files: tuple[FileInfo, ...] | None = None
     is_lasting: bool = True
     many_archived: int = _MANY
 
@@ -125,8 +123,8 @@ def open_view(handle: TableHandle, store: ViewStore | None = None, seen: Timelin
     Raises:
         Corrupt: one of them is damaged. StoreFailed: the store cannot be written.
     """
-    look = look_at(handle) if seen is None else seen_by(seen)
-    return _unloaded(handle, look, MemoryStore() if store is None else store)
+    timeline = timeline_of(handle) if seen is None else seen
+    return _unloaded(handle, timeline, MemoryStore() if store is None else store)
 
 
 def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
@@ -139,13 +137,15 @@ def resumed_view(handle: TableHandle, store: ViewStore) -> KeptView | None:
     beside = beside_of(store.parts(), handle.config, handle.profile) if store.outlives else None
     if beside is None:
         return None
-    look = look_at(handle)
+    if not handle.profile.log_naming.finds_slice_by_completion and _has_plans(beside.timeline):
+        return None  # a plan may have got file groups since, whose log files are not kept
+    timeline = timeline_of(handle)
     plans = PendingPlans(handle.storage, beside.timeline)
     # What was planned then may be gone, and is not asked for.
     view = _view(handle, beside, plans, {}, store)
-    if look.timeline == beside.timeline:
-        return _planned(view, handle, look, plans.compactions())
-    return _caught_up(view, handle, look)
+    if timeline == beside.timeline:
+        return _planned(view, handle, timeline, plans.compactions())
+    return _caught_up(view, handle, timeline)
 
 
 def aside(view: KeptView) -> KeptView:
@@ -204,12 +204,16 @@ def synced(view: KeptView, handle: TableHandle, seen: Timeline | None = None) ->
         Corrupt: metadata of a new instant is damaged. StoreFailed: the store fails.
         Missing: one is gone meanwhile; ask again.
     """
-    look = look_at(handle) if seen is None else seen_by(seen)
-    if look.timeline != view.timeline or _names_changed(view, handle):
-        return _caught_up(view, handle, look)
-    if look.plan_files is not None and look.plan_files != view.plan_files:
-        return _replanned(view, handle, look)
+    timeline = timeline_of(handle) if seen is None else seen
+    if timeline != view.timeline or _names_changed(view, handle):
+        return _caught_up(view, handle, timeline)
+    if timeline.plan_files != view.timeline.plan_files and _has_plans(timeline):
+        return _replanned(view, handle, timeline)
     return view if handle.config.raw == view.handle.config.raw else replace(view, handle=handle)
+
+
+def _has_plans(timeline: Timeline) -> bool:
+    return any(one.action in PLAN_ACTIONS for one in timeline.pending())
 
 
 def lasting(view: KeptView) -> KeptView | None:
@@ -221,41 +225,43 @@ def _names_changed(view: KeptView, handle: TableHandle) -> bool:
     return not view.is_lasting or renamed_at(handle.config) != renamed_at(view.handle.config)
 
 
-def _caught_up(view: KeptView, handle: TableHandle, look: Look) -> KeptView:
+def _caught_up(view: KeptView, handle: TableHandle, timeline: Timeline) -> KeptView:
     plan: Sync | Rebuild
     if not handle.config.has_version(view.handle.config.table_version):
         plan = Rebuild("the table has another version now")
     elif _names_changed(view, handle):
         plan = Rebuild("log files got other names")
     else:
-        plan = plan_sync(view.timeline, look.timeline)
+        plan = plan_sync(view.timeline, timeline)
     if isinstance(plan, Rebuild):
         log.info("the view of %s is loaded anew: %s", handle.storage.uri, plan.reason)
-        return _unloaded(handle, look, view.store)
+        return _unloaded(handle, timeline, view.store)
     with collecting_later():
         changes = load_changes(handle.storage, handle.profile, plan.finished)
         if not plan.vanished <= {time for one in changes for time in one.undone}:
-            return _unloaded(handle, look, view.store)
-        return _applied(view, handle, look, changes, plan.redone)
+            return _unloaded(handle, timeline, view.store)
+        return _applied(view, handle, timeline, changes, plan.redone)
 
 
-def _replanned(view: KeptView, handle: TableHandle, look: Look) -> KeptView:
+def _replanned(view: KeptView, handle: TableHandle, timeline: Timeline) -> KeptView:
     """The view at the same timeline, once its plans are read again: others may stand at their instants."""
-    compactions = PendingPlans(handle.storage, look.timeline).compactions()
+    compactions = PendingPlans(handle.storage, timeline).compactions()
     if not _shows_more(view, handle, compactions):
-        return _planned(view, handle, look, compactions)
+        return _planned(view, handle, timeline, compactions)
     log.info("the view of %s is loaded anew: a plan has more file groups than before", handle.storage.uri)
-    return _unloaded(handle, look, view.store)
+    return _unloaded(handle, timeline, view.store)
 
 
-def _planned(view: KeptView, handle: TableHandle, look: Look, compactions: Mapping[GroupId, InstantTime]) -> KeptView:
-    """The view with what was read of plans just now."""
+def _planned(
+    view: KeptView, handle: TableHandle, seen: Timeline, compactions: Mapping[GroupId, InstantTime]
+) -> KeptView:
+    """The view with what was read of plans just now, at the same instants."""
     return replace(
         view,
         handle=handle,
-        plans=PendingPlans(handle.storage, look.timeline),
+        timeline=replace(view.timeline, plan_files=seen.plan_files),
+        plans=PendingPlans(handle.storage, seen),
         compactions=_by_partition(compactions),
-        plan_files=look.plan_files,
     )
 
 
@@ -279,10 +285,9 @@ def _may_be_written(view: KeptView) -> bool:
 
 
 def _applied(
-    view: KeptView, handle: TableHandle, look: Look, changes: Iterable[Changes], redone: Collection[InstantTime]
+    view: KeptView, handle: TableHandle, new: Timeline, changes: Iterable[Changes], redone: Collection[InstantTime]
 ) -> KeptView:
-    """The view at a look after changes, in their order, of which those of `redone` instants are not the first."""
-    new = look.timeline
+    """The view at a new timeline after changes, in their order; those of `redone` instants are not their first."""
     edits = PendingEdits(view.store, view.paths, view.unsettled | written_by(view.store, redone))
     by_commit = {at: groups for at, groups in view.by_commit.items() if at not in redone}
     for found in changes:
@@ -309,12 +314,8 @@ def _applied(
     plans = PendingPlans(handle.storage, new)
     compactions = plans.compactions()
     if view.compactions and _shows_more(view, handle, compactions):
-        return _unloaded(handle, look, view.store)
-    now = replace(
-        _view(handle, beside, plans, _by_partition(compactions), view.store),
-        plan_files=look.plan_files,
-        many_archived=many,
-    )
+        return _unloaded(handle, new, view.store)
+    now = replace(_view(handle, beside, plans, _by_partition(compactions), view.store), many_archived=many)
     return _stored(now, view, edits.edit())
 
 
@@ -337,9 +338,9 @@ def _completions(old: Timeline, new: Timeline) -> dict[InstantTime, InstantTime]
     }
 
 
-def _unloaded(handle: TableHandle, look: Look, store: ViewStore) -> KeptView:
+def _unloaded(handle: TableHandle, timeline: Timeline, store: ViewStore) -> KeptView:
     """The view without partitions. While names of log files may change it is on its own: nothing of it is kept."""
-    timeline, is_lasting = look.timeline, not may_be_named_back(handle)
+    is_lasting = not may_be_named_back(handle)
     instants = [one for one in timeline.completed_writes() if one.action == REPLACE_COMMIT]
     changes = load_changes(handle.storage, handle.profile, instants)
     by_commit = {one.requested: one.replaced for one in changes}
@@ -347,7 +348,6 @@ def _unloaded(handle: TableHandle, look: Look, store: ViewStore) -> KeptView:
     plans = PendingPlans(handle.storage, timeline)
     now = replace(
         _view(handle, beside, plans, _by_partition(plans.compactions()), store if is_lasting else MemoryStore()),
-        plan_files=look.plan_files,
         is_lasting=is_lasting,
     )
     return _stored(now, None, Edit(is_emptied=True))

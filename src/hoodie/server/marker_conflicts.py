@@ -86,10 +86,10 @@ class WatchedTable:
         return False
 
     def is_taken(self, instant: InstantTime, group: GroupId, *, by_bucket: bool) -> bool:
-        """Whether one is, as storage says. Reads the markers of others, their heartbeats, the timeline."""
-        lookout = Lookout(self._handle, instant, rule=self._detection.rule, by_bucket=by_bucket)
+        """Whether one is, as storage says. Reads properties, the markers of others, their heartbeats, the timeline."""
         try:
-            found = lookout.at_work(group)
+            handle = load_handle(self._handle.storage, self._handle.env)  # the table may have another version by now
+            found = Lookout(handle, instant, rule=self._detection.rule, by_bucket=by_bucket).at_work(group)
         except HudiError as error:
             log.warning("no look for others that may write %s: %s", "/".join(group), error)
             return False

@@ -19,9 +19,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hoodie.remote.connection import MARKER
+from hoodie.server.answer import Answer
 from hoodie.server.marker_service import MarkerService, answered
 from hoodie.server.packing import pack
-from hoodie.server.service import Answer
 from hoodie.server.turns import Turns
 from hoodie.server.wake_ups import WakeUps
 

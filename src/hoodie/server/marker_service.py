@@ -25,12 +25,12 @@ from hoodie.errors import HudiError, Invalid
 from hoodie.layout import open_table_storage
 from hoodie.remote.connection import MARKER
 from hoodie.remote.json_values import Json
+from hoodie.server.answer import Answer
 from hoodie.server.due_work import DueWork
 from hoodie.server.marker_conflicts import Detection, WatchedTables
 from hoodie.server.marker_folder import Batching, MarkerFolder
 from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import ensure_partition, is_text
-from hoodie.server.service import Answer
 from hoodie.spec import MarkerKind, parse_marker
 from hoodie.spec.keys import TEMP_DIR
 from hoodie.timeline import is_table

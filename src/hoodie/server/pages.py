@@ -26,12 +26,13 @@ from hoodie.present.page.parts import Page, Place
 from hoodie.present.page.table import Links, table_page
 from hoodie.present.page.tables import TABLE_ROWS, TableLine, tables_page
 from hoodie.query import Finding
+from hoodie.server.answer import Answer
 from hoodie.server.discovery import Found, find_tables
 from hoodie.server.kept_view import KeptView
 from hoodie.server.page_view import page_view
 from hoodie.server.places import is_below, place_of
 from hoodie.server.routes import MAX_TEXT, ensure_partition, is_text
-from hoodie.server.service import Answer, Service
+from hoodie.server.service import Service
 from hoodie.services.health import STUCK_SECONDS, findings_of
 from hoodie.services.overview.group_sizes import group_sizes
 from hoodie.services.overview.instant_works import InstantWork, moment_of

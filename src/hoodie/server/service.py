@@ -1,8 +1,9 @@
 """The timeline service: answers requests about tables below its roots, from views it keeps. It knows no HTTP library.
 
 1. A table is opened when it is first asked for, a partition loaded then. Who asks for the same at once waits for it.
-2. Each request carries the client's last instant and the hash of its timeline. Where they are not the service's, the
-   timeline is looked at once and the view synced; where they still are not, the answer is 400, never a guess. A clean
+2. Each request carries the client's last instant and the hash of its timeline; ours also by what names and plans they
+   go. Where they are not the service's, the table is looked at once and the view synced; for who does not tell of names
+   and plans, once in a second; where they still are not, the answer is 400, never a guess. A clean
    that came last is forgiven, as it is by Hudi: it takes away nothing of the newest state. Who reads an older one
    looks for cleans after the answer (`query.cleaned`).
 3. Answers are made from one value, beside whatever is being synced.
@@ -13,8 +14,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import os
 import threading
 import weakref
@@ -27,10 +28,9 @@ from typing import TypeVar
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
 from hoodie.layout import open_table_storage
-from hoodie.remote.files_arrow import MEDIA_TYPE
-from hoodie.remote.json_values import Json
-from hoodie.remote.known_timeline import NO_INSTANT
-from hoodie.server.client_timeline import differs, is_behind, is_forgiven
+from hoodie.remote.known_timeline import NAMES, NO_INSTANT
+from hoodie.server.answer import Answer, answer_of, json_answer, text_answer
+from hoodie.server.client_timeline import differs, is_behind, is_forgiven, names_agree, plans_agree
 from hoodie.server.kept_view import KeptView, aside, by_storage, lasting, load_into, open_view, resumed_view, synced
 from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
@@ -50,6 +50,9 @@ Found = TypeVar("Found")
 MAX_TABLES = 256
 """Tables whose views are kept; of more, those that were not asked for the longest go. What is no table is not kept."""
 
+UNTOLD_S = 1.0
+"""For how long names of files and plans count as they were seen, where a client does not tell by which it goes."""
+
 PLACE_S = 60.0
 """For how long a base path that was asked for is taken to lead where it did: links may be turned."""
 
@@ -67,18 +70,6 @@ _LOADED_FIRST: Mapping[str, Callable[[Asked], Sequence[str] | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Status and body of an answer, and what it is. `is_still`: whether the same request would be answered the same
-    without a look at the table; where there is none, nobody knows.
-    """
-
-    status: int
-    body: bytes
-    media_type: str = "text/plain"
-    is_still: Callable[[], bool] | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """How many tables are kept, how many partitions of them are loaded, and the places of those whose store failed."""
 
@@ -91,7 +82,7 @@ class Kept:
 class _Table:
     """A table's storage, where the view of it is kept, and the view once there is one. `may_resume`: what an earlier
     service kept was not looked at; `is_table`: somebody opened it; `has_failed`: its store did; `is_reopened`: the
-    storage is another one than that of the view; `lock`: who makes the next view.
+    storage is another one than that of the view; `looked_s`: when it was looked at; `lock`: who makes the next view.
     """
 
     place: str
@@ -102,6 +93,7 @@ class _Table:
     is_table: bool = False
     has_failed: bool = False
     is_reopened: bool = False
+    looked_s: float = -math.inf
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -178,7 +170,7 @@ class Service:
             return self._answer(method, path, parameters)
         except Exception:  # the last resort: who asks is told nothing of the inside
             log.exception("cannot answer a %s of %s", method, path)
-            return _text(500, "The service failed; its log says why")
+            return text_answer(500, "The service failed; its log says why")
 
     def answer_at_once(self, path: str, parameters: Mapping[str, str]) -> Answer | None:
         """The answer to a question, asked with GET, about a partition that is loaded in memory and has few files, from
@@ -192,16 +184,18 @@ class Service:
             place, until = self._places.get(asked.base_path, ("", 0.0))  # where it leads is not asked: a disk may hang
             table = self._tables.get(place) if self._env.monotonic() < until else None
             view = None if table is None else table.view
-            if view is None or not view.store.is_in_memory or is_behind(view.timeline, *_known_to_client(parameters)):
+            if table is None or view is None or not view.store.is_in_memory:
                 return None
-            is_still = self._has_still(place, weakref.ref(view))
+            if not self._agrees(table, view, parameters):
+                return None
+            is_still = self._has_still(place, weakref.ref(view), parameters)
             files = view.files(asked.partition)
             if files is None or len(files) > MAX_FILES_AT_ONCE or not is_still():
                 return None
             found = route.answer(view, asked)
         except HudiError:
             return None
-        return replace(_told(found, parameters), is_still=is_still)
+        return replace(answer_of(found, parameters), is_still=is_still)
 
     def lane_of(self, base_path: str) -> Lane:
         """Whose turn a question about the table at a base path takes. No disk is asked: where a link leads is known if
@@ -262,14 +256,14 @@ class Service:
         name = _question(path)
         route = routes.get(name)
         if route is None:
-            return _text(404, "Not found")
+            return text_answer(404, "Not found")
         try:
             asked = asked_of(parameters, route)
             place = place_of(asked.base_path)
         except Invalid as error:
-            return _text(400, str(error))
+            return text_answer(400, str(error))
         if not self._serves(place):
-            return _text(403, "This service does not serve tables there")
+            return text_answer(403, "This service does not serve tables there")
         if len(self._places) >= MAX_TABLES:
             self._places.clear()
         self._places[asked.base_path] = place, self._env.monotonic() + PLACE_S
@@ -279,18 +273,18 @@ class Service:
                 def answered() -> Answer:
                     if name in COMMANDS:
                         self._command(table, name, asked.partitions)
-                        return _json(True, parameters)
+                        return json_answer(True, parameters)
                     return self._read(table, route, asked, parameters)
 
                 return self._despite_store(table, answered)
         except Invalid as error:
-            return _text(404, str(error))
+            return text_answer(404, str(error))
         except Unsupported as error:
-            return _text(501, str(error))
+            return text_answer(501, str(error))
         except HudiError as error:
             self.tally.add("failed")
             log.warning("cannot answer for %s: %s", place, error)
-            return _text(500, str(error))
+            return text_answer(500, str(error))
 
     def _serves(self, place: str) -> bool:
         return place in self._admitted or is_below(place, self._roots)
@@ -322,23 +316,42 @@ class Service:
         is_checked = _is_checked(route, parameters)
         last, known_hash = _known_to_client(parameters)
         view = self._opened(table)
-        if route.looks or (is_checked and is_behind(view.timeline, last, known_hash)):
+        if route.looks or (is_checked and not self._agrees(table, view, parameters)):
             view = self._synced(table)
         is_same = is_checked and not is_behind(view.timeline, last, known_hash)
         if is_checked and not is_same and not is_forgiven(view.timeline, known_hash):
-            return _text(400, differs(view.timeline, last))
+            return text_answer(400, differs(view.timeline, last))
+        if is_checked and names_agree(view.handle.config, parameters) is False:
+            return text_answer(400, "Files of the table have other names by now than the client goes by")
         if route.covers in _LOADED_FIRST:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
-        answer = _told(route.answer(view, asked), parameters)
-        is_lasting = is_same and not route.looks and table.view is view
-        return replace(answer, is_still=self._has_still(table.place, weakref.ref(view))) if is_lasting else answer
+        answer = answer_of(route.answer(view, asked), parameters)
+        is_lasting = is_same and not route.looks and table.view is view and plans_agree(view.timeline, parameters)
+        if not is_lasting:
+            return answer
+        return replace(answer, is_still=self._has_still(table.place, weakref.ref(view), parameters))
 
-    def _has_still(self, place: str, view: weakref.ref[KeptView]) -> Callable[[], bool]:
+    def _agrees(self, table: _Table, view: KeptView, parameters: Mapping[str, str]) -> bool:
+        """Whether a client is told of the very state that the view is of, as far as can be told without a look."""
+        if is_behind(view.timeline, *_known_to_client(parameters)):
+            return False
+        is_named_so = names_agree(view.handle.config, parameters)
+        if is_named_so is None:
+            return self._is_fresh(table)
+        return is_named_so and plans_agree(view.timeline, parameters)
+
+    def _is_fresh(self, table: _Table) -> bool:
+        return self._env.monotonic() < table.looked_s + UNTOLD_S
+
+    def _has_still(self, place: str, view: weakref.ref[KeptView], parameters: Mapping[str, str]) -> Callable[[], bool]:
         """Tells whether a view is still the newest of its table, which counts as asked for then."""
+        is_told = NAMES in parameters
 
         def is_still() -> bool:
             table, known = self._tables.get(place), view()
             if table is None or known is None or table.view is not known:
+                return False
+            if not is_told and not self._is_fresh(table):
                 return False
             if self._lock.acquire(blocking=False):  # who holds it may be waiting for a storage
                 try:
@@ -367,6 +380,7 @@ class Service:
         return view
 
     def _open(self, table: _Table) -> KeptView:
+        looked_s = self._env.monotonic()
         handle = load_handle(table.storage, self._env)
         if handle.config.raw.get(_BOOTSTRAPPED):
             raise Unsupported(
@@ -374,6 +388,7 @@ class Service:
                 remedy="Read and write this one without it: hoodie.filesystem.view.type=MEMORY",
             )
         self.tally.add("opened")
+        table.looked_s = looked_s
         store = table.stores.open(table.place)
         view = self._resumed(handle, store) if table.may_resume and store.outlives else None
         table.may_resume = False
@@ -422,8 +437,9 @@ class Service:
                 view = self._open(table)
             else:
                 try:
-                    before = known.timeline
+                    before, looked_s = known.timeline, self._env.monotonic()
                     view = synced(known, load_handle(table.storage, self._env))
+                    table.looked_s = looked_s
                     self.tally.add("looks" if view.timeline == before else "synced")
                 except StoreFailed:
                     raise
@@ -482,19 +498,3 @@ def _is_checked(route: Route, parameters: Mapping[str, str]) -> bool:
 def _known_to_client(parameters: Mapping[str, str]) -> tuple[str, str]:
     """Last instant and hash of the client's timeline."""
     return parameters.get("lastinstantts", NO_INSTANT), parameters.get("timelinehash", "")
-
-
-def _told(found: Json | bytes, parameters: Mapping[str, str]) -> Answer:
-    return Answer(200, found, MEDIA_TYPE) if isinstance(found, bytes) else _json(found, parameters)
-
-
-def _json(value: Json, parameters: Mapping[str, str]) -> Answer:
-    if "pretty" in parameters:
-        return Answer(200, json.dumps(value, indent=2, ensure_ascii=False).encode())
-    import orjson  # noqa: PLC0415 - of the extra `server`: a writer that looks into its own service does without
-
-    return Answer(200, orjson.dumps(value))
-
-
-def _text(status: int, text: str) -> Answer:
-    return Answer(status, text.encode())

@@ -1,4 +1,6 @@
-"""The law of a view that is kept: after a sync it is the view that is loaded anew."""
+"""The laws of a view that is kept: after a sync it is the view that is loaded anew; and before it, for who tells of the
+very state that the view is of.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,25 @@ from dataclasses import replace
 from typing import Final
 
 from hoodie.fileview import FolderView
+from hoodie.remote.known_timeline import told
 from hoodie.server.kept_view import KeptView, load_into, open_view, synced
-from hoodie.state.handle import TableHandle, load_handle
+from hoodie.spec import CLEAN, RESTORE, ROLLBACK
+from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.storage import Storage
 from hoodie.testing.lake import Awake
 from hoodie.view import FileGroup, GroupId
 
-COUNTS: Final = {"synced": 0, "rebuilt": 0, "partitions kept": 0}
+COUNTS: Final = {"synced": 0, "rebuilt": 0, "partitions kept": 0, "told of": 0}
+_DISTURBING: Final = frozenset({CLEAN, ROLLBACK, RESTORE})
+"""While one is pending, which of its files are gone is not known."""
 
 
 def ensure_view_is_kept(view: KeptView, storage: Storage) -> KeptView:
-    """The view after a sync, once it is found equal to a fresh one and to what lies in the folders."""
+    """The view after a sync, once it is found equal to a fresh one and to what lies in the folders; before the sync,
+    too, where a client with a look of now would be answered from it.
+    """
     handle = load_handle(storage, Awake())
+    _ensure_it_is_what_clients_told_of(view, handle)
     now = synced(view, handle)
     was_loaded = now.loaded()
     COUNTS["synced" if was_loaded else "rebuilt"] += 1
@@ -31,6 +40,16 @@ def ensure_view_is_kept(view: KeptView, storage: Storage) -> KeptView:
     assert set(was_loaded) <= set(whole.loaded())
     _ensure_it_lies_there(whole, handle)
     return whole
+
+
+def _ensure_it_is_what_clients_told_of(view: KeptView, handle: TableHandle) -> None:
+    timeline = timeline_of(handle)
+    is_disturbed = any(one.action in _DISTURBING for one in timeline.pending())
+    if is_disturbed or not view.is_lasting or told(view.timeline, view.handle.config) != told(timeline, handle.config):
+        return
+    COUNTS["told of"] += 1
+    fresh = _shown(load_into(open_view(handle), view.loaded()))
+    assert _shown(view) == fresh
 
 
 def _shown(view: KeptView) -> dict[GroupId, FileGroup]:

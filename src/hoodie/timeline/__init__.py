@@ -25,6 +25,7 @@ from hoodie.timeline.history import (
     load_history,
 )
 from hoodie.timeline.load import (
+    PLAN_ACTIONS,
     instant_path,
     is_clustering,
     list_instants,
@@ -43,6 +44,7 @@ from hoodie.timeline.timeline import Timeline, furthest
 from hoodie.timeline.transitions import complete, complete_and_look, create_requested, delete_instant_files, to_inflight
 
 __all__ = [
+    "PLAN_ACTIONS",
     "ArchivedFiles",
     "ArchivedInstant",
     "DirectMarkers",

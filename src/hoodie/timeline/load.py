@@ -13,6 +13,8 @@ from dataclasses import replace
 from hoodie.errors import Missing
 from hoodie.spec import (
     CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
     REPLACE_COMMIT,
     CommitMetadata,
     FormatProfile,
@@ -27,10 +29,17 @@ from hoodie.spec import (
 from hoodie.storage import FileInfo, Listable, Storage
 from hoodie.timeline.timeline import Timeline, furthest
 
+PLAN_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
+"""Pending instants of these actions have a plan, which may be rewritten at its instant."""
+
 
 def load_timeline(storage: Listable, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> Timeline:
     """The active timeline as it is on storage now. `timezone` matters only where completion times come from files."""
-    return Timeline(profile, furthest(list_instants(storage, profile, timezone)))
+    found = list_state_files(storage, profile, timezone)
+    instants = furthest(instant for instant, _ in found)
+    planned = {one.logical for one in instants if not one.is_completed and one.action in PLAN_ACTIONS}
+    files = (file for one, file in found if one.state is State.REQUESTED and one.logical in planned)
+    return Timeline(profile, instants, plan_files=tuple(files))
 
 
 def list_instants(storage: Listable, profile: FormatProfile, timezone: TimeZone = "LOCAL") -> tuple[Instant, ...]:

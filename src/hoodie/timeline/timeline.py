@@ -17,19 +17,22 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.notebook import Displayed
 from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, WRITE_ACTIONS, FormatProfile, Instant, InstantTime
+from hoodie.storage import FileInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline(Displayed):
     """The active timeline of one table. `instants` are ordered and have one entry per logical instant. `archived` has
     completion times of archived writes (by requested time), as far as somebody looked them up; it is all the history
-    has from `archived_from` on.
+    has from `archived_from` on. `plan_files` are those of pending plans, as they were listed (None: nobody did): a plan
+    that is taken off for a file group, or put back, is another file at the same instant.
     """
 
     profile: FormatProfile
     instants: tuple[Instant, ...]
     archived: Mapping[InstantTime, InstantTime] = field(default_factory=dict, repr=False, compare=False)
     archived_from: InstantTime | None = field(default=None, repr=False, compare=False)
+    plan_files: tuple[FileInfo, ...] | None = field(default=None, repr=False, compare=False)
     _completions: dict[InstantTime, InstantTime] = field(init=False, repr=False, compare=False)
     _first_write: Instant | None = field(init=False, repr=False, compare=False)
 
@@ -100,12 +103,12 @@ class Timeline(Displayed):
 
     def with_instant(self, instant: Instant) -> Timeline:
         """The timeline after `instant` reached its state. An earlier state than the known one changes nothing."""
-        return replace(self, instants=furthest([*self.instants, instant]))
+        return replace(self, instants=furthest([*self.instants, instant]), plan_files=None)
 
     def without(self, instant: Instant) -> Timeline:
         """The timeline after all files of the logical instant were removed."""
         kept = tuple(known for known in self.instants if known.logical != instant.logical)
-        return replace(self, instants=kept)
+        return replace(self, instants=kept, plan_files=None)
 
     def with_archived(self, completions: Mapping[InstantTime, InstantTime], *, whole: bool = False) -> Timeline:
         """The timeline that knows when these archived writes completed (requested → completed). `whole`: they are all
