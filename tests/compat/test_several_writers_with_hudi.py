@@ -2,12 +2,14 @@
 Hive metastore, or the lock file of Hudi's storage-based provider on S3.
 
 Each side upserts rows of its own and, every other time, one row that both write: then one of the two gives way and is
-tried again. `HOODIE_OCC_COMMITS` is how many commits each side makes.
+tried again. `HOODIE_OCC_COMMITS` is how many commits each side makes. Ours, which are made in a tenth of the time, wait
+for Hudi's: else they would all be there before its third, and no two of them beside one another.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +29,9 @@ from hoodie.testing.zookeeper_server import running_zookeeper
 
 COMMITS = int(os.environ.get("HOODIE_OCC_COMMITS", "3"))
 TRIES = 60
+LEAD = 2
+"""How many commits ours may be ahead of Hudi's."""
+STALLED_S = 900
 LOCK = "hoodie.write.lock."
 
 
@@ -117,13 +122,20 @@ def write_and_look(
     hudi.write(place[0], "insert", table_of([row("both", "first"), row("first", part="q")]), theirs, "overwrite")
     ours = Table.open(place[1], options={**options, **(storage or {})}, wait=300)
 
+    ahead = threading.Semaphore(LEAD)
+
     def write_ours() -> None:
         for number in range(COMMITS):
+            assert ahead.acquire(timeout=STALLED_S), f"Hudi's writer has not come further than {number - LEAD} commits"
             ours.upsert(table_of(rows_of("ours", number)))
 
     def write_theirs() -> None:
-        for number in range(COMMITS):
-            hudi.write(place[0], "upsert", table_of(rows_of("hudi", number)), theirs)
+        try:
+            for number in range(COMMITS):
+                hudi.write(place[0], "upsert", table_of(rows_of("hudi", number)), theirs)
+                ahead.release()
+        finally:
+            ahead.release(COMMITS)  # nobody waits for one that failed
 
     with ThreadPoolExecutor(2) as pool:
         for end in [pool.submit(write_theirs), pool.submit(write_ours)]:
