@@ -127,7 +127,7 @@ def test_hudi_gets_the_lock_beside_a_process_of_ours_that_takes_it_without_a_pau
                 table.given_back_by_hudi()
         finally:
             stop.set()
-        assert commits.result() > 3
+        assert commits.result() > 1  # ours goes on between
 
 
 def test_of_two_that_take_turns_one_is_inside(table: OneTable) -> None:
