@@ -25,7 +25,7 @@ ALONE_S: Final = 60.0
 BESIDE_OTHERS_S: Final = 1.0
 """The same where somebody was."""
 SEEN_S: Final = 60.0
-"""For how long who was seen is reckoned with."""
+"""For how long who was seen is reckoned with, and a lock that nobody takes is remembered: each plan has one of its own."""
 
 
 @dataclass(slots=True)
@@ -36,6 +36,11 @@ class _Turn:
     free_since_s: float = -math.inf
     others_s: float = -math.inf
     owner: str = ""
+
+    def is_past(self, now_s: float) -> bool:
+        """Whether nothing of it counts any more: this process does not hold the lock, and nobody was seen for long."""
+        is_held = self.owner != "" and self.free_since_s == -math.inf
+        return not is_held and max(self.free_since_s, self.others_s) + SEEN_S < now_s
 
 
 _turns: dict[str, _Turn] = {}
@@ -69,6 +74,8 @@ def note_taken(lock: str, patience: Patience, owner: str, before: str) -> None:
     """This process holds the lock now, as an owner; `before` is whose it was last."""
     now_s = patience.env.monotonic()
     with _guard:
+        for past in [name for name, turn in _turns.items() if name != lock and turn.is_past(now_s)]:
+            del _turns[past]
         turn = _turns.setdefault(lock, _Turn())
         is_anothers = turn.owner != "" and before not in ("", turn.owner)  # else it may be from long ago
         if is_anothers:

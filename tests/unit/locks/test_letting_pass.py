@@ -9,7 +9,8 @@ import pytest
 from obstore.store import MemoryStore
 
 from hoodie.errors import Conflict
-from hoodie.locks.letting_pass import ALONE_S, BESIDE_OTHERS_S, GAP_S
+from hoodie.locks import letting_pass
+from hoodie.locks.letting_pass import ALONE_S, BESIDE_OTHERS_S, GAP_S, SEEN_S
 from hoodie.locks.storage_based import StorageBasedLocks
 from hoodie.locks.waiting import Patience
 from hoodie.storage import object as object_module
@@ -90,3 +91,16 @@ def test_who_does_not_wait_is_not_held_up(writer: Writer) -> None:
     assert writer.env.sleeps == []
     writer.write(1, wait_ms=100)
     assert writer.env.sleeps == [pytest.approx(0.1)]
+
+
+def test_locks_that_nobody_takes_any_more_are_forgotten_and_one_that_is_held_is_not(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letting_pass, "_turns", {})
+    patience = Patience(writer.env, 60_000)
+    letting_pass.note_taken("held", patience, "me", "")
+    for number in range(20):
+        letting_pass.note_taken(f"plan-{number}", patience, "me", "")
+        letting_pass.note_given_back(f"plan-{number}", patience)
+        writer.env.advance(timedelta(seconds=SEEN_S / 2))
+    assert set(letting_pass._turns) == {"held", "plan-17", "plan-18", "plan-19"}
