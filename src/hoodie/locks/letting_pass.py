@@ -25,7 +25,7 @@ ALONE_S: Final = 60.0
 BESIDE_OTHERS_S: Final = 1.0
 """The same where somebody was."""
 SEEN_S: Final = 60.0
-"""For how long who was seen is reckoned with, and a lock that nobody takes is remembered: each plan has one of its own."""
+"""For how long who was seen is reckoned with. A lock that nobody takes is remembered as long: each plan has its own."""
 
 
 @dataclass(slots=True)
