@@ -52,6 +52,8 @@ def s3_peer(python: Path, s3_jars: Path, scratch: Path, server: S3Server) -> Pee
         conf={
             "fs.s3a.endpoint": server.endpoint,
             "fs.s3a.path.style.access": "true",
+            # Hudi leaves streams of log files open: after some fifty commits the 96 of the default are all taken.
+            "fs.s3a.connection.maximum": "2000",
             "fs.s3a.access.key": server.key,
             "fs.s3a.secret.key": server.secret,
         },
