@@ -6,6 +6,7 @@ It answers Hudi's clients and ours: which files make a table. At / it has pages 
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from hoodie.cli.arguments import parse_options
 from hoodie.config import Config, resolve
 from hoodie.errors import Invalid
+from hoodie.layout import open_table_storage
 from hoodie.layout.opening import options_for_others
 from hoodie.remote import DEFAULT_PORT
 from hoodie.server import Service
@@ -58,7 +60,8 @@ def define(parser: ArgumentParser) -> None:
     parser.add_argument("--name", action="append", default=[], help="another name of this machine; may be repeated")
     parser.add_argument(
         "--view-store",
-        choices=("memory", "disk", "rocksdb"),
+        type=_store_name,
+        choices=tuple(_STORES),
         help="keep views in memory (default), on disk beside a bounded share of memory, or in RocksDB, where the next "
         "service finds them (hoodie.filesystem.view.type)",
     )
@@ -90,17 +93,34 @@ def run(said: Namespace) -> int:
     options = parse_options(said.option)
     batching = Batching(said.marker_batch_threads, said.marker_batch_interval_ms / 1000)
     detection = Detection(said.conflict_detector_initial_delay_ms / 1000, said.conflict_detector_period_ms / 1000)
-    roots, passed = said.root, options_for_others(options)
+    roots, passed = [full_root(root, options) for root in said.root], options_for_others(options)
     markers = MarkerService(roots, passed, batching, detection=detection) if said.markers else None
     place = http.bound_socket(listening)
     service = Service(roots, passed, stores=stores_of(_view_config(options, said)))
     host = f"[{said.host}]" if ":" in said.host else said.host
-    print(f"serving {', '.join(said.root)} at http://{host}:{place.getsockname()[1]}", flush=True)
+    print(f"serving {', '.join(roots)} at http://{host}:{place.getsockname()[1]}", flush=True)
     try:
         http.server_of(service, listening, markers).run(sockets=[place])
     finally:
         service.close()
     return 0
+
+
+def full_root(root: str, options: Mapping[str, str]) -> str:
+    """A root as clients spell what lies below it: a URL as it is, of a folder its full path.
+
+    Raises:
+        Invalid, Unsupported: nothing can be opened there.
+    """
+    if "://" in root:
+        open_table_storage(root, options)
+        return root
+    return os.path.abspath(Path(root).expanduser())
+
+
+def _store_name(text: str) -> str:
+    """A kind of store by Hudi's name, too."""
+    return {known: name for name, known in _STORES.items()}.get(text.upper(), text)
 
 
 def _view_config(options: Mapping[str, str], said: Namespace) -> Config:

@@ -1,6 +1,13 @@
 """Timeline servers as clients see them: their JSON, what is told to them, and the view that asks one."""
 
-from hoodie.remote.asking import AskedServer, asked_server, open_asked_view, open_writer_view, options_of
+from hoodie.remote.asking import (
+    AskedServer,
+    asked_options,
+    asked_server,
+    open_asked_view,
+    open_writer_view,
+    options_of,
+)
 from hoodie.remote.connection import DEFAULT_PORT, Connection, ServerAddress, parse_server
 from hoodie.remote.remote_view import FallingBackView, RemoteView, ViewServer
 
@@ -12,6 +19,7 @@ __all__ = [
     "RemoteView",
     "ServerAddress",
     "ViewServer",
+    "asked_options",
     "asked_server",
     "open_asked_view",
     "open_writer_view",

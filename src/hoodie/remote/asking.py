@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
+from hoodie.errors import Invalid
 from hoodie.fileview import FileSystemView, WriterView, open_file_view
 from hoodie.fileview.log_sizes import with_stored_sizes
-from hoodie.remote.connection import NO_RETRIES, Connection, Retries, ServerAddress, connection_to
+from hoodie.remote.connection import NO_RETRIES, Connection, Retries, ServerAddress, connection_to, parse_server
 from hoodie.remote.in_process import source_at
+from hoodie.remote.json_values import short
 from hoodie.remote.remote_view import FallingBackView, RemoteView
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
@@ -80,6 +82,26 @@ def options_of(address: ServerAddress, kind: str = FIRST) -> dict[str, str]:
     token = {} if address.token is None else {TOKEN: address.token}
     timeout = str(max(1, round(address.timeout_s)))
     return {TYPE: kind, HOST: address.host, PORT: str(address.port), TIMEOUT: timeout, **token}
+
+
+def asked_options(server: ServerAddress | str, given: Mapping[str, str]) -> dict[str, str]:
+    """The options that name `server`, which a caller names beside options of his own: these say whether it is asked
+    alone (`REMOTE_ONLY`), else the table itself is asked for what it does not answer.
+
+    Raises:
+        Invalid: it is no address, or the options ask for no server.
+    """
+    if not isinstance(server, str | ServerAddress):
+        raise Invalid(
+            f"{short(repr(server))} is no address of a timeline server", remedy='Write server="host:port"', value=server
+        )
+    address = parse_server(server, given.get(TOKEN)) if isinstance(server, str) else server
+    kind = given.get(TYPE, FIRST).strip().upper()
+    if kind not in (ONLY, FIRST):
+        raise Invalid(
+            f"A server is named, and {TYPE}={kind} asks for none", remedy=f"Leave {TYPE} out, or say {FIRST} or {ONLY}"
+        )
+    return options_of(address, kind)
 
 
 def open_asked_view(

@@ -97,6 +97,8 @@ def parse_server(text: str, token: str | None = None, timeout_s: float = 60.0) -
         host, port = parts.hostname, DEFAULT_PORT if parts.port is None else parts.port
     except ValueError as error:
         raise _no_address(text) from error
+    if text.strip().isdigit():
+        raise Invalid(f"{short(text)} is a port without a host", remedy=f"Write localhost:{text.strip()}", value=text)
     has_more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
     if parts.scheme != "http" or host is None or has_more:
         raise _no_address(text)

@@ -31,7 +31,7 @@ from hoodie.server.marker_conflicts import Detection, WatchedTables
 from hoodie.server.marker_folder import Batching, MarkerFolder
 from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import ensure_partition, is_text
-from hoodie.spec import MarkerKind, parse_marker
+from hoodie.spec import MarkerKind, parse_marker, split_joined
 from hoodie.spec.keys import TEMP_DIR
 from hoodie.timeline import is_table
 from hoodie.transaction.lookout import group_of
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 MAX_FOLDERS = 256
 MAX_NAME = 4096
 
-_FOLDER = re.compile(rf"(.+)/{re.escape(TEMP_DIR)}/([0-9]{{1,32}})/?")
+_FOLDER = re.compile(rf"(.+)/{re.escape(TEMP_DIR)}/([0-9]{{1,20}})/?")
 _UNFIT = re.compile("[\0\n\r\ud800-\udfff]")
 """What cannot be part of a path, or of a line as Java reads them."""
 _LISTS = "hoodie.markers.timeline_server_based.batch.num_threads"
@@ -251,13 +251,13 @@ _QUESTIONS = frozenset(
 
 
 def ensure_marker_name(name: str) -> None:
-    """Checks that a marker names a file in a table, in one line.
+    """Checks that a marker names one file in a table, in one line.
 
     Raises:
         Invalid: it does not.
     """
     marker = parse_marker(name) if len(name) <= MAX_NAME and not _UNFIT.search(name) else None
-    if marker is None:
+    if marker is None or len(split_joined(name)) != 1:
         raise Invalid(f"{name[:200]!r} is no marker", remedy="Send <partition>/<file>.marker.<CREATE|MERGE|APPEND>")
     ensure_partition(marker.data_path.rpartition("/")[0])
 

@@ -115,6 +115,7 @@ from hoodie.spec.markers import (
     marker_path,
     parse_marker,
     parse_marker_list,
+    split_joined,
 )
 from hoodie.spec.merge_rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeMode
 from hoodie.spec.metadata_instants import MetadataInstants, PlainInstants, SuffixedInstants
@@ -327,6 +328,7 @@ __all__ = [
     "profile_of",
     "schema",
     "schema_names",
+    "split_joined",
     "table_checksum",
     "verify_checksum",
     "workload_profile",

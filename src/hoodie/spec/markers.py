@@ -100,13 +100,13 @@ def parse_marker_list(data: bytes, path: str) -> tuple[Marker, ...]:
     start = 0
     *lines, rest = data.split(b"\n")
     for line in lines:
-        for one in _split_joined(line.decode("utf-8", "replace")):
+        for one in split_joined(line.decode("utf-8", "replace")):
             marker = parse_marker(one)
             if marker is None:
                 raise Corrupt(f"{path} has a line that is no marker: {line[:80]!r}", path=path, offset=start)
             markers.append(marker)
         start += len(line) + 1
-    last = (parse_marker(one) for one in _split_joined(rest.decode("utf-8", "replace")))
+    last = (parse_marker(one) for one in split_joined(rest.decode("utf-8", "replace")))
     return (*markers, *(one for one in last if one is not None))
 
 
@@ -121,8 +121,8 @@ def ensure_marker_type(data: bytes, path: str) -> None:
         raise Corrupt(f"{path} names a kind of markers that nobody knows: {data[:40]!r}", path=path, offset=0)
 
 
-def _split_joined(line: str) -> list[str]:
-    """The markers in a line: one, or as many as were joined to it by commas."""
+def split_joined(line: str) -> list[str]:
+    """The markers in a line of a list: one, or as many as were joined to it by commas."""
     found, start = [], 0
     for match in _JOINED.finditer(line):
         if parse_data_file_name(line[start : match.start()].rpartition("/")[2]) is not None:

@@ -36,7 +36,7 @@ from hoodie.query import (
 from hoodie.query.lookup_keys import lookup_keys
 from hoodie.query.settled import PlannedRead, settled, settled_rows
 from hoodie.records import storable, without_meta
-from hoodie.remote import ServerAddress, open_asked_view, options_of, parse_server
+from hoodie.remote import ServerAddress, asked_options, open_asked_view
 from hoodie.spec import TableConfig
 from hoodie.state.handle import TableHandle, load_handle, open_handle, timeline_of
 from hoodie.storage import Storage
@@ -107,7 +107,7 @@ class Table(Displayed):
         """
         given = option_texts(options)
         if server is not None:
-            given |= options_of(parse_server(server) if isinstance(server, str) else server)
+            given |= asked_options(server, given)
         if wait is not None:
             given |= options_to_wait(wait)
         return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))

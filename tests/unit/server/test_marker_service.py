@@ -151,6 +151,7 @@ def test_only_tables_below_the_roots_are_served(service: MarkerService, table: P
         "p//f.parquet.marker.CREATE",
         ".hoodie/f.parquet.marker.CREATE",
         "p/f\n.parquet.marker.CREATE",
+        f"p/f_1-2-3_{INSTANT}.parquet.marker.CREATE,p/x.parquet.marker.CREATE",
         "p/f\r.parquet.marker.CREATE",
         "p/f\0.parquet.marker.CREATE",
         "p/\ud800.parquet.marker.CREATE",

@@ -60,3 +60,16 @@ def test_direct_markers_and_lists_are_one() -> None:
     table.storage.put(f"{FOLDER}/{marker_name(first, V9.log_naming.marker)}", b"")
     ListedMarkers(table.storage, at(3)).create(second, V9.log_naming.marker)
     assert len(plan_of(table).requests) == 2
+
+
+@pytest.mark.parametrize(
+    "strange",
+    ["p0/notes.txt", "x", " ", "p0/.hoodie_partition_metadata", f"p0/f-0_0-1-2_{at(2)}.parquet"],
+)
+def test_a_marker_that_somebody_else_made_holds_up_no_rollback(strange: str) -> None:
+    table = small_table(V9)
+    files = last_delta(table, State.INFLIGHT)
+    table.storage.put(f"{FOLDER}/{strange}.marker.CREATE", b"")
+    deleted = {path for one in plan_of(table).requests for path in one.files_to_delete}
+    assert {table.storage.absolute(path) for path in files} <= deleted
+    assert not any(at(3) not in path for path in deleted)

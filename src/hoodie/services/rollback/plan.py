@@ -1,8 +1,8 @@
 """What a write left behind, as the plan of its rollback: files to delete, and log blocks to take back.
 
 1. A write that did not complete announced its files by markers; the plan comes from them. Without a marker folder, with
-   one that is damaged, and for completed writes, it comes from what the write says it wrote, and from the names of the
-   files that are there.
+   one that is damaged or names files of somebody else, and for completed writes, it comes from what the write says it
+   wrote, and from the names of the files that are there.
 2. A file that carries the write's own instant in its name is deleted. So are its log files in version 8 and later, and
    in version 6 those of slices that the write itself began.
 3. In version 6 a log file carries the instant of its slice, so it says nothing about who wrote it. Log files of older
@@ -93,7 +93,7 @@ def load_rollback_plan(
     Reads the markers, or the metadata of the write and the folders of the partitions it may have written to.
 
     Raises:
-        Unsupported: a marker names a file that no known writer would write for this instant.
+        Unsupported: a marker names a log file that no known writer would append to for this instant.
     """
     info = InstantInfo(target.requested, target.action)
     if target.state is State.REQUESTED:
@@ -102,7 +102,10 @@ def load_rollback_plan(
     form = path_form(handle)
     markers = _markers(handle.storage, target) if by_markers and not target.is_completed else None
     if markers is not None:
-        return RollbackPlan(info, plan_from_markers(target.requested, markers, form, takes_back_blocks=blocks))
+        requests, strange = plan_from_markers(target.requested, markers, form, takes_back_blocks=blocks)
+        if strange is None:
+            return RollbackPlan(info, requests)
+        log.warning("files of %s are looked for by name: a marker of it names %s", target.requested, strange)
     metadata = load_commit_metadata(handle.storage, handle.profile, target)
     is_compaction = target.action == COMPACTION or metadata.operation_type == COMPACT_OPERATION
     undone = Undone(target.requested, is_compaction, whole_slices)
@@ -140,11 +143,12 @@ def path_form(handle: TableHandle) -> PathForm:
 
 def plan_from_markers(
     target: InstantTime, markers: Sequence[Marker], form: PathForm, *, takes_back_blocks: bool
-) -> tuple[RollbackRequest, ...]:
-    """Requests for the files that markers announce, in path order.
+) -> tuple[tuple[RollbackRequest, ...], str | None]:
+    """Requests for the files that markers announce, in path order; and the first one that names no log file and none of
+    the write's own: somebody else made it, and nobody knows what else was done to them.
 
     Raises:
-        Unsupported: a marker names a file that is not the write's own, nor a log file it may have appended.
+        Unsupported: a marker names a log file that the write cannot have appended to.
     """
     requests: list[RollbackRequest] = []
     blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
@@ -158,13 +162,15 @@ def plan_from_markers(
         elif isinstance(name, LogFileName) and takes_back_blocks:
             blocks[partition, name.file_id, name.instant][file_name] = _UNKNOWN_SIZE
         else:
-            raise Unsupported(
-                f"The markers of {target} name {marker.data_path}, which is no file of that write",
-                remedy="Let the release of Apache Hudi that wrote it roll it back",
-                path=marker.data_path,
-            )
+            if isinstance(name, LogFileName):
+                raise Unsupported(
+                    f"The markers of {target} name {marker.data_path}, which is no file of that write",
+                    remedy="Let the release of Apache Hudi that wrote it roll it back",
+                    path=marker.data_path,
+                )
+            return (), marker.data_path
     requests.extend(RollbackRequest(*group, (), names) for group, names in blocks.items())
-    return tuple(requests)
+    return tuple(requests), None
 
 
 def plan_deletions(undone: Undone, paths: Iterable[str], form: PathForm) -> tuple[RollbackRequest, ...]:
