@@ -3,8 +3,8 @@
 1. They are about completed instants of all actions and pending compactions. Other pending instants are in neither, so
    what is pending beside compactions may differ though both are equal.
 2. Answers depend on more than these: on the names of log files, which change with the version and by a downgrade that
-   died, and on plans, which may be rewritten at their instants. Our clients tell these, too: they know them without
-   another call. Where they differ, somebody looks.
+   died; on plans, which may be rewritten at their instants; and on writes that were taken back and done anew at theirs.
+   Our clients tell these, too: they know them without another call. Where they differ, somebody looks.
 3. The hash is SHA-256 over requested time, action and state of each instant, ascending, without anything in between.
    Completion times are not in it.
 """
@@ -21,7 +21,7 @@ from hoodie.timeline import Timeline
 NO_INSTANT = "0"
 """What counts as the last instant of a client that names none."""
 NAMES = "hoodienames"
-PLANS = "hoodieplans"
+LOOK = "hoodielook"
 
 
 def told_instants(timeline: Timeline) -> tuple[Instant, ...]:
@@ -40,12 +40,15 @@ def names_of(config: TableConfig) -> str:
     return f"{config.table_version}{renamed_at(config) or ''}"
 
 
-def plans_of(timeline: Timeline) -> str:
-    """A hash of the files of pending plans as they were listed; empty where nobody listed them."""
+def look_of(timeline: Timeline) -> str:
+    """A hash of when instants were completed, and of the files of pending plans as they were listed; empty where nobody
+    listed them.
+    """
     if timeline.plan_files is None:
         return ""
-    text = "".join(f"{one.path}_{one.size_bytes}_{one.modified_ms};" for one in timeline.plan_files)
-    return hashlib.sha256(text.encode()).hexdigest()
+    completed = (f"{one.requested}_{one.completed}" for one in timeline.instants if one.is_completed)
+    plans = (f"{one.path}_{one.size_bytes}_{one.modified_ms}" for one in timeline.plan_files)
+    return hashlib.sha256(";".join((*completed, *plans)).encode()).hexdigest()
 
 
 def told(timeline: Timeline, config: TableConfig | None = None) -> dict[str, str]:
@@ -54,5 +57,5 @@ def told(timeline: Timeline, config: TableConfig | None = None) -> dict[str, str
     """
     instants = told_instants(timeline)
     last = {"lastinstantts": instants[-1].requested} if instants else {}
-    more = {} if config is None else {NAMES: names_of(config), PLANS: plans_of(timeline)}
+    more = {} if config is None else {NAMES: names_of(config), LOOK: look_of(timeline)}
     return {**last, "timelinehash": hash_of(instants), **more}

@@ -1,12 +1,12 @@
 """Whether a client that tells its last instant and the hash of its timeline has the one that a view is at, and whether
-it knows the same of the table's names and plans. Pure.
+it knows the same of the table's names, plans and completion times. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie.remote.known_timeline import NAMES, NO_INSTANT, PLANS, hash_of, names_of, plans_of, told_instants
+from hoodie.remote.known_timeline import LOOK, NAMES, NO_INSTANT, hash_of, look_of, names_of, told_instants
 from hoodie.spec import CLEAN, Instant, TableConfig
 from hoodie.timeline import Timeline
 
@@ -33,10 +33,10 @@ def names_agree(config: TableConfig, parameters: Mapping[str, str]) -> bool | No
     return None if said is None else said == names_of(config)
 
 
-def plans_agree(timeline: Timeline, parameters: Mapping[str, str]) -> bool:
-    """Whether a client that tells of plans has seen those that are known."""
-    said = parameters.get(PLANS)
-    return not said or said == plans_of(timeline)
+def looks_agree(timeline: Timeline, parameters: Mapping[str, str]) -> bool | None:
+    """Whether a client has seen the plans and completion times that are known; None of one that does not say."""
+    said = parameters.get(LOOK)
+    return said == look_of(timeline) if said else None
 
 
 def differs(timeline: Timeline, last: str) -> str:

@@ -3,9 +3,9 @@
 1. A table is opened when it is first asked for, a partition loaded then. Who asks for the same at once waits for it.
 2. Each request carries the client's last instant and the hash of its timeline; ours also by what names and plans they
    go. Where they are not the service's, the table is looked at once and the view synced; for who does not tell of names
-   and plans, once in a second; where they still are not, the answer is 400, never a guess. A clean
-   that came last is forgiven, as it is by Hudi: it takes away nothing of the newest state. Who reads an older one
-   looks for cleans after the answer (`query.cleaned`).
+   and plans, once in a second; where they still are not, the answer is 400, never a guess. A clean that came last is
+   forgiven, as it is by Hudi: it takes away nothing of the newest state. Who reads an older one looks for cleans after
+   the answer (`query.cleaned`).
 3. Answers are made from one value, beside whatever is being synced.
 4. A table that cannot be synced is opened anew; what cannot be read is said, and nothing is kept of it.
 5. Views that an earlier service left in their store are caught up with when they are first asked for. A store that
@@ -28,9 +28,9 @@ from typing import TypeVar
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import HudiError, Invalid, Unavailable, Unsupported
 from hoodie.layout import open_table_storage
-from hoodie.remote.known_timeline import NAMES, NO_INSTANT
+from hoodie.remote.known_timeline import LOOK, NAMES, NO_INSTANT
 from hoodie.server.answer import Answer, answer_of, json_answer, text_answer
-from hoodie.server.client_timeline import differs, is_behind, is_forgiven, names_agree, plans_agree
+from hoodie.server.client_timeline import differs, is_behind, is_forgiven, looks_agree, names_agree
 from hoodie.server.kept_view import KeptView, aside, by_storage, lasting, load_into, open_view, resumed_view, synced
 from hoodie.server.places import Lane, is_below, lane_of, place_of
 from hoodie.server.routes import COMMANDS, FILES, ROUTES, VIEW, Asked, Route, asked_of
@@ -326,7 +326,9 @@ class Service:
         if route.covers in _LOADED_FIRST:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
         answer = answer_of(route.answer(view, asked), parameters)
-        is_lasting = is_same and not route.looks and table.view is view and plans_agree(view.timeline, parameters)
+        is_lasting = (
+            is_same and not route.looks and table.view is view and looks_agree(view.timeline, parameters) is not False
+        )
         if not is_lasting:
             return answer
         return replace(answer, is_still=self._has_still(table.place, weakref.ref(view), parameters))
@@ -335,17 +337,15 @@ class Service:
         """Whether a client is told of the very state that the view is of, as far as can be told without a look."""
         if is_behind(view.timeline, *_known_to_client(parameters)):
             return False
-        is_named_so = names_agree(view.handle.config, parameters)
-        if is_named_so is None:
-            return self._is_fresh(table)
-        return is_named_so and plans_agree(view.timeline, parameters)
+        known = (names_agree(view.handle.config, parameters), looks_agree(view.timeline, parameters))
+        return False not in known and (None not in known or self._is_fresh(table))
 
     def _is_fresh(self, table: _Table) -> bool:
         return self._env.monotonic() < table.looked_s + UNTOLD_S
 
     def _has_still(self, place: str, view: weakref.ref[KeptView], parameters: Mapping[str, str]) -> Callable[[], bool]:
         """Tells whether a view is still the newest of its table, which counts as asked for then."""
-        is_told = NAMES in parameters
+        is_told = bool(parameters.get(NAMES) and parameters.get(LOOK))
 
         def is_still() -> bool:
             table, known = self._tables.get(place), view()
