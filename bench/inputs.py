@@ -21,6 +21,9 @@ import pyarrow.parquet as pq
 SMALL_ROWS = 10_000
 CHANGED_ROWS = 100
 WIDE_PAYLOAD_BYTES = 1000
+EVENTS = 10_000_000
+"""At scale 1."""
+BATCH_EVENTS = 36_000
 WIDE_BATCH_ROWS = 20_000
 WIDE_CHANGED_ROWS = 1000
 SPREAD = "hash(l_orderkey * 8 + l_linenumber + {salt})"
@@ -66,6 +69,45 @@ def prepare_inputs(folder: Path, scale: float) -> dict[str, Any]:
     made = {"scale": scale, "rows": counts, "bytes": base.stat().st_size, "point": list(key.values())}
     facts.write_text(json.dumps(made))
     return made
+
+
+def prepare_layout(folder: Path, scale: float) -> dict[str, Any]:
+    """Makes events, ten batches of them of about a megabyte, and lineitem in the order of a key with changes of its
+    newest tenth, once; answers how many events there are, and the session that is asked for.
+    """
+    made, events = folder / "event_batch_9.parquet", round(scale * EVENTS)
+    db = duckdb.connect()
+    if not made.exists():
+        base, ordered = folder / "base.parquet", folder / "sorted.parquet"
+        key = "lpad((l_orderkey * 8 + l_linenumber)::VARCHAR, 12, '0')"
+        _store(db, f"SELECT *, {key} AS line_key FROM '{base}' ORDER BY line_key", ordered)
+        newest = f"WHERE line_key > (SELECT quantile_disc(line_key, 0.9) FROM '{ordered}')"
+        for seq, (name, rows) in enumerate(
+            {
+                "newest_100": f"{newest} ORDER BY hash(line_key) LIMIT {CHANGED_ROWS}",
+                "newest_1pct": f"{newest} AND hash(line_key) % 10 = 0",
+            }.items(),
+            1,
+        ):
+            _store(db, CHANGED.format(seq=seq, source=ordered, rows=rows), folder / f"{name}.parquet")
+        _store(db, _events(0, events, events), folder / "events.parquet")
+        for number in range(10):
+            first = events + number * BATCH_EVENTS
+            _store(db, _events(first, first + BATCH_EVENTS, events), folder / f"event_batch_{number}.parquet")
+    row = db.execute(f"SELECT session FROM '{folder / 'events.parquet'}' ORDER BY hash(id) LIMIT 1").fetchone()
+    assert row is not None
+    return {"events": events, "session": row[0]}
+
+
+def _events(begin: int, end: int, all_events: int) -> str:
+    """Events with these ids. Of a session there are ten in so many, far from each other."""
+    return f"""
+    SELECT range AS id, right('000000000000000' || to_hex(hash(range * 7919 % {all_events // 10})), 16) AS session,
+           (hash(range + 1) % 1000000)::BIGINT AS visitor, 1700000000000 + range * 17 AS started,
+           'country-' || hash(range + 2) % 40 AS country, '/page/' || hash(range + 3) % 5000 AS page,
+           (hash(range + 4) % 60000)::INTEGER AS took_ms
+    FROM range({begin}, {end})
+    """
 
 
 def prepare_wide(folder: Path, gigabytes: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,17 @@ STEPS = {
     "few_partitions": "the same into 100 partitions",
     "many_partitions_spark": "bulk insert of a million rows into 10 000 partitions, Spark",
     "few_partitions_spark": "the same into 100 partitions",
+    "appends": "append of a batch of a megabyte to a large table",
+    "load_in_order": "load of lineitem in the order of its key, without partitions",
+    "newest_100": "upsert of 100 rows in the newest tenth of the keys",
+    "newest_1pct": "upsert of 1 % of the rows, in the newest tenth of the keys",
+    "lay_out_sort": "clustering of small files by one column",
+    "lay_out_zorder": "clustering of small files by two columns, z-order",
+    "lay_out_hilbert": "clustering of small files by two columns, Hilbert curve",
+    "session_before": "query of one value of that column, small files",
+    "session_after": "the same, clustered by one column",
+    "stitch_copy": "joining 200 files, row groups copied",
+    "stitch_decode": "the same, rows decoded",
     "replace_encode": "metadata that replaces 300 000 file groups: encode",
     "replace_decode": "the same: decode",
     "replace_stats_encode": "the same with 300 000 full write stats: encode",
@@ -81,6 +93,18 @@ TARGETS = (
     ("clean_archive", "hudi", 3.0),
     ("index_keys", "hudi", 3.0),
     ("far_upsert", "hudi", 4.0),
+    ("appends", "hudi", 10.0),
+    ("appends", "plain", 0.9),
+    ("newest_100", "hudi", 25.0),
+    ("newest_100", "delta", 8.0),
+    ("newest_1pct", "hudi", 25.0),
+    ("newest_1pct", "delta", 8.0),
+    ("lay_out_sort", "hudi", 5.0),
+    ("lay_out_zorder", "hudi", 5.0),
+    ("lay_out_hilbert", "hudi", 5.0),
+    ("lay_out_zorder", "delta", 1.5),
+    ("session_after", "hudi", 1.0),
+    ("stitch_copy", "hudi", 1.0),
 )
 # what we alone do, in at most so many seconds
 LIMITS = {
@@ -90,6 +114,25 @@ LIMITS = {
     "replace_decode": 0.115,
     "list_100k": 1.5,
 }
+# what the steps of laying out tell beside seconds and memory
+LAYOUT = (
+    "appends",
+    "newest_100",
+    "newest_1pct",
+    "lay_out_sort",
+    "lay_out_zorder",
+    "lay_out_hilbert",
+    "session_before",
+    "session_after",
+    "stitch_copy",
+    "stitch_decode",
+)
+TOLD = (
+    ("Processor time", "processor_s", "seconds of the processor, checks included"),
+    ("Rows read", "rows_read", "rows that the scans gave to the filter"),
+    ("Files", "files", "files afterwards"),
+    ("Bytes", "written_per_byte", "bytes written for each byte of a batch in a file of its own"),
+)
 # so many requests of a step at most wait for one another
 DEPTHS = {"far_upsert": 25, "far_local_upsert": 25}
 PARTITIONS_RATIO = 2.0
@@ -136,6 +179,16 @@ def memory(results: dict[str, Any], peer: str, step: str, kind: str = "total") -
     return max(peaks) if peaks else None
 
 
+def measured(results: dict[str, Any], peer: str, step: str, name: str) -> float | None:
+    """Median over the rounds of a number that a step tells beside its seconds; None when it tells none."""
+    found = [
+        measure[name]
+        for measure in results["measures"]
+        if measure["peer"] == peer and measure["step"] == step and measure.get("seconds") and name in measure
+    ]
+    return statistics.median(found) if found else None
+
+
 def requests(results: dict[str, Any], peer: str, step: str, kind: str = "requests") -> int | None:
     """Median of the requests that a step made to a store over all its repetitions, or of those that came
     `one_after_the_other`.
@@ -174,11 +227,29 @@ def verdicts(results: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
         if ratio:
             title = f"{what}, against plain parquet over the same files in turns"
             found.append((title, f"<= {SCAN_RATIO}x", f"{ratio:.2f}x", ratio <= SCAN_RATIO))
+    found += _layout_verdicts(results)
     worker = memory(results, "ours", "memory_upsert", "largest_worker")
     if worker:
         what = "largest Python worker, 1 000 rows into the table of the memory test"
         found.append((what, f"< {WORKER_MIB} MiB", f"{worker} MiB", worker < WORKER_MIB))
     return found
+
+
+def _layout_verdicts(results: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
+    """What appending and clustering must reach beside seconds."""
+    if written := measured(results, "ours", "appends", "written_per_byte"):
+        yield "bytes written for each byte of an appended batch", "<= 1.10", f"{written:.2f}", written <= 1.1
+    read = measured(results, "ours", "session_after", "rows_read")
+    if read is not None:
+        share = read / results["inputs"]["events"]
+        yield "rows read by the query of one value, clustered", "<= 1 %", f"{share:.2%}", share <= 0.01
+    copied, decoded = (measured(results, "ours", f"stitch_{how}", "processor_s") for how in ("copy", "decode"))
+    if copied and decoded:
+        ratio = decoded / copied
+        yield "processor time of decoding, against copying row groups", ">= 8x", f"{ratio:.1f}x", ratio >= 8
+    worker = memory(results, "ours", "lay_out_hilbert", "largest_worker")
+    if worker:
+        yield "largest Python worker of a clustering", "< 1024 MiB", f"{worker} MiB", worker < 1024
 
 
 def console_report(results: dict[str, Any]) -> None:
@@ -317,6 +388,13 @@ def _sections(results: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
         if any(requests(results, peer, step) for peer in peers):
             calls.append([STEPS[step], *(_requests(results, peer, step) for peer in peers)])
     sections.append(("Requests", calls))
+    for title, name, shown in TOLD:
+        told = [[shown, *titles]]
+        for step in steps:
+            values = [measured(results, peer, step, name) for peer in peers]
+            if any(value is not None for value in values) and step in LAYOUT:
+                told.append([STEPS[step], *("–" if value is None else f"{value:,.6g}" for value in values)])
+        sections.append((title, told))
     peaks = [["peak resident MiB: all (largest Python worker)", *titles]]
     for step in steps:
         if step != "empty_job":

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +28,7 @@ from typing import Any
 
 import psutil
 from far_store import measure_far_store
-from inputs import prepare_inputs, prepare_wide
+from inputs import prepare_inputs, prepare_layout, prepare_wide
 from many_commits import make_many_commits
 from memory import MemoryWatch
 from metadata import make_listing
@@ -37,6 +38,7 @@ from hoodie.storage import LocalStorage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+PARTS = ("writes", "reads", "services", "s3", "partitions", "layout")
 PARTITIONED_ROWS = 1_000_000
 FEW_PARTITIONS = 100
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
@@ -100,7 +102,7 @@ class Worker:
         """The peer's answer with its peak memory and the load average at the beginning."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        load = os.getloadavg()[0]
+        load, spent = os.getloadavg()[0], _processor_s(self.process.pid)
         with MemoryWatch(self.process.pid) as watch:
             try:
                 self.process.stdin.write(json.dumps({"step": name, **arguments}) + "\n")
@@ -109,7 +111,8 @@ class Worker:
             except BrokenPipeError:
                 line = ""
         answer = json.loads(line) if line else {"ok": False, "error": f"process died: {self._tail()}"}
-        return {**answer, "memory_mib": watch.as_dict(), "load": round(load, 2)}
+        spent = round(_processor_s(self.process.pid) - spent, 2)
+        return {**answer, "memory_mib": watch.as_dict(), "processor_s": spent, "load": round(load, 2)}
 
     def stop(self) -> None:
         """Ends the process and removes what it wrote; the JVM ends with its pipe."""
@@ -124,6 +127,20 @@ class Worker:
 
     def _tail(self) -> str:
         return self.log.read_bytes()[-800:].decode(errors="replace")
+
+
+def _processor_s(pid: int) -> float:
+    """Seconds of the processor that a process, those below it and those of them that have ended have had."""
+    total = 0.0
+    try:
+        root = psutil.Process(pid)
+        for one in (root, *root.children(recursive=True)):
+            with suppress(psutil.Error):
+                times = one.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+    except psutil.Error:
+        return 0.0
+    return float(total)
 
 
 def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
@@ -157,6 +174,8 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
                 (f"many_partitions{engine}", {"step": f"many_partitions{engine}", **counts}),
                 (f"few_partitions{engine}", {"step": "part", "half": "few_partitions"}),
             ]
+    if part in {"all", "layout"}:
+        steps += layout_steps(kind, run)
     wanted = run.options.only.split(",") if run.options.only else [label for label, _ in steps]
     return [("warm_up", {"step": "warm_up"}), *(step for step in steps if step[0] in wanted)]
 
@@ -203,6 +222,31 @@ def service_steps(tables: Path, kind: PeerKind) -> list[tuple[str, dict[str, Any
             ("replace_stats_encode", {"step": "part", "half": "encode"}),
             ("replace_stats_decode", {"step": "part", "half": "decode"}),
         ]
+    return steps
+
+
+def layout_steps(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
+    """Appends, changes of the newest keys and clustering, by those who have such."""
+    appends = ("appends", {"step": "appends", "repeat": run.options.appends})
+    if kind.name == "plain":
+        return [appends]
+    if kind.name == "deltalake":
+        return []
+    session, files = run.facts["session"], run.options.small_files
+    orders = ("sort", "zorder", "hilbert")
+    steps = [
+        appends,
+        ("load_in_order", {"step": "load_in_order"}),
+        ("newest_100", {"step": "upsert_newest", "change": "newest_100"}),
+        ("newest_1pct", {"step": "upsert_newest", "change": "newest_1pct"}),
+        *((f"lay_out_{order}", {"step": "lay_out", "order": order, "files": files}) for order in orders),
+        ("session_before", {"step": "one_session", "session": session, "files": files}),
+        ("session_after", {"step": "one_session", "session": session, "files": files, "order": "sort"}),
+    ]
+    if kind.name in {"ours", "hudi"}:
+        for how in ("copy", "decode"):
+            # What is processor time of the step is not that of making and counting its files.
+            steps += [(f"{part}stitch_{how}", {"step": f"{part}stitch", "how": how}) for part in ("begin_", "", "end_")]
     return steps
 
 
@@ -330,9 +374,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=0.501, help="TPC-H scale factor; 0.501 is 3 million rows")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--part", choices=["all", "writes", "reads", "services", "s3", "partitions"], default="all")
+    parser.add_argument("--part", choices=["all", *PARTS], default="all")
     parser.add_argument("--only", default="", help="labels of steps, with commas between them; others are left out")
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the fixed-cost steps")
+    parser.add_argument("--appends", type=int, default=50, help="batches of a megabyte that are appended")
+    parser.add_argument("--small-files", type=int, default=500, help="files that are clustered")
     parser.add_argument("--memory", default="4g", help="heap of every JVM")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--memory-gb", type=float, default=2.0, help="table of the memory test; 0 leaves it out")
@@ -353,8 +399,10 @@ def main() -> int:
     run = Run(options, {})
     print(f"inputs at scale {options.scale} ...", flush=True)
     run.facts = prepare_inputs(_data(run), options.scale)
-    if options.part not in {"writes", "s3", "partitions"} and {"ours", "hudi"} <= set(names):
+    if options.part not in {"writes", "s3", "partitions", "layout"} and {"ours", "hudi"} <= set(names):
         run.tables = make_shared_tables(run)
+    if options.part in {"all", "layout"}:
+        run.facts |= prepare_layout(_data(run), options.scale)
     started = time.time()
     for number in range(options.rounds):
         if options.part != "s3":

@@ -10,6 +10,7 @@ from protocol import Inputs, serve, timed
 from spark_peer import peer_jars, session_settings, start_spark
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+CLUSTERING = "org.apache.hudi.client.clustering"
 S3A = ("org.apache.hadoop:hadoop-aws:3.3.4", "com.amazonaws:aws-java-sdk-bundle:1.12.262")
 """What the Hadoop of PySpark 3.5 needs to reach S3."""
 
@@ -34,6 +35,23 @@ class Hudi(HudiFormat):
             .get()
             .getCompletionTime()
         )
+
+    def run_clustering(self, table: str, options: dict[str, str]) -> None:
+        said = dict(options)
+        columns = said.pop("hoodie.clustering.plan.strategy.sort.columns", "")
+        curve = said.pop("hoodie.layout.optimize.strategy", "")
+        order = f"order => '{columns}', order_strategy => '{curve}', " if columns else ""
+        rest = ",".join(f"{name}={value}" for name, value in said.items())
+        self._call(f"run_clustering(op => 'scheduleAndExecute', path => '{table}', {order}options => '{rest}')")
+
+    def run_stitching(self, table: str, how: str) -> None:
+        plan = f"{CLUSTERING}.plan.strategy.SparkStreamCopyClusteringPlanStrategy"
+        execution = f"{CLUSTERING}.run.strategy.SparkBinaryCopyClusteringExecutionStrategy"
+        copying = {
+            "hoodie.clustering.plan.strategy.class": plan,
+            "hoodie.clustering.execution.strategy.class": execution,
+        }
+        self.run_clustering(table, copying if how == "copy" else {})
 
     def run_compaction(self, table: str) -> None:
         options = "hoodie.compact.inline.max.delta.commits=1"

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from layout_peer import TARGET_BYTES, LayoutPeer
 from protocol import timed
-from spark_peer import KEYS, ORDERING, PARTITION, SparkPeer
+from spark_peer import KEYS, ORDERING, PARTITION
 
 WRITE = "hoodie.datasource.write."
 LOGGED = {
@@ -49,7 +50,24 @@ def fingerprint(rows: Iterable[Iterable[Any]]) -> list[Any]:
     return [len(lines), hashlib.sha256("\n".join(lines).encode()).hexdigest()]
 
 
-class HudiFormat(SparkPeer):
+EVENTS = {
+    "hoodie.table.name": "events",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "",
+    WRITE + "precombine.field": "started",
+}
+SORTED = {
+    "hoodie.table.name": "sorted",
+    WRITE + "recordkey.field": "line_key",
+    WRITE + "partitionpath.field": "",
+    WRITE + "precombine.field": ORDERING,
+}
+STITCHED = 200
+"""Files of two megabytes each, at a scale of 0.5."""
+CURVES = {"sort": "linear", "zorder": "z-order", "hilbert": "hilbert"}
+
+
+class HudiFormat(LayoutPeer):
     """Writes and reads through the data source; no option that a user would not set."""
 
     parts: ClassVar[dict[str, list[float]]] = {}
@@ -182,6 +200,82 @@ class HudiFormat(SparkPeer):
         frame = self.spark.read.format("hudi").options(**self._far_options).load(table)
         rows = frame.select(*FAR_COLUMNS).collect()
         return {"seconds": [], "check": {"rows": fingerprint(rows)}}
+
+    def load_events(self, source: Any, table: str, files: int | None = None) -> None:
+        options = {**EVENTS, WRITE + "operation": "bulk_insert"}
+        if files is not None:
+            source = source.repartition(files)
+            options["hoodie.bulkinsert.shuffle.parallelism"] = str(files)
+        source.write.format("hudi").options(**options).mode("overwrite").save(table)
+
+    def append(self, source: Any, table: str) -> None:
+        options = {**EVENTS, **self.append_options, WRITE + "operation": "insert"}
+        source.write.format("hudi").options(**options).mode("append").save(table)
+
+    def load_sorted(self, source: Any, table: str, files: int | None = None) -> None:
+        options = {**SORTED, WRITE + "operation": "bulk_insert"}
+        if files is not None:
+            options["hoodie.bulkinsert.shuffle.parallelism"] = str(files)
+        source.write.format("hudi").options(**options).mode("overwrite").save(table)
+
+    def merge_sorted(self, source: Any, table: str) -> None:
+        options = {**SORTED, WRITE + "operation": "upsert"}
+        source.write.format("hudi").options(**options).mode("append").save(table)
+
+    def cluster(self, table: str, order: str, columns: tuple[str, ...]) -> None:
+        self.run_clustering(
+            table,
+            {
+                "hoodie.clustering.plan.strategy.target.file.max.bytes": str(TARGET_BYTES),
+                "hoodie.clustering.plan.strategy.sort.columns": ",".join(columns),
+                "hoodie.layout.optimize.strategy": CURVES[order],
+            },
+        )
+
+    def begin_stitch(self, how: str) -> dict[str, Any]:
+        """Makes the files that `stitch` joins, and counts their rows."""
+        table = self.inputs.table(f"stitched_{how}")
+        shutil.copytree(self.stitch_files(), table)
+        return {"seconds": [], "check": {"rows": self.frame(table).count()}}
+
+    def stitch(self, how: str) -> dict[str, Any]:
+        """Many files become large ones, with rows as they are: `how` is copy or decode."""
+        table = self.inputs.table(f"stitched_{how}")
+        seconds, _ = timed(lambda: self.run_stitching(table, how))
+        return {"seconds": seconds}
+
+    def end_stitch(self, how: str) -> dict[str, Any]:
+        """Counts what `stitch` has left."""
+        table = self.inputs.table(f"stitched_{how}")
+        files = len(self.files(table))
+        if files > STITCHED // 2:
+            raise AssertionError(f"{files} of {STITCHED} files are left after stitching")
+        return {"seconds": [], "check": {"rows": self.frame(table).count()}, "files": files}
+
+    def stitch_files(self) -> str:
+        """A folder with lineitem, four times over, in many files."""
+        table = self.inputs.table("many_small")
+        if not Path(table).exists():
+            once = self._input("sorted")
+            others = [name for name in once.columns if name != "line_key"]
+            source = once.select(*others, "line_key")
+            for copy in range(1, 4):
+                source = source.union(once.selectExpr(*others, f"concat('{copy}-', line_key) AS line_key"))
+            self.load_sorted(source.repartition(STITCHED), table, STITCHED)
+        return table
+
+    @property
+    def append_options(self) -> dict[str, str]:
+        """What an append says beside the operation."""
+        return {}
+
+    def run_clustering(self, table: str, options: dict[str, str]) -> None:
+        """Plans a clustering and runs it."""
+        raise NotImplementedError
+
+    def run_stitching(self, table: str, how: str) -> None:
+        """Joins small files, with rows as they are, by copying row groups or by decoding them."""
+        raise NotImplementedError
 
     def run_compaction(self, table: str) -> None:
         """Plans a compaction and runs it."""

@@ -39,6 +39,18 @@ class Ours(HudiFormat):
         found = hoodie.Table.open(folder).lookup(keys, columns=["number"]).read_all()
         return sorted(found.column("number").to_pylist())
 
+    @property
+    def append_options(self) -> dict[str, str]:
+        return {"hoodie.parquet.small.file.limit": "0"}
+
+    def run_clustering(self, table: str, options: dict[str, str]) -> None:
+        hoodie.Table.open(table, spark=self.spark).services.cluster(**options)
+
+    def run_stitching(self, table: str, how: str) -> None:
+        least = 1 << 20 if how == "copy" else 1 << 40
+        services = hoodie.Table.open(table, spark=self.spark).services
+        services.compact_base_files(**{"hoodie.row.group.copy.min.bytes": str(least)})
+
     def run_compaction(self, table: str) -> None:
         hoodie.Table.open(table, spark=self.spark).compact()
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from layout_peer import LayoutPeer
 from protocol import Inputs, serve
-from spark_peer import PARTITION, SparkPeer, session_settings
+from spark_peer import PARTITION, session_settings
 
 import hoodie
 
 
-class Plain(SparkPeer):
+class Plain(LayoutPeer):
     """Parquet in folders by partition value."""
 
     def bulk_load(self, source: Any, table: str) -> None:
         source.write.partitionBy(PARTITION).option("compression", "zstd").mode("overwrite").parquet(table)
+
+    def load_events(self, source: Any, table: str, files: int | None = None) -> None:
+        source = source if files is None else source.repartition(files)
+        source.write.option("compression", "zstd").mode("overwrite").parquet(table)
+
+    def append(self, source: Any, table: str) -> None:
+        source.write.option("compression", "zstd").mode("append").parquet(table)
 
     def warm_up(self) -> dict[str, Any]:
         table = self.inputs.table("small")
