@@ -95,7 +95,7 @@ class Worker:
         program = [str(python), str(HERE / "peers" / kind.program), str(_data(run)), str(work), *session]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=work
+                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=work, env=_own_java()
             )
 
     def step(self, name: str, **arguments: Any) -> dict[str, Any]:
@@ -127,6 +127,11 @@ class Worker:
 
     def _tail(self) -> str:
         return self.log.read_bytes()[-800:].decode(errors="replace")
+
+
+def _own_java() -> dict[str, str]:
+    """The environment without options that tests give every JVM: a peer's runs by its own defaults."""
+    return {name: value for name, value in os.environ.items() if name not in {"JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"}}
 
 
 def _processor_s(pid: int) -> float:
