@@ -179,7 +179,7 @@ def steps_of(kind: PeerKind, run: Run) -> list[tuple[str, dict[str, Any]]]:
                 (f"many_partitions{engine}", {"step": f"many_partitions{engine}", **counts}),
                 (f"few_partitions{engine}", {"step": "part", "half": "few_partitions"}),
             ]
-    if part in {"all", "layout"}:
+    if part == "layout":  # it takes as long as all the others
         steps += layout_steps(kind, run)
     wanted = run.options.only.split(",") if run.options.only else [label for label, _ in steps]
     return [("warm_up", {"step": "warm_up"}), *(step for step in steps if step[0] in wanted)]
@@ -406,7 +406,7 @@ def main() -> int:
     run.facts = prepare_inputs(_data(run), options.scale)
     if options.part not in {"writes", "s3", "partitions", "layout"} and {"ours", "hudi"} <= set(names):
         run.tables = make_shared_tables(run)
-    if options.part in {"all", "layout"}:
+    if options.part == "layout":
         run.facts |= prepare_layout(_data(run), options.scale)
     started = time.time()
     for number in range(options.rounds):
