@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.ahead import done_ahead
+from hoodie.engine import side_by_side
 from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.curves import Ranks
-from hoodie.services.clustering.external_sort import BATCH_ROWS, ExternalSort, ValueOrder
+from hoodie.services.clustering.external_sort import BATCH_ROWS, THREADS, ExternalSort, ValueOrder
 from hoodie.services.clustering.hudi_curves import sampled_words, sampling_step
 from hoodie.services.clustering.positions import (
     curve_bits,
@@ -81,20 +83,21 @@ def _by_ranks(order: SortOrder, keys: RowFile, folder: SpillFolder, limit_bytes:
     for batch in keys.batches():
         for column in ranked:
             column.add(pa.chunked_array([batch.column(column.name)]))
-    for column in ranked:
-        column.rank()
+    side_by_side(*(column.rank for column in ranked))
+
+    def words(ranks: Sequence[Ranks]) -> Sequence[Ranks]:
+        scaled = [scaled_ranks(one, column.most, bits) for one, column in zip(ranks, ranked, strict=True)]
+        return [curve_word(scaled, order.curve, bits)]
+
+    yield from done_ahead(words, _ranks_of_rows(ranked), THREADS)
+
+
+def _ranks_of_rows(ranked: Sequence[_Ranked]) -> Iterator[Sequence[Ranks]]:
+    """The ranks of all columns, in the order of the rows, some rows at a time."""
     streams = [RowPieces(column.in_row_order()) for column in ranked]
-    while True:
-        first = next(streams[0].take(BATCH_ROWS), None)
-        if first is None:
-            return
-        rows = first.num_rows
-        ranks = [first, *(pa.Table.from_batches(one.take(rows)) for one in streams[1:])]
-        scaled = [
-            scaled_ranks(one.column("rank").to_numpy(), column.most, bits)
-            for one, column in zip(ranks, ranked, strict=True)
-        ]
-        yield [curve_word(scaled, order.curve, bits)]
+    while (first := next(streams[0].take(BATCH_ROWS), None)) is not None:
+        others = [pa.Table.from_batches(one.take(first.num_rows)) for one in streams[1:]]
+        yield [one.column("rank").to_numpy() for one in (first, *others)]
 
 
 class _Ranked:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,19 +21,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.ahead import done_ahead
 from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.row_files import RowFile
 
 Places = npt.NDArray[np.int64]
 
 BATCH_ROWS: Final = 1 << 16
-"""Rows that are taken at once."""
+"""Rows that are taken at once, at most."""
+
+_BATCH_BYTES: Final = 8 << 20
+"""So are bytes, about."""
 
 _PARTING_ROWS: Final = 31
 """Rows of the sample that part the others: twice as many files and one are written at the same time, at most."""
 
-_SHARE: Final = 4
-"""What is sorted at once may take this part of the limit: it is held twice while it is put in order."""
+_BATCHES: Final = 16
+"""Rows are parted in batches of this part of the limit: each is taken apart, and small pieces cost as much as large."""
+
+THREADS: Final = 2
+"""Threads that part and sort while the caller writes: more would hold more rows in memory."""
+
+_SHARE: Final = 2
+"""What is sorted at once may take this part of the limit. It is held twice while it is put in order, and so are those
+that threads sort ahead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,33 +76,43 @@ class ExternalSort:
         Raises:
             Unsupported: values have no order. Unavailable: the disk is full.
         """
-        if file.count <= 1 or file.size_bytes * _SHARE <= self._limit:
-            table = pa.Table.from_batches(file.batches(), self._schema).combine_chunks()
-            yield from taken(table, self._order.positions([table.column(name) for name in self._order.columns]))
-            return
-        yield from self.parted(file.name, file.batches(), file.sample, file.size_bytes)
+        if self._fits(file):
+            yield from taken(*self._sorted(file))
+        else:
+            yield from self.parted(file.name, file.batches(), file.sample, file.size_bytes)
 
     def parted(
         self, name: str, rows: Iterator[pa.RecordBatch], sample: pa.Table, size_bytes: int
     ) -> Iterator[pa.RecordBatch]:
         """Rows of about so many bytes in order. `sample`: sort columns of some of them; files are called by `name`."""
         places = self._order.positions(sample.columns)
-        wanted = min(_PARTING_ROWS, max(1, size_bytes * _SHARE // self._limit))
+        wanted = min(_PARTING_ROWS, max(1, 2 * size_bytes * _SHARE // self._limit))  # few files turn out too large
         chosen = places[np.arange(1, wanted + 1) * len(places) // (wanted + 1)]
         parting = _Parting(self._order, sample.take(pa.array(chosen)))
         files: dict[int, RowFile] = {}
-        for batch in rows:
-            numbers = parting.numbers(batch)
-            grouped = np.argsort(numbers, kind="stable")
-            found, first = np.unique(numbers[grouped], return_index=True)
-            for number, at, end in zip(found.tolist(), first, [*first[1:], len(grouped)], strict=True):
-                file = files.setdefault(number, self.new_file(f"{name}-{number}"))
-                file.write(batch.take(pa.array(grouped[at:end])))
+        for pieces in done_ahead(parting.pieces, _in_large_batches(rows, self._limit // _BATCHES), THREADS):
+            for number, piece in pieces:
+                files.setdefault(number, self.new_file(f"{name}-{number}")).write(piece)
         for file in files.values():
             file.close()
-        for number in sorted(files):
-            part = files.pop(number)
-            yield from part.batches() if number in parting.alike else self.in_order(part)
+        parts = [(files[number], number in parting.alike) for number in sorted(files)]
+        fitting = (part for part, is_alike in parts if not is_alike and self._fits(part))
+        with closing(done_ahead(self._sorted, fitting, THREADS)) as in_memory:
+            for part, is_alike in parts:
+                if is_alike:
+                    yield from part.batches()
+                elif self._fits(part):
+                    yield from taken(*next(in_memory))
+                else:
+                    yield from self.parted(part.name, part.batches(), part.sample, part.size_bytes)
+
+    def _fits(self, file: RowFile) -> bool:
+        return file.count <= 1 or file.size_bytes * _SHARE <= self._limit
+
+    def _sorted(self, file: RowFile) -> tuple[pa.Table, Places]:
+        """The rows of a file that fits in memory, and their order. The file goes."""
+        table = pa.Table.from_batches(file.batches(), self._schema).combine_chunks()
+        return table, self._order.positions([table.column(name) for name in self._order.columns])
 
 
 class _Parting:
@@ -103,11 +125,17 @@ class _Parting:
         self._least = 1 if (before - behind == len(rows)).all() else 2
         self.alike = frozenset((before + behind)[before - behind >= self._least].tolist())
 
-    def numbers(self, batch: pa.RecordBatch) -> Places:
-        """The file of each row."""
+    def pieces(self, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """The rows of a batch by the numbers of their files."""
         before, behind = self._counted(batch)
-        found: Places = np.where(before - behind >= self._least, before + behind, 2 * before)
-        return found
+        numbers = np.where(before - behind >= self._least, before + behind, 2 * before)
+        grouped = np.argsort(numbers, kind="stable")
+        found, first = np.unique(numbers[grouped], return_index=True)
+        ends = [*first[1:], len(grouped)]
+        return [
+            (number, batch.take(pa.array(grouped[at:end])))
+            for number, at, end in zip(found.tolist(), first, ends, strict=True)
+        ]
 
     def _counted(self, batch: pa.RecordBatch | pa.Table) -> tuple[Places, Places]:
         """For each row how many parting rows are not behind it, and how many lie before it."""
@@ -134,5 +162,21 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 def taken(table: pa.Table, order: Places) -> Iterator[pa.RecordBatch]:
     """The rows of the table at these places."""
     places = pa.array(order)
-    for start in range(0, len(places), BATCH_ROWS):
-        yield from table.take(places.slice(start, BATCH_ROWS)).combine_chunks().to_batches()
+    rows = min(BATCH_ROWS, max(1, _BATCH_BYTES * len(places) // max(1, table.nbytes)))
+    for start in range(0, len(places), rows):
+        yield from table.take(places.slice(start, rows)).combine_chunks().to_batches()
+
+
+def _in_large_batches(rows: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of at least so many bytes, or of as many rows or bytes as are taken at once."""
+    size_bytes = min(_BATCH_BYTES, size_bytes)
+    held: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in rows:
+        held.append(batch)
+        held_rows, held_bytes = held_rows + batch.num_rows, held_bytes + batch.nbytes
+        if held_rows >= BATCH_ROWS or held_bytes >= size_bytes:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, held_rows, held_bytes = [], 0, 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

@@ -6,7 +6,7 @@
 3. Files of one group get the same number of rows, but for the last. Where rows need no order and files fit together,
    row groups are copied (`stitch`), and files get whole ones.
 4. Memory: the log of one slice up to its limit; the rows of the group up to a quarter of it, where they are sorted or
-   split (`sorted_rows`); one row group.
+   split (`sorted_rows`); one row group; a few batches between the threads that read, sort and write.
 
 No row becomes a Python object.
 """
@@ -14,28 +14,34 @@ No row becomes a Python object.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 
+from hoodie.ahead import all_made_ahead, made_ahead
 from hoodie.engine import TaskId
 from hoodie.metadata_writer.file_facts import base_file_facts
-from hoodie.records import BaseFileWriter, BaseFooter, read_footer, with_meta
+from hoodie.records import FILE_NAME_FIELD, BaseFileWriter, BaseFooter, read_footer, with_meta
 from hoodie.records.parquet_layout import ParquetLayout
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.services.clustering.row_order import ExecutionStrategy
 from hoodie.services.clustering.row_pieces import RowPieces
 from hoodie.services.clustering.sorted_rows import SortedRows
 from hoodie.services.clustering.stitch import load_stitchable, split_evenly, stitched
-from hoodie.services.rewrite.file_rows import with_file_name
+from hoodie.services.rewrite.file_rows import repeated
 from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
 from hoodie.write.new_base_file import NewBaseFile
 from hoodie.write.written_file import WrittenFile
 
 _SORTED_SHARE: Final = 4
+
+_READING_THREADS: Final = 2
+"""Slices that are read at the same time, where none has a log: its rows are held."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,34 +88,46 @@ def cluster_slices(task_id: TaskId, task: ClusterTask) -> ClusteredGroup:
 def _decoded(
     task_id: TaskId, task: ClusterTask, parts: Sequence[tuple[SliceRead, BaseFooter | None]], schema: pa.Schema
 ) -> tuple[WrittenFile, ...]:
-    rows = _merged(task, parts, schema)
+    kept = _columns_to_keep(task, schema)
+    reads = [partial(_merged, task, part, footer, kept) for part, footer in parts]
+    threads = 1 if any(part.logs for part in task.parts) else _READING_THREADS
     if task.order is None and len(task.file_ids) == 1:
-        found = _written(task_id, task, task.file_ids[0], schema, rows)
+        with closing(all_made_ahead(reads, threads)) as read:
+            found = _written(task_id, task, task.file_ids[0], schema, chain.from_iterable(read))
         return () if found is None else (found,)
     merge = task.target.merge
-    with SortedRows(schema, task.order, merge.memory_bytes // _SORTED_SHARE, merge.spill_dir) as held:
-        for batch in rows:
-            held.add(batch)
+    with SortedRows(kept, task.order, merge.memory_bytes // _SORTED_SHARE, merge.spill_dir) as held:
+        with closing(all_made_ahead(reads, threads)) as read:
+            for batch in chain.from_iterable(read):
+                held.add(batch)
         per_file = -(-held.count // len(task.file_ids))
-        pieces = RowPieces(held.batches())
-        written = (_written(task_id, task, one, schema, pieces.take(per_file)) for one in task.file_ids)
-        return tuple(file for file in written if file is not None)
+        with made_ahead(held.batches) as in_order:
+            pieces = RowPieces(in_order)
+            written = (_written(task_id, task, one, schema, pieces.take(per_file)) for one in task.file_ids)
+            return tuple(file for file in written if file is not None)
+
+
+def _columns_to_keep(task: ClusterTask, schema: pa.Schema) -> pa.Schema:
+    """The columns of `schema` without the file name, where the new files say their own."""
+    looked_at = task.order.columns if task.order is not None else ()
+    if not task.target.populate_meta_fields or FILE_NAME_FIELD in looked_at:
+        return schema
+    return pa.schema([field for field in schema if field.name != FILE_NAME_FIELD])
 
 
 def _merged(
-    task: ClusterTask, parts: Sequence[tuple[SliceRead, BaseFooter | None]], schema: pa.Schema
+    task: ClusterTask, part: SliceRead, footer: BaseFooter | None, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of all slices in the columns of `schema`; meta columns that a slice does not have are empty."""
-    for part, footer in parts:
-        with task.target.slices(part, footer).opened(part) as merge:
-            for piece in merge.pieces():
-                rows, names = piece.rows, piece.rows.schema.names
-                columns = [
-                    rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type)
-                    for field in schema
-                ]
-                if rows.num_rows:
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    """The rows of a slice in the columns of `schema`; meta columns that it does not have are empty."""
+    with task.target.slices(part, footer).opened(part) as merge:
+        for piece in merge.pieces():
+            rows, names = piece.rows, piece.rows.schema.names
+            columns = [
+                rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type)
+                for field in schema
+            ]
+            if rows.num_rows:
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _written(
@@ -123,8 +141,17 @@ def _written(
     file = NewBaseFile(target, task.partition, file_id, target.token(task_id))
     with file.open(schema) as writer:
         for batch in chain((first,), rows):
-            writer.write(with_file_name(batch, schema, file.name) if target.populate_meta_fields else batch)
+            writer.write(_named(batch, schema, file.name) if target.populate_meta_fields else batch)
     return _closed(target, file, writer)
+
+
+def _named(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> pa.Table:
+    """The rows in the columns of `schema`, with the name of their file."""
+    columns = [
+        repeated(file_name, rows.num_rows) if field.name == FILE_NAME_FIELD else rows.column(field.name)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, names=schema.names)
 
 
 def _stitched(

@@ -12,7 +12,7 @@ def with_file_name(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> p
     columns = []
     for field in schema:
         if field.name == FILE_NAME_FIELD and FILE_NAME_FIELD in rows.schema.names:
-            columns.append(_repeated(file_name, rows.num_rows))
+            columns.append(repeated(file_name, rows.num_rows))
         elif field.name in META_FIELDS and field.name not in rows.schema.names:
             columns.append(pa.nulls(rows.num_rows, field.type))
         else:
@@ -20,6 +20,7 @@ def with_file_name(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> p
     return pa.Table.from_arrays(columns, names=schema.names)
 
 
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
+def repeated(text: str, count: int) -> pa.DictionaryArray:
+    """A column of so many rows with the same text."""
     indices = pa.repeat(pa.scalar(0, pa.int32()), count)
     return pa.DictionaryArray.from_arrays(indices, pa.array([text], pa.string()))
