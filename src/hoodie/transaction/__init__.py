@@ -20,6 +20,7 @@ from hoodie.transaction.moves import WRITER_EXTRA
 from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.overlaps import GroupsApart
 from hoodie.transaction.overwrites import LOOKED_EXTRA
+from hoodie.transaction.own_files import load_own_files
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.revived_keys import NoneRevived
@@ -54,6 +55,7 @@ __all__ = [
     "WriteConflict",
     "executor_lock",
     "has_several_writers",
+    "load_own_files",
     "locking",
     "markers_for",
     "parse_early_detection",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from hoodie.engine import LocalEngine
@@ -27,6 +27,7 @@ from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
+from hoodie.transaction.own_files import load_own_files
 from hoodie.transaction.participant import Participant
 from hoodie.view import list_partitions
 
@@ -89,12 +90,16 @@ def remove_fenced(
     drop_markers(markers, inflight.requested)
 
 
-def remove_losers(handle: TableHandle, markers: Markers, stats: Sequence[WriteStat]) -> None:
+def remove_losers(handle: TableHandle, instant: InstantTime, markers: Markers, stats: Sequence[WriteStat]) -> None:
     """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
-    for marker in markers.load() or ():
-        if marker.data_path not in kept and handle.storage.delete(marker.data_path):
-            log.info("deleted %s, left by a retried task", marker.data_path)
+    own = load_own_files(handle, instant, markers, kept)
+    if own is None and kept:
+        # A new partition gets its metafile with the commit.
+        own = _named_by(handle, instant, {stat.partition_path or "" for stat in stats})
+    for path in own or ():
+        if path not in kept and handle.storage.delete(path):
+            log.info("deleted %s, left by a retried task", path)
 
 
 def drop_markers(markers: Markers, instant: InstantTime) -> None:
@@ -115,16 +120,14 @@ def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[s
 
 def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> list[str]:
     """Files of a pending write of this process, log files included."""
-    markers = made.load()
-    if markers is not None:
-        return [marker.data_path for marker in markers]
-    return _named_by(handle, requested)
+    own = load_own_files(handle, requested, made)
+    return _named_by(handle, requested) if own is None else own
 
 
-def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
-    """Files that carry the instant in their name."""
+def _named_by(handle: TableHandle, requested: InstantTime, also_in: Collection[str] = ()) -> list[str]:
+    """Files that carry the instant in their name, in all partitions and in those of `also_in`."""
     found = []
-    for partition in list_partitions(handle.storage):
+    for partition in sorted({*list_partitions(handle.storage), *also_in}):
         for file in handle.storage.list_dir(partition).files:
             name = parse_data_file_name(file.path.rpartition("/")[2])
             if name is not None and name.instant == requested:

@@ -190,7 +190,7 @@ class Transaction:
             raise ValueError(f"The write {self.instant} was not begun")
         first, self._is_first = self._is_first, False
         if not (outcome.ran_once and first):  # what an earlier outcome named may not be named any more
-            remove_losers(self.handle, self.markers(self.handle), outcome.stats)
+            remove_losers(self.handle, self.instant, self.markers(self.handle), outcome.stats)
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
             rule.check(pending)

@@ -262,7 +262,7 @@ def test_files_of_a_task_that_was_killed_and_ran_again_go_however_they_were_anno
     markers.create(second, MarkerKind.CREATE)
     for path in (first, second):
         handle.storage.put(path, b"x")
-    remove_losers(handle, markers, [WriteStat(file_id="f-0", path=second, partition_path="p")])
+    remove_losers(handle, INSTANT, markers, [WriteStat(file_id="f-0", path=second, partition_path="p")])
     assert [file.path for file in handle.storage.list_dir("p").files] == [second]
 
 

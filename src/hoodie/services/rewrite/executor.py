@@ -22,7 +22,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import CommitUnknown, Fenced, HudiError, Missing
+from hoodie.errors import CommitUnknown, Corrupt, Fenced, HudiError, Missing
 from hoodie.index import rewrite_follower
 from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
@@ -37,6 +37,7 @@ from hoodie.spec import (
     InstantTime,
     State,
     WriteStat,
+    marker_dir,
     parse_data_file_name,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -57,6 +58,7 @@ from hoodie.transaction import (
     TakenAtBothEnds,
     Transaction,
     executor_lock,
+    load_own_files,
     markers_for,
     plans_rule,
 )
@@ -184,17 +186,18 @@ def _pending_again(
     if now.state is State.INFLIGHT:
         roll_back_run(handle, engine, plans, now, markers)
     else:
-        _drop_what_is_left(handle, engine, now, markers)
+        _drop_what_is_left(handle, engine, plans, now, markers)
     return replace(now, state=State.REQUESTED)
 
 
-def _drop_what_is_left(handle: TableHandle, engine: Engine, plan: Instant, markers: Markers) -> None:
+def _drop_what_is_left(
+    handle: TableHandle, engine: Engine, plans: PendingPlans, plan: Instant, markers: Markers
+) -> None:
     """Removes markers of a plan that was begun, and the files they name: whoever took it back died before they went, or
     an executor that was only slow came after that.
     """
-    left = markers_of(handle.storage, plan.requested).load()
-    if left is not None:
-        delete_files(handle.storage, engine, [one.data_path for one in left], f"undo {plan.action}")
+    if next(iter(handle.storage.list(marker_dir(plan.requested))), None) is not None:
+        delete_files(handle.storage, engine, _files_of(handle, plans, plan), f"undo {plan.action}")
         markers.drop()
 
 
@@ -219,9 +222,10 @@ def _give_up(
 
 def _files_of(handle: TableHandle, plans: PendingPlans, instant: Instant) -> list[str]:
     """The files an executor may have left: by their markers, else by their names in the partitions of the plan."""
-    markers = markers_of(handle.storage, instant.requested).load()
-    if markers is not None:
-        return [marker.data_path for marker in markers]
+    with suppress(Corrupt):  # a plan must not stay for ever; names tell enough, for its log files hold no new rows
+        own = load_own_files(handle, instant.requested, markers_of(handle.storage, instant.requested))
+        if own is not None:
+            return own
     naming, found = handle.profile.log_naming, []
     for partition in sorted({partition for partition, _ in plans.groups(instant)}):
         with suppress(Missing):

@@ -1,0 +1,67 @@
+"""The files of a write, as its markers announce them.
+
+1. A marker is a name that anybody may have made: a program that may ask a timeline server, a damaged list. A file that
+   another write made is not taken for one of this write, whoever says so: it would be deleted with them.
+2. Names tell who made a file, but for log files of version 6, which carry the instant of their slice: there the first
+   block that can be read tells. One in which none can be read was never committed.
+3. Markers that cannot be read name nothing: where names tell who made a file, files are looked for by them. Else the
+   write is left to a rollback, which takes back what it cannot find.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from hoodie.errors import Corrupt, Missing
+from hoodie.logs import read_blocks
+from hoodie.spec import InstantTime, parse_data_file_name
+from hoodie.state.handle import TableHandle
+from hoodie.storage import Storage
+from hoodie.timeline import Markers
+
+log = logging.getLogger(__name__)
+
+
+def load_own_files(
+    handle: TableHandle, instant: InstantTime, markers: Markers, known: Collection[str] = ()
+) -> list[str] | None:
+    """The data files that `markers` of the write `instant` name and that are its own, in path order, but those that are
+    `known`. None when it has no folder of markers, or one that is damaged in a table whose files say who made them.
+
+    Raises:
+        Corrupt: the folder is damaged, and log files do not say it.
+    """
+    try:
+        found = markers.load()
+    except Corrupt as error:
+        if not handle.profile.log_naming.has_one_write_per_file:
+            raise
+        log.warning("the files of %s are looked for by their names: %s", instant, error)
+        return None
+    if found is None:
+        return None
+    own = []
+    for path in (marker.data_path for marker in found if marker.data_path not in known):
+        if _is_own(handle, instant, path):
+            own.append(path)
+        else:
+            log.warning("a marker of %s names %s, which that write did not make: it stays", instant, path)
+    return own
+
+
+def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
+    name = parse_data_file_name(path.rpartition("/")[2])
+    if name is None:
+        return False
+    writer = handle.profile.log_naming.writer_of(name)
+    return (_first_writer(handle.storage, path) in (instant, None)) if writer is None else writer == instant
+
+
+def _first_writer(storage: Storage, path: str) -> InstantTime | None:
+    """The write whose block comes first in a log file; None when there is no file, or no such block."""
+    try:
+        blocks = read_blocks(storage, path, storage.head(path).size_bytes)
+    except (Corrupt, Missing):
+        return None
+    return next((block.instant for block in blocks if block.instant), None)
