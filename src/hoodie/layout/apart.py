@@ -4,7 +4,8 @@ its files, moved and deleted with it.
 1. Where a root lies above the table path, no version may lead into the table path or have it among its own folders:
    one file would have two places in the table, and the end of a move would delete both (`ensure_outside`).
 2. A root may have many tables. A folder without a prefix holds whatever lies below it: it must not have the name of a
-   prefix that strategies of others may give, nor hold files before it is the table's (`ensure_free`).
+   prefix that strategies of others may give, nor hold files before it is the table's (`ensure_free`). Nor may a root
+   lie in such a folder (`ensure_nobody_above`).
 
 Strategies of the caller's own that tell no list of prefixes are believed to keep apart.
 """
@@ -12,12 +13,13 @@ Strategies of the caller's own that tell no list of prefixes are believed to kee
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
-from hoodie.errors import Conflict, Invalid, Unavailable
+from hoodie.errors import Conflict, HudiError, Invalid, Unavailable
 from hoodie.layout.layout import Layout, LayoutVersion, is_bare
 from hoodie.layout.owner import Owner, list_owned, load_owner
-from hoodie.layout.roots import STORAGE_PATH, Place, parse_place
+from hoodie.layout.roots import STORAGE_PATH, Place, parse_place, split_root
 from hoodie.layout.strategy import may_give
 from hoodie.storage import Storage
 
@@ -73,6 +75,33 @@ def ensure_free(root: Storage, version: LayoutVersion, uuid: str, table: str) ->
                 f"{owner.table}",
                 remedy=_REMEDY,
                 root=root.uri,
+            )
+
+
+def ensure_nobody_above(root: str, open_root: Callable[[str], Storage], table: str) -> None:
+    """Checks that a root does not lie in a folder that another table has in a root above: whatever is below that folder
+    is taken for its own. One listing of each folder above that may be listed.
+
+    Raises:
+        Conflict: it does.
+    """
+    start, parts = split_root(root)
+    for depth in range(len(parts)):
+        above = start + "/".join(parts[:depth])
+        try:
+            store = open_root(above)
+            owned = set(list_owned(store))
+        except HudiError:  # who may not look there shares nothing with those that may
+            continue
+        first, second = (*parts[depth:], "")[:2]
+        met = first if first in owned else second if second in owned and _LIKE_A_HASH.fullmatch(first) else None
+        owner = None if met is None else _owner(store, met)
+        if owner is not None and owner.table != table and (met == second or owner.is_bare):
+            raise Conflict(
+                f"The storage path {root} lies in a folder of the table at {owner.table}, which would take what is "
+                "below it for its own",
+                remedy="Use a storage path that is beside the other table's folders",
+                root=root,
             )
 
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hoodie.errors import HudiError, Missing
+from hoodie.errors import Conflict, HudiError, Missing
 from hoodie.layout.access import Access
-from hoodie.layout.apart import ensure_free, ensure_outside
+from hoodie.layout.apart import ensure_free, ensure_nobody_above, ensure_outside
 from hoodie.layout.layout import Layout, Location, Source
 from hoodie.layout.owner import claim, disclaim, ensure_owner, load_owner
 from hoodie.spec.keys import HOODIE_DIR
@@ -169,19 +169,40 @@ class FederatedStorage:
             ensure_outside(replace(self.layout, versions=(newest,)), self.uri)
             for root in newest.roots:
                 ensure_free(self.roots[root], newest, self.layout.uuid, self.uri)
+                ensure_nobody_above(self.layout.roots[root], self.access.open_root, self.uri)
 
     def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
-        """Makes all folders of roots the table's that the layout names. Raises as `owner.claim`."""
+        """Makes all folders of roots the table's that the layout names. `is_new`: there was no table with storage paths
+        at the table path. Raises as `owner.claim`.
+        """
+        ensure_unused = self._ensure_unused if is_new else None
         if self.layout is not None:
             for root, folder in self.layout.claims:
                 bare = self.layout.is_bare_in(root)
-                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new, was_moved, bare)
+                claim(self.roots[root], folder, self.layout.uuid, self.uri, ensure_unused, was_moved, bare)
 
     def disclaim(self) -> None:
         """Gives all folders of roots up, of a table whose files are gone."""
         if self.layout is not None:
             for root, folder in self.layout.claims:
                 disclaim(self.roots[root], folder, self.layout.uuid, self.uri)
+
+    def _ensure_unused(self) -> None:
+        """Checks that no file lies where files of this table would, as they would be listed with them.
+
+        Raises:
+            Conflict: one does.
+        """
+        for source, file in self._of_sources(lambda one: next(self.roots[one.root].list(_start(one)), None)):
+            if file is not None:
+                where = self.roots[source.root].absolute(file.path)
+                raise Conflict(
+                    f"Files of another table that was at {self.uri} lie in its storage paths, such as {where}: they "
+                    "would be taken for files of this table",
+                    remedy="If that table was moved, say so there (hoodie relayout --claim), and give this one another "
+                    "folder (hoodie.storage.folder); if it is gone, delete its files",
+                    path=where,
+                )
 
     def _in_roots(self, prefix: str) -> Sequence[FileInfo]:
         checked_path(prefix, root_allowed=True)

@@ -63,6 +63,13 @@ def parse_place(uri: str) -> Place:
     return Place(scheme, authority, folders)
 
 
+def split_root(root: str) -> tuple[str, tuple[str, ...]]:
+    """A storage path as what comes before its folders (`s3://bucket/`, `/`), and its folders."""
+    match = _URL.fullmatch(root)
+    start, path = (f"{match[1]}://{match[2]}/", match[3]) if match else ("/", root.removeprefix("file:"))
+    return start, tuple(filter(None, path.split("/")))
+
+
 def are_one(one: str, other: str) -> bool:
     """Whether two full names are those of one file, however its store is spelled and wherever links lead."""
     return _spelled(one) == _spelled(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from pathlib import Path
 
@@ -194,3 +195,64 @@ def test_the_end_of_a_move_deletes_no_file_that_is_its_own_copy(tmp_path: Path) 
     storage.put("p/f.parquet", b"rows")
     assert delete_old(TaskId(0, 0, 0), (storage, LocalStorage(str(tmp_path)), "p/f.parquet", False)) is False
     assert storage.read("p/f.parquet") == b"rows"
+
+
+@pytest.mark.parametrize("strategy", ["map", "bits:2"])
+@pytest.mark.parametrize("gone", ["deleted", "moved aside"])
+def test_a_table_made_where_another_was_does_not_take_its_files_for_its_own(
+    tmp_path: Path, strategy: str, gone: str
+) -> None:
+    lake = on_disk(tmp_path, "rides", strategy)
+    lake.upsert(*(row(str(number)) for number in range(20)))
+    if gone == "deleted":
+        shutil.rmtree(tmp_path / "at-rides")
+    else:
+        (tmp_path / "at-rides").rename(tmp_path / "kept")
+    for _ in range(2):
+        with pytest.raises(Conflict, match="lie in"):
+            on_disk(tmp_path, "rides", strategy).upsert(row("new"))
+    if gone == "moved aside":
+        named = {"hoodie.storage.allowed.roots": str(tmp_path), "hoodie.table.name": "rides"}
+        kept = Lake(9, named, uri=str(tmp_path / "kept"))
+        assert len(kept.values()) == 20
+        kept.table.services.relayout(claim=True)
+        kept.upsert(row("new"))
+        kept.ensure_sound()
+        return
+    for path in (tmp_path / "root").rglob("*.parquet"):
+        path.unlink()
+    fresh = on_disk(tmp_path, "rides", strategy)
+    fresh.upsert(row("new"))
+    fresh.table.indexes.rebuild()
+    assert fresh.values() == {"new": "a"}
+    fresh.ensure_sound()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "root"),
+    [
+        ("map", "root/rides"),
+        ("map", "root/rides/deeper"),
+        ("bits:4:hex", "root/a/rides"),
+        ("bits:4:hex", "root/a/rides/x"),
+    ],
+)
+def test_no_storage_path_lies_in_a_folder_of_another_table(tmp_path: Path, strategy: str, root: str) -> None:
+    lake = on_disk(tmp_path, "rides", strategy)
+    lake.upsert(row("a"))
+    places = {"hoodie.storage.path": str(tmp_path / root), "hoodie.storage.strategy": "bits:2"}
+    other = Lake(9, {**places, "hoodie.table.name": "trips"}, uri=str(tmp_path / "at-trips"))
+    with pytest.raises(Conflict, match=r"lies in a folder of the table at .*at-rides"):
+        other.upsert(row("x"))
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("root", ["root/trips", "root/a/trips", "root/rides-2/x"])
+def test_a_storage_path_may_lie_beside_folders_of_other_tables(tmp_path: Path, root: str) -> None:
+    lake = on_disk(tmp_path, "rides", "map")
+    lake.upsert(row("a"))
+    places = {"hoodie.storage.path": str(tmp_path / root), "hoodie.storage.strategy": "bits:2"}
+    other = Lake(9, {**places, "hoodie.table.name": "others"}, uri=str(tmp_path / "at-others"))
+    other.upsert(row("x"))
+    for one in (lake, other):
+        one.ensure_sound()

@@ -13,7 +13,7 @@ from hoodie.services.cleaning.retention import earliest_retained, first_unseen
 from hoodie.spec import CLEAN, CLUSTERING, COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, V9, Instant, State
 from hoodie.testing.hand_table import at
 from hoodie.testing.interleaved import SEVERAL, Gate, run_in_order, writer
-from hoodie.testing.lake import ROWS, Lake, row, table_of
+from hoodie.testing.lake import ROWS, Lake, logged_lake, row, table_of
 from hoodie.timeline import Timeline
 from hoodie.transaction import Committed, WriteConflict
 
@@ -193,3 +193,29 @@ def test_a_plan_that_is_left_lying_guards_its_own_groups_and_no_others() -> None
     assert set(guarded) <= set(left)
     lake.table.services.compact()
     assert lake.values() == {"x": "2", "y": "5"}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@POLICIES
+@pytest.mark.parametrize("what", ["insert_overwrite", "insert_overwrite_table", "delete_partition"])
+def test_a_clean_leaves_what_a_pending_compaction_of_a_replaced_group_reads(
+    version: int, policy: dict[str, str], what: str
+) -> None:
+    lake = logged_lake(version, **{"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"})
+    lake.upsert(row("a"), row("b", part="q"))
+    lake.upsert(row("a", "2", 2), row("b", "2", 2, part="q"))
+    lake.table.services.schedule_compaction()
+    lake.upsert(row("a", "3", 3))
+    if what == "delete_partition":
+        lake.table.delete_partition(["p"])
+    else:
+        lake.write(what, [row("c", "9", 9)])
+    for number in (10, 11):
+        lake.upsert(row("c", str(number), number))
+    before = lake.values()
+    lake.table.services.clean(**policy)
+    assert lake.table.services.compact() is not None
+    lake.table.services.clean(**policy)
+    assert lake.values() == before
+    lake.ensure_sound()
+    assert not lake.table.timeline().pending()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,9 +16,11 @@ from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
 from hoodie.spec import keys
 from hoodie.state.handle import load_handle
-from hoodie.table import as_source
+from hoodie.table import Table, as_source
 from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.env import FakeEnv
 from hoodie.testing.two_stores import RIDES
+from hoodie.timeline.config_store import store_table_config
 
 NEWEST = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
@@ -381,3 +383,60 @@ def test_move_waits_for_plans_and_writers_that_began_before_it(world):
     world.table().services.relayout(move=True, grace_hours=0)
     assert world.data("table") == []
     assert content(world.table()) == EXPECTED
+
+
+def test_a_clock_behind_that_of_the_last_switch_holds_up_no_other(world):
+    where = {"hoodie.storage.path": world.root("one")}
+    world.made()
+    ahead = World(world.files(), FakeEnv(datetime(2021, 1, 1, tzinfo=UTC)))
+    ahead.table().services.relayout("bits:2", **where)
+    behind = World(ahead.files(), FakeEnv(datetime(2020, 1, 2, tzinfo=UTC)))
+    behind.table().services.relayout("bits:3", **where)
+    times = [version.since for version in behind.table().storage.layout.versions]
+    assert times == sorted(set(times))
+    behind.table().upsert(rows(5, v=7))
+    assert content(behind.table()) == EXPECTED | {5: 7}
+    behind.table().services.relayout("hive", move=True, grace_hours=0)
+    assert content(behind.table()) == EXPECTED | {5: 7}
+
+
+@pytest.mark.parametrize("move", [False, True])
+def test_a_table_of_which_only_partitions_lie_elsewhere_comes_home_whole(world, move):
+    world.made().services.relayout(
+        "map", partition="p0", move=True, grace_hours=0, **{"hoodie.storage.path": world.root("one")}
+    )
+    assert [path for path in world.data("one") if path.endswith(".parquet")]
+    table = world.table()
+    table.services.relayout("hive", move=move, grace_hours=0)
+    assert table.services.relayout("hive", move=move, grace_hours=0) is None
+    before = world.data("one")
+    world.table().upsert(rows(*range(12, 20), v=2))
+    assert world.data("one") == ([] if move else before)
+    assert content(world.table()) == EXPECTED | dict.fromkeys(range(12, 20), 2)
+
+
+def test_old_copies_stay_while_nobody_can_say_which_files_are_the_table_s(world):
+    world.made().services.relayout("bits:2", move=True, **{"hoodie.storage.path": world.root("one")})
+    handle = load_handle(world.laid(), world.env)
+    withdrawn = handle.config.with_changes({keys.METADATA_PARTITIONS: ""})
+    store_table_config(handle.storage, handle.config, withdrawn, world.env)
+    old = world.data("table")
+    with pytest.raises(Corrupt, match="metadata table is not there"):
+        world.table().services.relayout(move=True, grace_hours=0)
+    assert world.data("table") == old
+    world.table().indexes.rebuild()
+    world.table().services.relayout(move=True, grace_hours=0)
+    assert world.data("table") != old
+    assert content(world.table()) == EXPECTED
+
+
+def test_a_table_that_was_never_written_to_can_be_laid_out_anew(tmp_path):
+    uri, root = str(tmp_path / "t"), str(tmp_path / "root")
+    schema = rows(1).schema
+    Table.create(uri, schema=schema, options=RIDES | {"hoodie.storage.path": root, "hoodie.storage.strategy": "bits:2"})
+    options = {"hoodie.storage.allowed.roots": str(tmp_path)}
+    Table.open(uri, options=options).services.relayout("bits:3")
+    table = Table.open(uri, options=options)
+    table.upsert(rows(*range(12)))
+    assert content(table) == dict.fromkeys(range(12), 0)
+    assert not table.doctor().concerns

@@ -5,8 +5,8 @@
 2. By commits or hours: every slice from the earliest retained commit on stays, and the one before it, which is the
    state of the group at that commit. Groups that were replaced before that commit go as a whole.
 3. By versions: the newest n slices stay, and what a pending write may be reading: the slice that counts where it began,
-   and all since. Replaced groups go as a whole, at once. While a pending write may be reading a replaced group, nothing
-   goes at all: archivers take what was replaced before such a clean for removed.
+   and all since. Replaced groups go as a whole, at once. While a pending write may be reading a replaced group, or a
+   pending plan is about one, nothing goes at all: archivers take what was replaced before such a clean for removed.
 4. A slice with a file under a savepoint stays as a whole.
 5. A slice goes with its log files, and with the change-data files that were written along with it.
 6. A partition goes when nothing else than files of such replaced groups is left in it: no live group, no file of a
@@ -102,7 +102,8 @@ def plan_clean(view: View, earliest: Instant | None, options: CleanOptions, prot
     if earliest is None and not options.by_versions:
         return plan
     unseen = first_unseen(view.timeline, plans=frozenset(protected.planned.values()))
-    if earliest is None and unseen is not None and any(at >= unseen for at in view.replaced.values()):
+    read = unseen is not None and any(at >= unseen for at in view.replaced.values())
+    if earliest is None and (read or any(group in view.replaced for group in protected.planned)):
         return plan
     groups: dict[str, list[FileGroup]] = defaultdict(list)
     for group in view.groups:

@@ -194,7 +194,8 @@ def _is_there(handle: TableHandle, config: Config, to: str, partition: str) -> b
     layout = handle.storage.layout if isinstance(handle.storage, FederatedStorage) else None
     newest = None if layout is None else newest_for(layout.versions, partition)
     if layout is None or newest is None:
-        return to == "hive"
+        elsewhere = () if layout is None or partition else layout.versions
+        return to == "hive" and not any(one.roots for one in elsewhere)
     asked = named_roots(config)
     same = not asked or asked == tuple(layout.roots[number] for number in newest.roots)
     later = layout.versions[layout.versions.index(newest) + 1 :]
@@ -212,7 +213,8 @@ def _planned(handle: TableHandle, config: Config, to: str, partition: str) -> La
         )
     folder = config.text("hoodie.storage.folder") or handle.config.name
     own = access_of(_allowing(handle.storage, config)).own
-    since = new_instant_time(handle.env, handle.config.timezone, timeline_of(handle).last_time())
+    known = [timeline_of(handle).last_time() or "", *(one.since for one in (layout.versions if layout else ()))]
+    since = new_instant_time(handle.env, handle.config.timezone, max(known) or None)
     uuid = handle.env.uuid()
     return plan_switch(layout, strategy_of(to, own), roots if to != "hive" else (), folder, since, uuid, partition)
 
@@ -220,7 +222,7 @@ def _planned(handle: TableHandle, config: Config, to: str, partition: str) -> La
 def _switched(handle: TableHandle, config: Config, engine: Engine, to: str, partition: str) -> TableHandle:
     """The handle of the table whose new files go to `to`."""
     if not handle.config.is_metadata_table_ready:
-        if handle.config.is_federated:
+        if handle.config.is_federated and timeline_of(handle).instants:
             raise metadata_is_missing(handle.storage.uri)
         handle = rebuild_partitions(handle, (FILES,), engine)
     is_first = not handle.config.is_federated
@@ -329,6 +331,8 @@ def _swept(handle: TableHandle, engine: Engine, move: Move) -> int:
     """How many old copies are gone; the move is over then."""
     layout = replace(_layout(handle), versions=move.before)
     old = laid_out(handle.storage, handle.config.with_changes(_properties(handle, layout)))
+    if not handle.config.is_metadata_table_ready:  # nobody could say which files are the table's
+        raise metadata_is_missing(handle.storage.uri)
     unknown = set(not_in_metadata(handle, move.files))
     tasks = [(handle.storage, old, path, path in unknown) for path in move.files]
     done = sum(engine.run(delete_old, tasks, "delete old copies"))
