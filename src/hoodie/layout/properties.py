@@ -22,7 +22,7 @@ from hoodie.spec.typed_values import is_plain_path
 
 MAX_VERSIONS: Final = 100
 MAX_ROOTS: Final = 64
-MAX_TEXT: Final = 65_536
+MAX_TEXT: Final = 1 << 20
 _RFC60_CLASS: Final = "org.apache.hudi.common.storage.HoodieObjectStoreStorageStrategy"
 _FOLDER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+ -]{0,199}")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -12,6 +12,7 @@ from relayout_world import ENGINE, EXPECTED, ROOTS, World, content, rows
 from hoodie.config import resolve
 from hoodie.errors import Conflict, Corrupt, HudiError, Invalid, Unsupported
 from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move
+from hoodie.layout.properties import MAX_VERSIONS
 from hoodie.services.ingest import Request
 from hoodie.services.save import save_rows
 from hoodie.spec import keys
@@ -440,3 +441,30 @@ def test_a_table_that_was_never_written_to_can_be_laid_out_anew(tmp_path):
     table.upsert(rows(*range(12)))
     assert content(table) == dict.fromkeys(range(12), 0)
     assert not table.doctor().concerns
+
+
+def test_strategies_of_many_partitions_are_no_dead_end(world):
+    where = {"hoodie.storage.path": world.root("one")}
+    world.made()
+    for number in range(MAX_VERSIONS - 2):
+        world.table().services.relayout("map", partition=f"{number}{'é' * 900}", **where)
+    with pytest.raises(Invalid, match="as many as it can use"):
+        world.table().services.relayout("map", partition="p0", **where)
+    world.table().services.relayout("map", partition=f"0{'é' * 900}", move=True, grace_hours=0)
+    world.table().services.relayout("bits:2", move=True, grace_hours=0, **where)
+    assert len(world.table().storage.layout.versions) == 1
+    assert content(world.table()) == EXPECTED
+    world.table().services.relayout("map", partition="p0", **where)
+
+
+def test_a_partition_whose_name_another_begins_with_is_moved_by_itself(world):
+    one, two = ({"hoodie.storage.path": world.root(name)} for name in ROOTS)
+    world.made(**one)
+    world.table().upsert(pa.table({"id": [100, 101], "p": ["p10", "p1/x"], "v": [5, 5]}))
+    world.table().services.relayout("bits:2", partition="p1", **one)
+    world.table().services.relayout("map", partition="p10", **two)
+    world.table().services.relayout(move=True, partition="p1", grace_hours=0)
+    world.table().services.relayout("map", partition="p1/x", **two)
+    with pytest.raises(Invalid, match="strategy of their own"):
+        world.table().services.relayout(move=True, partition="p1")
+    assert content(world.table()) == EXPECTED | {100: 5, 101: 5}

@@ -23,6 +23,9 @@ from hoodie.layout.strategy import parse_strategy
 
 BEGINNING: Final = "0"
 
+_FOR_ALL: Final = 2
+"""Versions that are left to one for all partitions and to a move: the ways to have fewer."""
+
 
 def plan_switch(  # noqa: PLR0917
     layout: Layout | None,
@@ -46,7 +49,7 @@ def plan_switch(  # noqa: PLR0917
     versions = () if layout is None else layout.versions
     last = versions[-1].number if versions else 0
     used = next((one.folder for one in reversed(versions) if one.folder), folder)
-    if len(versions) >= MAX_VERSIONS:
+    if len(versions) >= (MAX_VERSIONS - _FOR_ALL if partition else MAX_VERSIONS):
         raise too_many_versions()
     new = LayoutVersion(last + 1, since, text, numbers, "" if text == "hive" else used, partition, made)
     guard: Guard = "strict" if layout is None else layout.guard
@@ -104,8 +107,8 @@ def plan_target(layout: Layout, partition: str = "") -> tuple[LayoutVersion, ...
 def too_many_versions() -> Invalid:
     """The error for who would add one more."""
     return Invalid(
-        f"The table has {MAX_VERSIONS} versions of its storage layout, and there may be no more",
-        remedy="Move all files to where new ones go: hoodie relayout --move",
+        f"The table may have {MAX_VERSIONS} versions of its storage layout, and has as many as it can use",
+        remedy="Give all partitions one strategy, and move all files there: hoodie relayout --to STRATEGY --move",
     )
 
 
@@ -120,7 +123,8 @@ def _covers(version: LayoutVersion, partition: str) -> bool:
 def _lies_in(version: LayoutVersion, partition: str) -> bool:
     """Whether a version that is for some partitions is for some of `partition`."""
     theirs, ours = version.partitions.rstrip("*"), partition.rstrip("*")
-    return theirs.startswith(ours) or (version.partitions.endswith("*") and ours.startswith(theirs))
+    inside = theirs.startswith(ours) if partition.endswith("*") else theirs == ours or theirs.startswith(f"{ours}/")
+    return inside or (version.partitions.endswith("*") and ours.startswith(theirs))
 
 
 def strategy_of(text: str, own: Mapping[str, StorageStrategy]) -> tuple[str, StorageStrategy]:
