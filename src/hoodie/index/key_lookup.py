@@ -33,7 +33,7 @@ from hoodie.records import (
     opened_once,
     read_columns,
 )
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.value_rows import places_of_values, rows_with_values
 from hoodie.storage import Storage
 

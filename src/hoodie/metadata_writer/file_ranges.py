@@ -29,7 +29,7 @@ from hoodie.metadata_writer.column_range import (
     with_signed_zeros,
 )
 from hoodie.records import BaseFooter, read_columns, read_footer
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.columns import type_at
 from hoodie.storage import Storage
 

@@ -3,7 +3,8 @@
 from hoodie.records.align import align
 from hoodie.records.avro import from_avro, to_avro
 from hoodie.records.avro_rows import RowBytes, decode_rows, encode_rows
-from hoodie.records.base_file_reader import iter_batches, read_columns, read_footer, verify_base_file
+from hoodie.records.base_file import read_footer, verify_base_file
+from hoodie.records.base_file_reader import iter_batches, read_columns
 from hoodie.records.base_file_writer import BaseFileOptions, BaseFileWriter, parse_codec
 from hoodie.records.bloom import BloomFilter, BloomOptions
 from hoodie.records.evolve import Evolution, EvolutionRules, is_exact, promoted, reconcile

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final
 
-from hoodie.records.base_file_reader import InputStorage, read_footer
+from hoodie.records.base_file import InputStorage, read_footer
 from hoodie.records.footer import BaseFooter
 
 _MAX_KEPT: Final = 64

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.failures import reading
 from hoodie.records.footer import BaseFooter
 from hoodie.records.page_index import MAGIC, chunk_bounds

@@ -18,7 +18,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from hoodie.records.base_file_reader import InputStorage, iter_batches, read_footer
+from hoodie.records.base_file import InputStorage, read_footer
+from hoodie.records.base_file_reader import iter_batches
 from hoodie.records.base_file_writer import (
     BaseFileOptions,
     BaseFileWriter,

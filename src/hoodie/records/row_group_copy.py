@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import Corrupt
 from hoodie.records import thrift
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.base_file_writer import OutputStorage
 from hoodie.records.failures import reading, writing
 from hoodie.records.footer import BaseFooter, footer_of_written

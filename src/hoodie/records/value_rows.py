@@ -17,12 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.records.align import align
-from hoodie.records.base_file_reader import (
-    InputStorage,
-    ParquetRows,
-    opened_base_file,
-    selected_columns,
-)
+from hoodie.records.base_file import InputStorage, ParquetRows, opened_base_file
+from hoodie.records.base_file_reader import selected_columns
 from hoodie.records.condition import Comparison
 from hoodie.records.footer import BaseFooter
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from hoodie.errors import Corrupt, Missing, Unsupported
 from hoodie.hfile import open_hfile
 from hoodie.records import COMMIT_TIME_FIELD, is_meta, iter_batches, partition_values, read_footer
-from hoodie.records.base_file_reader import DEFAULT_BATCH_ROWS
+from hoodie.records.base_file import DEFAULT_BATCH_ROWS
 from hoodie.spec import METADATA_BOOTSTRAP_INSTANT, TableConfig
 from hoodie.spec.bootstrap_index import (
     BOOTSTRAP_PARTITIONS_FILE,

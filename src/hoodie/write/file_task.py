@@ -37,7 +37,7 @@ from hoodie.records import (
     opened_once,
     with_meta,
 )
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.records.parquet_layout import ParquetLayout, load_layout
 from hoodie.records.patched_file import PatchedFileWriter, can_be_patched

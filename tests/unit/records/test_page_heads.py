@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import Corrupt
-from hoodie.records import base_file_reader, iter_batches, read_columns
+from hoodie.records import base_file, iter_batches, read_columns
 from hoodie.records.failures import reading
 from hoodie.records.page_heads import StoredChunk, pages_fit, stored_chunks
 from hoodie.records.page_index import read_file_footer
@@ -151,13 +151,13 @@ def test_only_large_groups_are_buffered_and_only_where_their_pages_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []
-    original = base_file_reader._parquet_file
+    original = base_file._parquet_file
 
     def opening(*given: Any, buffer_bytes: int = 0, **named: Any) -> Any:
         opened.append(buffer_bytes)
         return original(*given, buffer_bytes=buffer_bytes, **named)
 
-    monkeypatch.setattr(base_file_reader, "_parquet_file", opening)
+    monkeypatch.setattr(base_file, "_parquet_file", opening)
     storage = LocalStorage(str(tmp_path))
     for name, rows, buffers in (("small", ROWS, [0]), ("large", LARGE, [0, 256 * 1024])):
         opened.clear()
@@ -175,8 +175,8 @@ def test_the_footer_of_a_wide_file_is_not_looked_at_to_read_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = LocalStorage(str(tmp_path))
-    monkeypatch.setattr(base_file_reader, "_SMALL_GROUP_BYTES", 10)
-    monkeypatch.setattr(base_file_reader, "read_file_footer", None)
+    monkeypatch.setattr(base_file, "_SMALL_GROUP_BYTES", 10)
+    monkeypatch.setattr(base_file, "read_file_footer", None)
     storage.put("wide", file_of(pa.table({f"c{at}": [at] for at in range(401)})))
     assert sum(batch.num_columns for batch in iter_batches(storage, "wide")) == 401
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from hoodie.records import KEY_FIELD, OPERATION_FIELD, BaseFooter, read_columns, read_footer, with_meta
-from hoodie.records.base_file_reader import InputStorage
+from hoodie.records.base_file import InputStorage
 from hoodie.records.base_file_writer import avro_text
 from hoodie.records.joined_keys import joined_keys
 from hoodie.records.parquet_layout import ParquetLayout, load_layout, why_not_joined
