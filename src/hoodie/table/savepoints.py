@@ -35,10 +35,10 @@ class TableSavepoints(Sequence["Savepoint"], Displayed):
         Raises:
             Invalid: it has none.
         """
-        from hoodie.services.rollback.savepoint import delete_savepoint  # noqa: PLC0415 - loads what writes
+        from hoodie.services.archiving.unsaved import drop_savepoint  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("delete savepoint") as handle:
-            delete_savepoint(handle, instant)
+            drop_savepoint(handle, instant)
 
     @overload
     def __getitem__(self, at: int) -> Savepoint: ...

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,6 +126,19 @@ def archive(
         merged=history.merge(),
         duration_ms=int((handle.env.monotonic() - clock) * 1000),
     )
+
+
+def archive_writes(handle: TableHandle, requested: Collection[InstantTime]) -> None:
+    """Moves these completed writes to the history, whatever else stays on the timeline."""
+    states = _load_states(handle)
+    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
+    going = {one.logical: one for one in timeline.completed_writes() if one.requested in requested}
+    history = history_of(handle.storage, handle.profile)
+    known = history.already_has(going) if going else frozenset()
+    fresh = sorted(going[at] for at in going.keys() - known)
+    if fresh:
+        history.append(fresh, _contents(handle, history, states, fresh))
+    _remove(handle, states, sorted(going.values()))
 
 
 def preview_archive(

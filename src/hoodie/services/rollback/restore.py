@@ -32,7 +32,7 @@ from hoodie.services.rollback.checks import ensure_log_names, ensure_not_saved, 
 from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.services.rollback.preview import rollback_steps
 from hoodie.services.rollback.rollback import finish_interrupted, forget_traces, rollback_metadata
-from hoodie.services.rollback.savepoint import ensure_not_cleaned, saved_instants
+from hoodie.services.rollback.savepoint import ensure_not_cleaned, load_archived_behind, saved_instants
 from hoodie.services.rollback.steps import delete_states, ensure_own_files, roll_back_files, unpublish
 from hoodie.services.service import Argument, Service
 from hoodie.spec import (
@@ -97,8 +97,8 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     """What taking the table back to the commit `to` did. A restore to it that died is finished.
 
     Raises:
-        Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, a restore to another
-            commit is pending, or a downgrade died that had begun to name log files anew.
+        Invalid: no such commit, a later one has a savepoint, its files may have been cleaned, writes after it are
+            archived, a restore to another commit is pending, or a downgrade died that had begun to name log files anew.
     """
     clock = handle.env.monotonic()
     timeline = timeline_of(handle)
@@ -174,6 +174,15 @@ def ensure_can_restore(handle: TableHandle, timeline: Timeline, to: InstantTime)
         )
     if to not in saved_instants(timeline):
         ensure_not_cleaned(handle, timeline, commit)
+    behind = load_archived_behind(handle, timeline, to)
+    if behind:
+        raise Invalid(
+            f"{len(behind)} writes after {to} are archived, such as {behind[0]}: nothing tells which files they made",
+            remedy="Read the table as of that commit (as.of.instant), and write these rows over it "
+            "(insert_overwrite_table) or to another table. With hoodie.archive.beyond.savepoint=false, which is the "
+            "default, whatever came after a savepoint stays on the timeline",
+            instant=to,
+        )
     undone = _after(handle, timeline, commit)
     ensure_not_saved(timeline, undone)
     ensure_older_files(handle, undone, lambda instant: instant <= to)

@@ -21,10 +21,18 @@ from hoodie.errors import Conflict, Invalid
 from hoodie.fileview import FolderView
 from hoodie.notebook import Displayed
 from hoodie.query.cleaned import load_retained_from
-from hoodie.spec import SAVEPOINT, Instant, InstantTime, State, path_in
+from hoodie.spec import COMPLETED_WRITE_ACTIONS, SAVEPOINT, Instant, InstantTime, State, path_in
 from hoodie.spec.savepoint_metadata import SavepointMetadata, encode_savepoint_metadata, parse_savepoint_metadata
 from hoodie.state.handle import TableHandle, timeline_of
-from hoodie.timeline import Timeline, complete, delete_instant_files, instant_path, load_instant, to_inflight
+from hoodie.timeline import (
+    Timeline,
+    complete,
+    delete_instant_files,
+    instant_path,
+    load_history,
+    load_instant,
+    to_inflight,
+)
 from hoodie.view import FileSlice
 
 
@@ -88,8 +96,20 @@ def create_savepoint(
     return Savepoint(commit.requested, user, comments, created_ms, metadata.files)
 
 
+def load_archived_behind(handle: TableHandle, timeline: Timeline, instant: InstantTime) -> tuple[InstantTime, ...]:
+    """Writes that are archived though they came after the commit `instant`, which a savepoint has kept on the timeline.
+    Reads the history where that commit lies before the start of the timeline.
+    """
+    if not timeline.is_before_start(instant):
+        return ()
+    archived = load_history(handle.storage, handle.profile, instant)
+    writes = (one.instant for one in archived if one.instant.action in COMPLETED_WRITE_ACTIONS)
+    return tuple(sorted(one.requested for one in writes if one.requested > instant))
+
+
 def delete_savepoint(handle: TableHandle, instant: InstantTime) -> None:
-    """Remove the savepoint of the commit `instant`; its files may be cleaned from now on.
+    """Remove the savepoint of the commit `instant`; its files may be cleaned from now on. Where the history reaches
+    beyond it, the commit has to go there first (`services.archiving.unsaved`).
 
     Raises:
         Invalid: there is none.

@@ -1,0 +1,96 @@
+"""A table whose history reaches beyond a savepoint keeps its rows when the savepoint goes, and is not half restored."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import Invalid
+from hoodie.services.archiving.unsaved import drop_savepoint
+from hoodie.spec import SAVEPOINT
+from hoodie.state.handle import load_handle
+from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.lake import Lake, logged_lake, row
+
+BEYOND = {
+    "hoodie.archive.beyond.savepoint": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+}
+VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])
+KINDS = pytest.mark.parametrize("is_logged", [False, True], ids=["copy-on-write", "merge-on-read"])
+METADATA = pytest.mark.parametrize("metadata", ["false", "true"], ids=["listed", "metadata"])
+
+
+def archived_beyond(version: int, metadata: str, *, is_logged: bool) -> tuple[Lake, str]:
+    """A table with thirteen rows whose first commit is saved, and of which later ones are archived; and that commit."""
+    options = {
+        "hoodie.clean.automatic": "false",
+        "hoodie.compact.inline": "false",
+        "hoodie.archive.automatic": "false",
+        "hoodie.metadata.enable": metadata,
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    lake = logged_lake(version, **options) if is_logged else Lake(version, options)
+    lake.upsert(row("a"))
+    saved = lake.table.savepoints.create().instant
+    for number in range(12):
+        lake.upsert(row(f"k{number}", part=f"q{number % 3}"))
+    if is_logged:
+        lake.table.services.compact()
+    assert lake.table.services.archive(**BEYOND) is not None
+    assert len(lake.values()) == 13
+    return lake, saved
+
+
+@VERSIONS
+@KINDS
+@METADATA
+def test_rows_stay_when_the_savepoint_goes(version: int, metadata: str, is_logged: bool) -> None:
+    lake, saved = archived_beyond(version, metadata, is_logged=is_logged)
+    before = lake.values()
+    lake.table.savepoints.delete(saved)
+    assert lake.values() == before
+    lake.ensure_sound()
+    lake.upsert(*(row(f"k{number}", "new", 99, part=f"q{number}") for number in range(3)))
+    wanted = before | {f"k{number}": "new" for number in range(3)}
+    assert lake.values() == wanted
+    for number in range(4):
+        lake.table.services.archive(**BEYOND)
+        lake.upsert(row("z", str(number), 100 + number))
+    assert lake.values() == wanted | {"z": "3"}
+    assert len(lake.table.scan(columns=["id"]).read_all()) == len(wanted) + 1
+    lake.ensure_sound()
+
+
+@VERSIONS
+@KINDS
+@METADATA
+def test_a_restore_over_archived_writes_is_refused(version: int, metadata: str, is_logged: bool) -> None:
+    lake, saved = archived_beyond(version, metadata, is_logged=is_logged)
+    before = lake.values()
+    with pytest.raises(Invalid, match="are archived"):
+        lake.table.services.restore(saved)
+    assert lake.values() == before
+    lake.ensure_sound()
+    assert not lake.table.timeline().pending()
+
+
+@VERSIONS
+def test_who_dies_while_a_savepoint_goes_loses_no_row(version: int) -> None:
+    """At each call: the table shows all rows, and the savepoint can be deleted after it."""
+    lake, saved = archived_beyond(version, "false", is_logged=False)
+    before, files = lake.values(), lake.files()
+    counted = CountingStorage(lake.storage)
+    drop_savepoint(load_handle(counted, lake.handle().env), saved)
+    assert counted.count > 5
+    for call in range(1, counted.count + 1):
+        copy = Lake(version, lake.options)
+        for path, data in files.items():
+            copy.storage.put(path, data)
+        with pytest.raises(Crash):
+            drop_savepoint(load_handle(CountingStorage(copy.storage, crash_at=call), copy.handle().env), saved)
+        assert copy.values() == before, call
+        if any(one.action == SAVEPOINT for one in copy.table.timeline().instants):
+            copy.table.savepoints.delete(saved)
+        assert copy.values() == before, call
