@@ -96,7 +96,7 @@ def ensure_nobody_above(root: str, open_root: Callable[[str], Storage], table: s
         first, second = (*parts[depth:], "")[:2]
         met = first if first in owned else second if second in owned and _LIKE_A_HASH.fullmatch(first) else None
         owner = None if met is None else _owner(store, met)
-        if owner is not None and owner.table != table and (met == second or owner.is_bare):
+        if owner is not None and owner.table != table:
             raise Conflict(
                 f"The storage path {root} lies in a folder of the table at {owner.table}, which would take what is "
                 "below it for its own",

@@ -64,10 +64,9 @@ def parse_place(uri: str) -> Place:
 
 
 def split_root(root: str) -> tuple[str, tuple[str, ...]]:
-    """A storage path as what comes before its folders (`s3://bucket/`, `/`), and its folders."""
-    match = _URL.fullmatch(root)
-    start, path = (f"{match[1]}://{match[2]}/", match[3]) if match else ("/", root.removeprefix("file:"))
-    return start, tuple(filter(None, path.split("/")))
+    """A storage path as what comes before its folders (`s3://bucket/`, `/`), and its folders, where links lead to."""
+    place, match = parse_place(root), _URL.fullmatch(root)
+    return "/" if place.scheme == "file" or match is None else f"{match[1]}://{match[2]}/", place.folders
 
 
 def are_one(one: str, other: str) -> bool:

@@ -235,11 +235,15 @@ def test_a_table_made_where_another_was_does_not_take_its_files_for_its_own(
         ("map", "root/rides/deeper"),
         ("bits:4:hex", "root/a/rides"),
         ("bits:4:hex", "root/a/rides/x"),
+        ("bits:4:hex", "root/rides"),
+        ("map", "link"),
+        ("map", "link/deeper"),
     ],
 )
 def test_no_storage_path_lies_in_a_folder_of_another_table(tmp_path: Path, strategy: str, root: str) -> None:
     lake = on_disk(tmp_path, "rides", strategy)
     lake.upsert(row("a"))
+    (tmp_path / "link").symlink_to(tmp_path / "root" / "rides")
     places = {"hoodie.storage.path": str(tmp_path / root), "hoodie.storage.strategy": "bits:2"}
     other = Lake(9, {**places, "hoodie.table.name": "trips"}, uri=str(tmp_path / "at-trips"))
     with pytest.raises(Conflict, match=r"lies in a folder of the table at .*at-rides"):
