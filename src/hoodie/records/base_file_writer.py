@@ -298,7 +298,9 @@ class _Sink:
 
 
 class KeyCollector:
-    """Filter and range of the record keys seen, on top of those inherited."""
+    """Filter and range of the record keys seen, on top of those inherited. `inherits`: whether there are any. A footer
+    that does not fit the options, or whose file has outgrown its filter, is not inherited: all keys have to be seen.
+    """
 
     def __init__(self, options: BloomOptions, inherit: BaseFooter | None) -> None:
         self._options = options
@@ -310,6 +312,10 @@ class KeyCollector:
         self.range: KeyRange | None = None
         if self._inherited is not None and self._inherited.min_key is not None and self._inherited.max_key is not None:
             self.range = KeyRange(self._inherited.min_key, self._inherited.max_key)
+
+    @property
+    def inherits(self) -> bool:
+        return self._inherited is not None
 
     def add(self, keys: pa.ChunkedArray, *, inherited: bool) -> None:
         if inherited and self._inherited is not None:

@@ -4,8 +4,8 @@
    the others. So there is one way to make a footer, and memory holds the encoded bytes of one such run.
 2. A row group that is encoded anew stays one: it may grow to twice the wanted size before it is split. Groups would
    fall to pieces otherwise, a little with each write.
-3. Keys are collected as by the writer that encodes all rows: with `inherit` those of copied row groups are covered by
-   the old footer, without they are read.
+3. Keys are collected as by the writer that encodes all rows: where its footer is inherited, those of copied row groups
+   are covered by it, else they are read.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ class PatchedFileWriter:
         self._options = replace(options, bloom=None, row_group_bytes=_GROWTH * options.row_group_bytes)
         self._avro_schema = avro_text(schema, table_name)
         self._keys = KeyCollector(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
-        self._inherits = inherit is not None
         self._encoder: BaseFileWriter | None = None
         self._memory = _Memory()
         self._copy = RowGroupCopy(storage, path, like, file_name, self._key_footer)
@@ -91,7 +90,7 @@ class PatchedFileWriter:
         """
         self._settle()
         self._copy.copy(storage, layout, groups)
-        if self._keys is not None and not self._inherits:
+        if self._keys is not None and not self._keys.inherits:
             stored = iter_batches(storage, layout.path, [KEY_FIELD], footer=layout.footer, groups=groups)
             for batch in stored:
                 self._keys.add(pa.chunked_array([batch.column(0)]), inherited=True)
