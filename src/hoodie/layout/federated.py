@@ -173,13 +173,14 @@ class FederatedStorage:
 
     def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. `is_new`: there was no table with storage paths
-        at the table path. Raises as `owner.claim`.
+        at the table path; then no file may lie where its would. One listing of each prefix. Raises as `owner.claim`.
         """
-        ensure_unused = self._ensure_unused if is_new else None
+        if is_new:
+            self._ensure_unused()
         if self.layout is not None:
             for root, folder in self.layout.claims:
                 bare = self.layout.is_bare_in(root)
-                claim(self.roots[root], folder, self.layout.uuid, self.uri, ensure_unused, was_moved, bare)
+                claim(self.roots[root], folder, self.layout.uuid, self.uri, is_new, was_moved, bare)
 
     def disclaim(self) -> None:
         """Gives all folders of roots up, of a table whose files are gone."""
@@ -197,10 +198,10 @@ class FederatedStorage:
             if file is not None:
                 where = self.roots[source.root].absolute(file.path)
                 raise Conflict(
-                    f"Files of another table that was at {self.uri} lie in its storage paths, such as {where}: they "
-                    "would be taken for files of this table",
-                    remedy="If that table was moved, say so there (hoodie relayout --claim), and give this one another "
-                    "folder (hoodie.storage.folder); if it is gone, delete its files",
+                    f"Files lie in the storage paths where those of {self.uri} would, such as {where}: they would be "
+                    "taken for files of this table",
+                    remedy="If another table was here and was moved, say so there (hoodie relayout --claim), and give "
+                    "this one another folder (hoodie.storage.folder); if it is gone, delete its files",
                     path=where,
                 )
 

@@ -12,7 +12,6 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hoodie.errors import Conflict, Invalid, Missing, Unavailable
@@ -35,13 +34,13 @@ def claim(  # noqa: PLR0917
     folder: str,
     uuid: str,
     table: str,
-    ensure_unused: Callable[[], None] | None = None,
+    is_new: bool = False,
     was_moved: bool = False,
     is_bare: bool = False,
 ) -> None:
-    """Makes the folder the table's. Nothing happens where it is already. `ensure_unused`: there is no table at `table`
-    yet, so what a creation that died there claimed may be taken over, once this has found no file. `was_moved`: the
-    table with this UUID is at `table` now. `is_bare`: files will lie in the folder itself.
+    """Makes the folder the table's. Nothing happens where it is already. `is_new`: there is no table at `table` yet and
+    no file in the folder, so what a creation that died there claimed may be taken over. `was_moved`: the table with
+    this UUID is at `table` now. `is_bare`: files will lie in the folder itself.
 
     Raises:
         Conflict: it belongs to another table. Unavailable: nobody can say to which.
@@ -51,9 +50,8 @@ def claim(  # noqa: PLR0917
         root.create(_path(folder), data)
     except Conflict:
         owner = load_owner(root, folder)
-        if ensure_unused is not None and owner.table == table and owner.uuid != uuid:
-            ensure_unused()
-        elif not (was_moved and owner.uuid == uuid):
+        is_taken_over = is_new and owner.table == table and owner.uuid != uuid
+        if not is_taken_over and not (was_moved and owner.uuid == uuid):
             ensure_owner(root, folder, uuid, table)
             if owner.is_bare or not is_bare:
                 return

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final, cast
 
-from hoodie.errors import Corrupt
+from hoodie.errors import Corrupt, Invalid
 from hoodie.layout.layout import Guard, Layout, LayoutVersion
 from hoodie.layout.strategy import StorageStrategy, parse_strategy
 from hoodie.spec import keys
@@ -72,6 +72,21 @@ def parse_versions(
     if any(one.number >= two.number for one, two in pairwise(versions)) or times != sorted(times):
         raise _wrong(keys.STORAGE_VERSIONS, text, path, "must have its versions in order, each with its own number")
     return versions
+
+
+def ensure_folder(folder: str) -> str:
+    """The folder of a new table in its storage paths.
+
+    Raises:
+        Invalid: it cannot be one.
+    """
+    if not _FOLDER.fullmatch(folder):
+        raise Invalid(
+            f"{folder[:220]!r} cannot be a folder of storage paths",
+            remedy="Name one by hoodie.storage.folder: up to 200 ASCII letters, digits, blanks and ._=+-",
+            key="hoodie.storage.folder",
+        )
+    return folder
 
 
 def encode_versions(versions: tuple[LayoutVersion, ...]) -> str:

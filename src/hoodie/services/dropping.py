@@ -42,5 +42,7 @@ def drop_table(storage: Storage, env: Env, options: LockOptions) -> None:
         held.ensure_held()
         delete_files(storage, LocalEngine(DELETING_THREADS), instants, "drop")
         if isinstance(storage, FederatedStorage):
+            # Without properties there is no table: what is claimed then is taken over by the next one here.
+            delete_files(storage, LocalEngine(DELETING_THREADS), list(_PROPERTIES), "drop")
             storage.disclaim()
         storage.delete_dir("")

@@ -94,7 +94,7 @@ def remove_losers(handle: TableHandle, instant: InstantTime, markers: Markers, s
     """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
     own = load_own_files(handle, instant, markers, kept)
-    if own is None and kept:
+    if own is None and kept and handle.profile.log_naming.has_one_write_per_file:
         # A new partition gets its metafile with the commit.
         own = _named_by(handle, instant, {stat.partition_path or "" for stat in stats})
     for path in own or ():

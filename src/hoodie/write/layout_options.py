@@ -16,7 +16,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.layout import FederatedStorage, Layout, LayoutVersion, laid_out
 from hoodie.layout.layout import Guard
 from hoodie.layout.opening import access_of
-from hoodie.layout.properties import layout_properties, parse_layout, parse_versions
+from hoodie.layout.properties import ensure_folder, layout_properties, parse_layout, parse_versions
 from hoodie.layout.required import metadata_is_off
 from hoodie.layout.strategy import parse_strategy
 from hoodie.spec import TableConfig, keys
@@ -50,7 +50,7 @@ def plan_layout(storage: Storage, config: Config, name: str, env: Env) -> Layout
         versions = parse_versions(config.text(keys.STORAGE_VERSIONS), len(roots), own, "options")
     else:
         text = config.text(STRATEGY)
-        folder = config.text(FOLDER) if config.is_set(FOLDER) else name
+        folder = ensure_folder(config.text(FOLDER) if config.is_set(FOLDER) else name)
         versions = (LayoutVersion(1, _FIRST, text, tuple(range(len(roots))), folder, "", parse_strategy(text, own)),)
     guard: Guard = "open" if config.text(keys.STORAGE_GUARD) == "open" else "strict"
     layout = Layout(roots, versions, env.uuid(), guard)

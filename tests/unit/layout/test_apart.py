@@ -260,3 +260,31 @@ def test_a_storage_path_may_lie_beside_folders_of_other_tables(tmp_path: Path, r
     other.upsert(row("x"))
     for one in (lake, other):
         one.ensure_sound()
+
+
+def test_files_that_nobody_claims_are_not_taken_for_those_of_a_new_table(tmp_path: Path) -> None:
+    lake = on_disk(tmp_path, "rides", "bits:2")
+    lake.upsert(row("a"))
+    (stray,) = (tmp_path / "root").rglob("*.parquet")
+    data = stray.read_bytes()
+    lake.table.drop()
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(data)
+    with pytest.raises(Conflict, match=stray.name):
+        on_disk(tmp_path, "rides", "bits:2").upsert(row("new"))
+    stray.unlink()
+    on_disk(tmp_path, "rides", "bits:2").upsert(row("new"))
+
+
+@pytest.mark.parametrize("name", ["täbel", "日本", "or:ders", "%41", "a" * 220])
+def test_a_name_that_is_no_folder_asks_for_one(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Invalid, match=r"hoodie\.storage\.folder"):
+        on_disk(tmp_path, name, "bits:2").upsert(row("a"))
+    plain = Lake(9, {"hoodie.storage.path": None, "hoodie.table.name": name}, uri=str(tmp_path / "plain"))
+    plain.upsert(row("a"))
+    where = {"hoodie.storage.path": str(tmp_path / "root"), "hoodie.storage.allowed.roots": str(tmp_path)}
+    with pytest.raises(Invalid, match=r"hoodie\.storage\.folder"):
+        plain.table.services.relayout("bits:2", **where)
+    plain.table.services.relayout("bits:2", move=True, **where, **{"hoodie.storage.folder": "named"})
+    opened = Lake(9, {"hoodie.table.name": name, "hoodie.storage.allowed.roots": str(tmp_path)}, uri=plain.uri)
+    assert opened.values() == {"a": "a"}

@@ -468,3 +468,47 @@ def test_a_partition_whose_name_another_begins_with_is_moved_by_itself(world):
     with pytest.raises(Invalid, match="strategy of their own"):
         world.table().services.relayout(move=True, partition="p1")
     assert content(world.table()) == EXPECTED | {100: 5, 101: 5}
+
+
+@pytest.mark.deep
+def test_a_drop_that_dies_at_any_call_can_be_done_again_and_leaves_room_for_a_new_table():
+    paths = ",".join(f"memory://lake/{name}" for name in ROOTS)
+    roots = {"hoodie.storage.path": paths, "hoodie.storage.strategy": "bits:1"}
+    first = World()
+    first.made(**roots)
+    files = first.files()
+    counted = CountingStorage(first.memory)
+    first.table(counted).drop()
+    for call in range(1, counted.count + 1):
+        world = World(files)
+        with pytest.raises(Crash):
+            world.table(CountingStorage(world.memory, crash_at=call)).drop()
+        if "table/.hoodie/hoodie.properties" in world.files():
+            world.table().drop()
+        world.made(**roots)
+        assert content(world.table()) == EXPECTED, call
+        world.table().drop()
+        assert not world.files(), call
+        world.memory.forget()
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_switch_waits_where_the_metadata_table_cannot_be_made_yet(tmp_path, version):
+    """In version 6 it waits for what is pending."""
+    uri = str(tmp_path / "t")
+    options = RIDES | {"hoodie.metadata.enable": "false", "hoodie.write.table.version": version}
+    Table.create(uri, schema=rows(1).schema, options=options)
+    table = Table.open(uri, options=options)
+    for v in range(2):
+        table.upsert(rows(*range(12), v=v))
+    table.services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"})
+    where = {"hoodie.storage.path": str(tmp_path / "root"), "hoodie.storage.allowed.roots": str(tmp_path)}
+    opened = options | where | {"hoodie.metadata.enable": "true"}
+    if version == "6":
+        with pytest.raises(Conflict, match="while something is pending"):
+            table.services.relayout("bits:2", **where)
+        assert content(Table.open(uri, options=options)) == dict.fromkeys(range(12), 1)
+        table.services.compact()
+    table.services.relayout("bits:2", **where)
+    del opened["hoodie.storage.path"]
+    assert content(Table.open(uri, options=opened)) == dict.fromkeys(range(12), 1)

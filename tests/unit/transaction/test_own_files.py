@@ -1,5 +1,5 @@
 """A marker that names a file of another write deletes nothing, whoever reads it: a commit, a write that fails, a plan
-that is begun again. A list that is damaged holds up none of them.
+that is begun again. A list that is damaged holds up none of them, nor does a folder of markers that is gone.
 """
 
 from __future__ import annotations
@@ -93,9 +93,13 @@ def damaged(storage, folder):
     storage.put(f"{folder}/MARKERS0", b"nonsense\n")
 
 
-@pytest.fixture(params=["strange", "damaged"])
+def gone(storage, folder):
+    storage.delete_dir(folder)
+
+
+@pytest.fixture(params=["strange", "damaged", "gone"])
 def planted(request, table):
-    return markers_of_all(table) if request.param == "strange" else damaged
+    return {"strange": markers_of_all(table), "damaged": damaged, "gone": gone}[request.param]
 
 
 def test_a_commit_keeps_files_of_others(table, planted, monkeypatch):
@@ -126,8 +130,9 @@ def test_a_write_that_fails_keeps_files_of_others(table, planted, monkeypatch):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_compaction_keeps_files_of_others(table, planted, monkeypatch, fails):
-    """One that is given up is carried out again, with the strange markers still there."""
+    """One that is given up is carried out again, with the strange markers still there. Rows were changed meanwhile."""
     table.services.schedule_compaction(**NOW)
+    table.upsert(rows("b", "p0", 4))
     commit = meet(monkeypatch, table, planted, fails=fails)
     if fails or (planted is damaged and table.version == 6):
         with pytest.raises(GivenUpError if fails else Corrupt):
@@ -136,8 +141,11 @@ def test_a_compaction_keeps_files_of_others(table, planted, monkeypatch, fails):
         planted(table.storage, marker_dir(pending.requested))
         monkeypatch.setattr(Transaction, "commit", commit)
     table.services.compact(**NOW)
-    assert shown(table) == BEFORE
+    assert shown(table) == [("a", 2), ("b", 4), ("x", 2), ("y", 1)]
+    table.services.schedule_compaction(**NOW)
+    table.services.compact(**NOW)
     assert all(not part.logs for part in table.files())
+    assert shown(table) == [("a", 2), ("b", 4), ("x", 2), ("y", 1)]
 
 
 def test_a_retried_task_s_file_goes_though_its_marker_cannot_be_read(table, monkeypatch):

@@ -132,7 +132,7 @@ def archive_writes(handle: TableHandle, requested: Collection[InstantTime]) -> N
     """Moves these completed writes to the history, whatever else stays on the timeline."""
     states = _load_states(handle)
     timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
-    going = {one.logical: one for one in timeline.completed_writes() if one.requested in requested}
+    going = {write.logical: write for write in timeline.completed_writes() if write.requested in requested}
     history = history_of(handle.storage, handle.profile)
     known = history.already_has(going) if going else frozenset()
     fresh = sorted(going[at] for at in going.keys() - known)

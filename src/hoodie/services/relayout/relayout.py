@@ -33,7 +33,7 @@ from hoodie.layout.access import parse_access
 from hoodie.layout.apart import ensure_outside
 from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move, plan_moves
 from hoodie.layout.opening import access_of, storage_options
-from hoodie.layout.properties import layout_properties
+from hoodie.layout.properties import ensure_folder, layout_properties
 from hoodie.layout.required import metadata_is_missing
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import rebuild_partitions
@@ -211,7 +211,7 @@ def _planned(handle: TableHandle, config: Config, to: str, partition: str) -> La
             remedy=f"Say where files should go: --option {keys.STORAGE_PATH}=s3://bucket",
             key=keys.STORAGE_PATH,
         )
-    folder = config.text("hoodie.storage.folder") or handle.config.name
+    folder = ensure_folder(config.text("hoodie.storage.folder") or handle.config.name)
     own = access_of(_allowing(handle.storage, config)).own
     known = [timeline_of(handle).last_time() or "", *(one.since for one in (layout.versions if layout else ()))]
     since = new_instant_time(handle.env, handle.config.timezone, max(known) or None)
@@ -225,6 +225,9 @@ def _switched(handle: TableHandle, config: Config, engine: Engine, to: str, part
         if handle.config.is_federated and timeline_of(handle).instants:
             raise metadata_is_missing(handle.storage.uri)
         handle = rebuild_partitions(handle, (FILES,), engine)
+        if not handle.config.is_metadata_table_ready:
+            _ensure_nothing_pending(handle)
+            raise metadata_is_missing(handle.storage.uri)
     is_first = not handle.config.is_federated
     layout = _planned(handle, config, to, partition)
     changed = handle.config.with_changes(_properties(handle, layout))
@@ -344,7 +347,7 @@ def _ensure_nothing_pending(handle: TableHandle) -> None:
     pending = [f"{one.requested}.{one.action}" for one in timeline_of(handle).pending()]
     if pending:
         raise Conflict(
-            f"Files cannot be moved while something is pending: {', '.join(pending[:5])}",
+            f"Files cannot get another place while something is pending: {', '.join(pending[:5])}",
             remedy="Carry plans out or drop them (hoodie compact, hoodie cluster), wait for writers, then try again",
             pending=tuple(pending),
         )
