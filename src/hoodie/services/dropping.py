@@ -34,7 +34,10 @@ def drop_table(storage: Storage, env: Env, options: LockOptions) -> None:
         for place, paths in copies_that_do_not_count(storage):
             held.ensure_held()
             delete_files(place, LocalEngine(DELETING_THREADS), paths, "drop")
-        for folder in (*storage.list_dir("").dirs, *own.dirs):
+        top = storage.list_dir("")
+        held.ensure_held()
+        delete_files(storage, LocalEngine(DELETING_THREADS), [file.path for file in top.files], "drop")
+        for folder in (*top.dirs, *own.dirs):
             if folder not in (keys.HOODIE_DIR, keys.LOCKS_DIR):
                 held.ensure_held()
                 storage.delete_dir(folder)

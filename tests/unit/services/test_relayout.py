@@ -471,9 +471,14 @@ def test_a_partition_whose_name_another_begins_with_is_moved_by_itself(world):
 
 
 @pytest.mark.deep
-def test_a_drop_that_dies_at_any_call_can_be_done_again_and_leaves_room_for_a_new_table():
+@pytest.mark.parametrize("partition", ["p", ""], ids=["partitioned", "not partitioned"])
+def test_a_drop_that_dies_at_any_call_can_be_done_again_and_leaves_room_for_a_new_table(partition):
     paths = ",".join(f"memory://lake/{name}" for name in ROOTS)
-    roots = {"hoodie.storage.path": paths, "hoodie.storage.strategy": "bits:1"}
+    roots = {
+        "hoodie.storage.path": paths,
+        "hoodie.storage.strategy": "bits:1",
+        "hoodie.datasource.write.partitionpath.field": partition,
+    }
     first = World()
     first.made(**roots)
     files = first.files()
