@@ -101,7 +101,8 @@ def asked_options(server: ServerAddress | str, given: Mapping[str, str]) -> dict
         raise Invalid(
             f"A server is named, and {TYPE}={kind} asks for none", remedy=f"Leave {TYPE} out, or say {FIRST} or {ONLY}"
         )
-    return options_of(address, kind)
+    waits = {TIMEOUT: given[TIMEOUT]} if isinstance(server, str) and TIMEOUT in given else {}
+    return options_of(address, kind) | waits
 
 
 def open_asked_view(

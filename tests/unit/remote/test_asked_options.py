@@ -11,6 +11,7 @@ from hoodie.cli.app import main
 from hoodie.cli.serve import define, full_root
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import ServerAddress, asked_options
+from hoodie.remote.asking import TIMEOUT
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, row
 
@@ -65,3 +66,8 @@ def test_stores_are_named_as_hudi_names_them_too(said: str) -> None:
     parser = ArgumentParser()
     define(parser)
     assert parser.parse_args(["--root", "lake", "--view-store", said]).view_store == "rocksdb"
+
+
+def test_how_long_an_answer_may_take_is_what_the_caller_says() -> None:
+    assert asked_options("somewhere:1", {TIMEOUT: "2"})[TIMEOUT] == "2"
+    assert asked_options(ServerAddress("somewhere", 1, timeout_s=7), {TIMEOUT: "2"})[TIMEOUT] == "7"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
+from hoodie import Table
 from hoodie.config import resolve
 from hoodie.errors import Invalid
 from hoodie.services.clustering.options import parse_cluster_options
@@ -233,3 +235,12 @@ def test_wrong_answers_of_a_class_of_ones_own_are_found_out(answers, said):
 
     with pytest.raises(Invalid, match=said):
         asked()
+
+
+def test_ranges_of_keys_need_keys(tmp_path):
+    options = {"hoodie.table.name": "t", "hoodie.populate.meta.fields": "false"}
+    table = Table.create(str(tmp_path / "t"), options=options)
+    for number in range(3):
+        table.append(pa.table({"a": [number, 2]}))
+    with pytest.raises(Invalid, match="needs record keys"):
+        table.services.cluster(**{"hoodie.clustering.plan.strategy.class": "KeyRange"})

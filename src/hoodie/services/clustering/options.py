@@ -225,6 +225,12 @@ def _strategy(name: str, config: Config, table: TableConfig, order: SortOrder | 
             return ByCommits(InstantTime(config.text(_EARLIEST)), limit)
         case "KeyRange":
             keys = (KEY_FIELD,) if table.populate_meta_fields else table.record_key_fields
+            if not keys:
+                raise Invalid(
+                    f"{PLAN_STRATEGY}=KeyRange needs record keys, and the table stores none",
+                    remedy=f"Use ColumnOverlap with {OVERLAP_COLUMNS}",
+                    key=PLAN_STRATEGY,
+                )
             return ByRanges(keys, target, limit)
         case "ColumnOverlap":
             columns = config.list(OVERLAP_COLUMNS) or (() if order is None else order.columns)
