@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
-from hoodie.errors import Corrupt, Unsupported
+from hoodie.errors import Corrupt
 from hoodie.spec import (
     COMPACTION,
     DELTA_COMMIT,
@@ -91,9 +91,6 @@ def load_rollback_plan(
     """The plan that takes back what `target` did to files. One that was only requested did nothing.
 
     Reads the markers, or the metadata of the write and the folders of the partitions it may have written to.
-
-    Raises:
-        Unsupported: a marker names a log file that no known writer would append to for this instant.
     """
     info = InstantInfo(target.requested, target.action)
     if target.state is State.REQUESTED:
@@ -102,7 +99,13 @@ def load_rollback_plan(
     form = path_form(handle)
     markers = _markers(handle.storage, target) if by_markers and not target.is_completed else None
     if markers is not None:
-        requests, strange = plan_from_markers(target.requested, markers, form, takes_back_blocks=blocks)
+        requests, strange = plan_from_markers(
+            target.requested,
+            markers,
+            form,
+            takes_back_blocks=blocks,
+            is_compaction=target.action == COMPACTION,
+        )
         if strange is None:
             return RollbackPlan(info, requests)
         log.warning("files of %s are looked for by name: a marker of it names %s", target.requested, strange)
@@ -142,19 +145,24 @@ def path_form(handle: TableHandle) -> PathForm:
 
 
 def plan_from_markers(
-    target: InstantTime, markers: Sequence[Marker], form: PathForm, *, takes_back_blocks: bool
+    target: InstantTime,
+    markers: Sequence[Marker],
+    form: PathForm,
+    *,
+    takes_back_blocks: bool,
+    is_compaction: bool = False,
 ) -> tuple[tuple[RollbackRequest, ...], str | None]:
-    """Requests for the files that markers announce, in path order; and the first one that names no log file and none of
-    the write's own: somebody else made it, and nobody knows what else was done to them.
-
-    Raises:
-        Unsupported: a marker names a log file that the write cannot have appended to.
+    """Requests for the files that markers announce, in path order; and the first one that names neither a file of the
+    write's own nor a log file that it may have appended to: somebody else made it, and nobody knows what else was done
+    to them. A compaction appends to none; those that carry its instant may be later writes'.
     """
     requests: list[RollbackRequest] = []
     blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for marker in markers:
         partition, file_name = _split(marker.data_path)
         name = parse_data_file_name(file_name)
+        if is_compaction and isinstance(name, LogFileName) and not name.is_cdc:
+            return (), marker.data_path
         if name is not None and name.instant == target:
             is_old_log = isinstance(name, LogFileName) and takes_back_blocks
             group = ("", "") if is_old_log else (name.file_id, target)
@@ -162,12 +170,6 @@ def plan_from_markers(
         elif isinstance(name, LogFileName) and takes_back_blocks:
             blocks[partition, name.file_id, name.instant][file_name] = _UNKNOWN_SIZE
         else:
-            if isinstance(name, LogFileName):
-                raise Unsupported(
-                    f"The markers of {target} name {marker.data_path}, which is no file of that write",
-                    remedy="Let the release of Apache Hudi that wrote it roll it back",
-                    path=marker.data_path,
-                )
             return (), marker.data_path
     requests.extend(RollbackRequest(*group, (), names) for group, names in blocks.items())
     return tuple(requests), None
