@@ -173,7 +173,8 @@ class FederatedStorage:
 
     def claim(self, *, is_new: bool = False, was_moved: bool = False) -> None:
         """Makes all folders of roots the table's that the layout names. `is_new`: there was no table with storage paths
-        at the table path; then no file may lie where its would. One listing of each prefix. Raises as `owner.claim`.
+        at the table path; then no file may lie where its would. One listing of each root, and of each prefix that is
+        there. Raises as `owner.claim`.
         """
         if is_new:
             self._ensure_unused()
@@ -194,7 +195,9 @@ class FederatedStorage:
         Raises:
             Conflict: one does.
         """
-        for source, file in self._of_sources(lambda one: next(self.roots[one.root].list(_start(one)), None)):
+        tops = _at_once(lambda root: set(root.list_dir("").dirs), self.roots)
+        there = [one for one in self._sources() if (one.prefix or one.folder).partition("/")[0] in tops[one.root]]
+        for source, file in zip(there, _at_once(self._first_file, there), strict=True):
             if file is not None:
                 where = self.roots[source.root].absolute(file.path)
                 raise Conflict(
@@ -210,8 +213,15 @@ class FederatedStorage:
         found = self._of_sources(lambda source: tuple(self.roots[source.root].list(_below(_start(source), prefix))))
         return sorted(self._shown(found), key=_by_path)
 
+    def _first_file(self, source: Source) -> FileInfo | None:
+        return next(self.roots[source.root].list(_start(source)), None)
+
     def _of_sources(self, work: Callable[[Source], R]) -> Sequence[tuple[Source, R]]:
         """Answers for each folder in which files may lie. Where its prefixes are not known the root is listed."""
+        sources = self._sources()
+        return list(zip(sources, _at_once(work, sources), strict=True))
+
+    def _sources(self) -> Sequence[Source]:
         if self.layout is None:
             return []
         sources: dict[Source, None] = {}
@@ -222,7 +232,7 @@ class FederatedStorage:
             for prefix in self.roots[source.root].list_dir("").dirs:
                 if not prefix.startswith("."):
                     sources[source._replace(prefix=prefix)] = None
-        return list(zip(sources, _at_once(work, list(sources)), strict=True))
+        return tuple(sources)
 
     def _list_dir_of(self, source: Source, path: str) -> Listing:
         return self.roots[source.root].list_dir(_below(_start(source), path))

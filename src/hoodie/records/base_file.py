@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import Corrupt, Unsupported
+from hoodie.records.align import align
 from hoodie.records.condition import AllOf, Condition
 from hoodie.records.failures import reading
 from hoodie.records.file_indexes import indexes_of
@@ -75,8 +76,8 @@ def verify_base_file(storage: InputStorage, path: str) -> None:
     """
     if _is_orc(path):
         with opened_base_file(storage, path, None) as rows:
-            for _ in rows.stream(rows.names, list(range(rows.group_count)), DEFAULT_BATCH_ROWS):
-                pass
+            for batch in rows.stream(rows.names, list(range(rows.group_count)), DEFAULT_BATCH_ROWS):
+                align(batch, rows.schema)
         return
     _ensure_known(path)
     with reading(path), storage.open_input(path) as source:
@@ -87,7 +88,7 @@ def verify_base_file(storage: InputStorage, path: str) -> None:
 
 
 class ParquetRows:
-    """An open parquet file as the functions above use it. Arrow opens it when it is first needed."""
+    """An open parquet file: columns, row groups, rows. Arrow opens it when it is first needed."""
 
     def __init__(self, source: Any, path: str, footer: BaseFooter | None, *, is_local: bool) -> None:
         self._source = source

@@ -46,6 +46,8 @@ def drop_table(storage: Storage, env: Env, options: LockOptions) -> None:
         delete_files(storage, LocalEngine(DELETING_THREADS), instants, "drop")
         if isinstance(storage, FederatedStorage):
             # Without properties there is no table: what is claimed then is taken over by the next one here.
+            storage.ensure_owned()
             delete_files(storage, LocalEngine(DELETING_THREADS), list(_PROPERTIES), "drop")
             storage.disclaim()
+            storage = storage.outer
         storage.delete_dir("")

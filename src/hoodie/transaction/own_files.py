@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from hoodie.errors import Corrupt, Missing
+from hoodie.errors import Corrupt, Missing, Unsupported
 from hoodie.logs import read_blocks
 from hoodie.spec import InstantTime, parse_data_file_name
 from hoodie.state.handle import TableHandle
@@ -55,13 +55,15 @@ def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
     if name is None:
         return False
     writer = handle.profile.log_naming.writer_of(name)
-    return (_first_writer(handle.storage, path) in (instant, None)) if writer is None else writer == instant
+    return _has_begun(handle.storage, instant, path) if writer is None else writer == instant
 
 
-def _first_writer(storage: Storage, path: str) -> InstantTime | None:
-    """The write whose block comes first in a log file; None when there is no file, or no such block."""
+def _has_begun(storage: Storage, instant: InstantTime, path: str) -> bool:
+    """Whether the first block that can be read of a log file is the write's, or there is none, as where it died."""
     try:
         blocks = read_blocks(storage, path, storage.head(path).size_bytes)
-    except (Corrupt, Missing):
-        return None
-    return next((block.instant for block in blocks if block.instant), None)
+    except Missing:
+        return True
+    except (Corrupt, Unsupported):  # no torn append leaves that
+        return False
+    return next((block.instant for block in blocks if block.instant), instant) == instant

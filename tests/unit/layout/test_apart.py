@@ -285,6 +285,9 @@ def test_a_name_that_is_no_folder_asks_for_one(tmp_path: Path, name: str) -> Non
     where = {"hoodie.storage.path": str(tmp_path / "root"), "hoodie.storage.allowed.roots": str(tmp_path)}
     with pytest.raises(Invalid, match=r"hoodie\.storage\.folder"):
         plain.table.services.relayout("bits:2", **where)
-    plain.table.services.relayout("bits:2", move=True, **where, **{"hoodie.storage.folder": "named"})
+    plain.table.services.relayout("bits:2", move=True, grace_hours=0, **where, **{"hoodie.storage.folder": "named"})
     opened = Lake(9, {"hoodie.table.name": name, "hoodie.storage.allowed.roots": str(tmp_path)}, uri=plain.uri)
+    opened.table.services.relayout("bits:3", move=True, grace_hours=0)
+    assert opened.values() == {"a": "a"}
+    opened.table.services.relayout("hive", move=True, grace_hours=0)
     assert opened.values() == {"a": "a"}

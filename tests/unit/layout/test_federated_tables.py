@@ -279,7 +279,7 @@ def test_partitions_may_have_roots_of_their_own(world):
             Unsupported,
             "no storage strategy",
         ),
-        ({"hoodie.storage.path": "memory://x", "hoodie.storage.folder": "../z"}, Corrupt, "wrong member"),
+        ({"hoodie.storage.path": "memory://x", "hoodie.storage.folder": "../z"}, Invalid, "cannot be a folder"),
     ],
 )
 def test_wrong_options_make_no_table(world, options, error, match):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import subprocess
+import sys
 import threading
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie import Table
 from hoodie.engine import LocalEngine
 from hoodie.errors import Corrupt
 from hoodie.query import ReadOptions, load_read_plan, run_read
@@ -182,3 +185,27 @@ def _shared() -> HandTable:
         random.seed(1)
         _SHARED.append(many_files(6))
     return _SHARED[0]
+
+
+LEFT = """
+import sys, threading
+from hoodie import Table
+
+batches = iter(Table.open(sys.argv[1]).scan(columns=["id"], batch_rows=10))
+next(batches)
+print("read", any("ahead" in one.name for one in threading.enumerate()), flush=True)
+if len(sys.argv) > 2:
+    raise ValueError("a bug of the script")
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("fails",)])
+def test_a_script_that_leaves_a_scan_where_it_is_ends(tmp_path, more):
+    rows = pa.table({"id": range(9_000), "part": [str(number % 9) for number in range(9_000)]})
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "part"}
+    path = str(tmp_path / "t")
+    Table.create(path, schema=rows.schema, options=options).bulk_insert(rows)
+    run = [sys.executable, "-c", LEFT, path, *more]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "read True\n"
+    assert (done.returncode, "a bug of the script" in done.stderr) == ((1, True) if more else (0, False))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
+from hoodie.services.archiving.archive import archive_writes
 from hoodie.services.archiving.unsaved import drop_savepoint
-from hoodie.spec import SAVEPOINT
+from hoodie.services.rollback.restore import restore
+from hoodie.spec import SAVEPOINT, V8, V9
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
+from hoodie.testing.hand_table import HandTable, at
 from hoodie.testing.lake import Lake, logged_lake, row
 
 BEYOND = {
@@ -94,3 +99,21 @@ def test_who_dies_while_a_savepoint_goes_loses_no_row(version: int) -> None:
         if any(one.action == SAVEPOINT for one in copy.table.timeline().instants):
             copy.table.savepoints.delete(saved)
         assert copy.values() == before, call
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_restore_is_refused_where_an_archived_write_completed_after_its_commit(version: int) -> None:
+    """It was requested before that commit, so that it was archived before."""
+    table = HandTable(V8 if version == 8 else V9)
+    for second in range(1, 6):
+        table.commit(at(second), {("p", f"f{second}"): [{"id": str(second), "part": "p", "qty": 1}]})
+    late = {("p", "late"): [{"id": "late", "part": "p", "qty": 1}]}
+    table.commit(at(6), late, completed=at(9))
+    table.commit(at(7), {("p", "f7"): [{"id": "7", "part": "p", "qty": 1}]}, completed=at(8))
+    for second in range(10, 13):
+        table.commit(at(second), {("p", f"f{second}"): [{"id": str(second), "part": "p", "qty": 1}]})
+    archive_writes(table.handle, {at(second) for second in range(1, 7)})
+    engine = LocalEngine(1)
+    with pytest.raises(Invalid, match=f"1 writes after {at(7)} are archived"):
+        restore(table.handle, resolve({}), engine, at(7))
+    assert restore(table.handle, resolve({}), engine, at(10)).undone == (at(12), at(11))

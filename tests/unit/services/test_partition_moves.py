@@ -208,7 +208,7 @@ def test_targets_of_moves():
         target(three)
     with pytest.raises(Invalid, match="No storage strategy is for partition 'b'"):
         target(three, of="b")
-    with pytest.raises(Invalid, match="may be no more"):
+    with pytest.raises(Invalid, match="as many as it can use"):
         target(*(version(n, "1", "map", f"p{n}") for n in range(1, 100)), version(100, "2", "map"), of="z")
 
 

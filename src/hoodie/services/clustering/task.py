@@ -1,8 +1,8 @@
 """Write the rows of one group of slices to new file groups. This is what runs on a worker.
 
 1. The marker exists before the file does, as for every data file.
-2. Slices stream through the reader's merge, one after the other. Rows keep commit time, sequence number and key; only
-   the file name changes.
+2. Slices stream through the reader's merge, two at a time where none has a log, and are taken in turn. Rows keep
+   commit time, sequence number and key; only the file name changes.
 3. Files of one group get the same number of rows, but for the last. Where rows need no order and files fit together,
    row groups are copied (`stitch`), and files get whole ones.
 4. Memory: the log of one slice up to its limit; the rows of the group up to a quarter of it, where they are sorted or

@@ -18,7 +18,7 @@ from typing import Final
 from hoodie.errors import Invalid
 from hoodie.layout import Layout, LayoutVersion, StorageStrategy
 from hoodie.layout.layout import Guard
-from hoodie.layout.properties import MAX_VERSIONS
+from hoodie.layout.properties import MAX_VERSIONS, ensure_folder
 from hoodie.layout.strategy import parse_strategy
 
 BEGINNING: Final = "0"
@@ -40,7 +40,7 @@ def plan_switch(  # noqa: PLR0917
     again. `folder` and `uuid` are for a table that has none. `partition`: which ones it is for, all if empty.
 
     Raises:
-        Invalid: there are as many versions as there may be.
+        Invalid: there are as many versions as there may be, or `folder` cannot be one.
     """
     text, made = strategy
     known = () if layout is None else layout.roots
@@ -48,10 +48,11 @@ def plan_switch(  # noqa: PLR0917
     numbers = () if text == "hive" else tuple(every.index(root) for root in roots)
     versions = () if layout is None else layout.versions
     last = versions[-1].number if versions else 0
-    used = next((one.folder for one in reversed(versions) if one.folder), folder)
+    used = next((one.folder for one in reversed(versions) if one.folder), None)
     if len(versions) >= (MAX_VERSIONS - _FOR_ALL if partition else MAX_VERSIONS):
         raise too_many_versions()
-    new = LayoutVersion(last + 1, since, text, numbers, "" if text == "hive" else used, partition, made)
+    place = "" if text == "hive" else used or ensure_folder(folder)
+    new = LayoutVersion(last + 1, since, text, numbers, place, partition, made)
     guard: Guard = "strict" if layout is None else layout.guard
     return Layout(every, (*versions, new), uuid if layout is None else layout.uuid, guard)
 

@@ -33,7 +33,7 @@ from hoodie.layout.access import parse_access
 from hoodie.layout.apart import ensure_outside
 from hoodie.layout.move import MOVE_FILE, Move, encode_move, parse_move, plan_moves
 from hoodie.layout.opening import access_of, storage_options
-from hoodie.layout.properties import ensure_folder, layout_properties
+from hoodie.layout.properties import layout_properties
 from hoodie.layout.required import metadata_is_missing
 from hoodie.metadata import FILES
 from hoodie.metadata_writer import rebuild_partitions
@@ -211,7 +211,7 @@ def _planned(handle: TableHandle, config: Config, to: str, partition: str) -> La
             remedy=f"Say where files should go: --option {keys.STORAGE_PATH}=s3://bucket",
             key=keys.STORAGE_PATH,
         )
-    folder = ensure_folder(config.text("hoodie.storage.folder") or handle.config.name)
+    folder = config.text("hoodie.storage.folder") or handle.config.name
     own = access_of(_allowing(handle.storage, config)).own
     known = [timeline_of(handle).last_time() or "", *(one.since for one in (layout.versions if layout else ()))]
     since = new_instant_time(handle.env, handle.config.timezone, max(known) or None)
