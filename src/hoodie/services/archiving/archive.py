@@ -103,7 +103,7 @@ def archive(
     clock = handle.env.monotonic()
     options = parse_archive_options(config)
     states = _load_states(handle)
-    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
+    timeline = _timeline_of(handle, states)
     ensure_no_restore(timeline)
     planned = _plan(handle, options, timeline, data_timeline)
     going = {instant.logical: instant for instant in (*planned.instants, *_left_behind(timeline, states))}
@@ -131,7 +131,7 @@ def archive(
 def archive_writes(handle: TableHandle, requested: Collection[InstantTime]) -> None:
     """Moves these completed writes to the history, whatever else stays on the timeline."""
     states = _load_states(handle)
-    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
+    timeline = _timeline_of(handle, states)
     going = {write.logical: write for write in timeline.completed_writes() if write.requested in requested}
     history = history_of(handle.storage, handle.profile)
     known = history.already_has(going) if going else frozenset()
@@ -148,7 +148,7 @@ def preview_archive(
     del engine
     options = parse_archive_options(config)
     states = _load_states(handle)
-    timeline = Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
+    timeline = _timeline_of(handle, states)
     planned = _plan(handle, options, timeline, data_timeline)
     steps = tuple(
         PreviewStep(
@@ -170,6 +170,10 @@ def _load_states(handle: TableHandle) -> _States:
     for instant, file in list_state_files(handle.storage, handle.profile, handle.config.timezone):
         found[instant.logical].append((instant, file))
     return {at: sorted(files, key=lambda state_file: state_file[0].state) for at, files in found.items()}
+
+
+def _timeline_of(handle: TableHandle, states: _States) -> Timeline:
+    return Timeline(handle.profile, furthest(instant for found in states.values() for instant, _ in found))
 
 
 def _plan(

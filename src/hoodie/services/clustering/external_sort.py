@@ -104,7 +104,7 @@ class ExternalSort:
                 elif self._fits(part):
                     yield from taken(*next(in_memory))
                 else:
-                    yield from self.parted(part.name, part.batches(), part.sample, part.size_bytes)
+                    yield from self.in_order(part)
 
     def _fits(self, file: RowFile) -> bool:
         return file.count <= 1 or file.size_bytes * _SHARE <= self._limit

@@ -32,7 +32,7 @@ from hoodie.services.clustering.row_order import ExecutionStrategy
 from hoodie.services.clustering.row_pieces import RowPieces
 from hoodie.services.clustering.sorted_rows import SortedRows
 from hoodie.services.clustering.stitch import load_stitchable, split_evenly, stitched
-from hoodie.services.rewrite.file_rows import repeated
+from hoodie.services.rewrite.file_rows import with_file_name
 from hoodie.services.rewrite.target import RewriteTarget
 from hoodie.slices import SliceRead
 from hoodie.write.new_base_file import NewBaseFile
@@ -141,17 +141,8 @@ def _written(
     file = NewBaseFile(target, task.partition, file_id, target.token(task_id))
     with file.open(schema) as writer:
         for batch in chain((first,), rows):
-            writer.write(_named(batch, schema, file.name) if target.populate_meta_fields else batch)
+            writer.write(with_file_name(batch, schema, file.name if target.populate_meta_fields else None))
     return _closed(target, file, writer)
-
-
-def _named(rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> pa.Table:
-    """The rows in the columns of `schema`, with the name of their file."""
-    columns = [
-        repeated(file_name, rows.num_rows) if field.name == FILE_NAME_FIELD else rows.column(field.name)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, names=schema.names)
 
 
 def _stitched(

@@ -73,8 +73,9 @@ def compact_slice(task_id: TaskId, task: CompactTask) -> WrittenFile:
     with target.slices(part, footer).opened(part) as merge, aborted_on_failure(logged) as changes:
         scan_ms = file.duration_ms
         schema = _file_schema(target, merge)
+        file_name = file.name if target.populate_meta_fields else None
         with file.open(schema, footer if _keeps_most_keys(merge, footer) else None) as writer:
-            for rows, of_base in _rows(merge, schema, file.name, counts, changes):
+            for rows, of_base in _rows(merge, schema, file_name, counts, changes):
                 writer.write(rows, inherited=of_base)
         cdc_stats = None if changes is None else changes.close()
         written = writer.close()
@@ -127,7 +128,7 @@ def _change_log(target: RewriteTarget, part: SliceRead, token: str) -> ChangeLog
 
 
 def _rows(
-    merge: OpenSlice, schema: pa.Schema, file_name: str, counts: _Counts, log: ChangeLog | None
+    merge: OpenSlice, schema: pa.Schema, file_name: str | None, counts: _Counts, log: ChangeLog | None
 ) -> Iterator[tuple[pa.Table, bool]]:
     """The rows of the new file, and whether their keys were in the old one. What became of them is logged."""
     for piece in merge.pieces(with_changes=log is not None):

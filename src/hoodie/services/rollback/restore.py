@@ -32,14 +32,13 @@ from hoodie.services.rollback.checks import ensure_log_names, ensure_not_saved, 
 from hoodie.services.rollback.plan import load_rollback_plan
 from hoodie.services.rollback.preview import rollback_steps
 from hoodie.services.rollback.rollback import finish_interrupted, forget_traces, rollback_metadata
-from hoodie.services.rollback.savepoint import ensure_not_cleaned, saved_instants
+from hoodie.services.rollback.savepoint import ensure_not_cleaned, load_archived_writes, saved_instants
 from hoodie.services.rollback.steps import delete_states, ensure_own_files, roll_back_files, unpublish
 from hoodie.services.service import Argument, Service
 from hoodie.spec import (
     CLUSTERING,
     COMMIT,
     COMPACTION,
-    COMPLETED_WRITE_ACTIONS,
     REQUEST_CLOCK,
     RESTORE,
     ROLLBACK,
@@ -71,7 +70,6 @@ from hoodie.timeline import (
     create_requested,
     delete_instant_files,
     instant_path,
-    load_history,
     load_requested,
     new_instant_time,
     to_inflight,
@@ -194,10 +192,8 @@ def ensure_can_restore(handle: TableHandle, timeline: Timeline, to: InstantTime)
 def _archived_after(handle: TableHandle, to: Instant) -> tuple[InstantTime, ...]:
     """Archived writes that a restore to the commit would have to undo. Reads what the history has since then."""
     clock, merge_on_read = handle.profile.clock, handle.config.is_merge_on_read
-    archived = load_history(handle.storage, handle.profile, to.requested)
-    writes = (one.instant for one in archived if one.instant.action in COMPLETED_WRITE_ACTIONS)
-    after = (one for one in writes if one.is_completed and is_after(one, to, clock, merge_on_read=merge_on_read))
-    return tuple(sorted(one.requested for one in after))
+    completed = (one for one in load_archived_writes(handle, to.requested) if one.is_completed)
+    return tuple(one.requested for one in completed if is_after(one, to, clock, merge_on_read=merge_on_read))
 
 
 def plan_restore(handle: TableHandle, timeline: Timeline, to: Instant) -> RestorePlan:

@@ -102,9 +102,13 @@ def load_archived_behind(handle: TableHandle, timeline: Timeline, instant: Insta
     """
     if not timeline.is_before_start(instant):
         return ()
-    archived = load_history(handle.storage, handle.profile, instant)
-    writes = (one.instant for one in archived if one.instant.action in COMPLETED_WRITE_ACTIONS)
-    return tuple(sorted(one.requested for one in writes if one.requested > instant))
+    return tuple(one.requested for one in load_archived_writes(handle, instant) if one.requested > instant)
+
+
+def load_archived_writes(handle: TableHandle, since: InstantTime) -> tuple[Instant, ...]:
+    """Archived writes that were at work at some time after `since`, in timeline order."""
+    archived = load_history(handle.storage, handle.profile, since)
+    return tuple(sorted(one.instant for one in archived if one.instant.action in COMPLETED_WRITE_ACTIONS))
 
 
 def delete_savepoint(handle: TableHandle, instant: InstantTime) -> None:
