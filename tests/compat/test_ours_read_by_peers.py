@@ -5,8 +5,9 @@ A model in the test (rows by key) says what must be there, so that all of us agr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -322,6 +323,34 @@ def test_every_peer_reads_a_table_with_many_file_groups(version: int, readers: R
     ours = readers.ensure_agree(table, version)
     ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
     assert len(set(ours.column("_hoodie_file_name").to_pylist())) > 6
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_peers_read_and_change_row_groups_that_were_copied_beside_longer_decimals(
+    version: int, readers: Readers, tmp_path: Path
+) -> None:
+    table, model = tmp_path / "table", Model(_priced(range(0), 16).schema)
+    small = {"hoodie.parquet.block.size": "4000", "hoodie.row.group.copy.min.bytes": "1"}
+    options = table_options(version, "id") | small
+    for numbers, turn, digits in ((range(400), 0, 15), (range(350, 360), 1, 16)):
+        write_rows(table, "upsert", _priced(numbers, digits, turn), options)
+        model.upsert(_priced(numbers, 16, turn))
+    ours = readers.ensure_agree(table, version)
+    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+    assert ours.schema.field("price").type == pa.decimal128(16, 2)
+    peer: Peer = readers.hudi_015 if version == 6 else readers.hudi_12
+    rows = _priced([7, 352, 500], 16, 2)
+    peer.write(table, "upsert", rows, table_options(version, "id"))
+    model.upsert(rows)
+    ours = readers.ensure_agree(table, version)
+    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+
+
+def _priced(numbers: Iterable[int], digits: int, turn: int = 0) -> pa.Table:
+    """Slim rows with a decimal of so many digits."""
+    rows = slim_rows(numbers, turn)
+    prices = [Decimal(10**12 + turn) * (-1) ** at for at in range(rows.num_rows)]
+    return rows.append_column("price", pa.array(prices, pa.decimal128(digits, 2)))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

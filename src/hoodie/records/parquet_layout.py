@@ -29,6 +29,7 @@ _SCHEMA, _GROUPS, _CREATOR, _ENCRYPTION = 2, 4, 6, 8
 _COLUMNS, _ROWS = 1, 3
 _FILE_PATH, _META, _CRYPTO = 1, 3, 8
 _REPETITION, _NAME, _REPEATED = 3, 4, 2
+_CONVERTED, _PRECISION, _LOGICAL, _DECIMAL = 6, 8, 10, 5
 _MAX_GROUPS: Final = 32_767
 """The number of a row group has 16 bits."""
 
@@ -99,21 +100,62 @@ def why_not_joined(layouts: Sequence[ParquetLayout], schema: pa.Schema) -> str |
     """Why row groups of these files cannot be copied to one file of `schema`; None when they can."""
     if sum(len(layout.groups) for layout in layouts) > _MAX_GROUPS:
         return f"there are more than {_MAX_GROUPS} row groups"
-    first = layouts[0]
     for layout in layouts:
         if not layout.footer.schema.equals(schema):
             return f"{layout.path} has other columns than the table"
-        if layout.elements[1:] != first.elements[1:]:
-            return f"{layout.path} and {first.path} store columns in different ways"
-        if layout.creator != first.creator:
-            return f"{layout.path} and {first.path} were written by different libraries"
-        if _ENCRYPTION in layout.meta or any(
-            _FILE_PATH in chunk or _CRYPTO in chunk for group in layout.groups for chunk in chunks_of(group)
-        ):
-            return f"{layout.path} is encrypted, or has its columns elsewhere"
-    if any(_is_old_list(element) for element in first.elements[1:]):
-        return f"{first.path} has lists of two levels"
+        why = why_not_copied(layout, layouts[0])
+        if why is not None:
+            return why
     return None
+
+
+def why_not_copied(layout: ParquetLayout, like: ParquetLayout) -> str | None:
+    """Why row groups of a file cannot be copied to one whose footer is `like` another; None when they can. Decimals may
+    have fewer digits than there, where they have as many bytes: they are stored alike.
+    """
+    if not _holds(like.footer.schema, layout.footer.schema):
+        return f"{layout.path} has other columns than {like.path}"
+    if _stored(layout) != _stored(like):
+        return f"{layout.path} and {like.path} store columns in different ways"
+    if layout.creator != like.creator:
+        return f"{layout.path} and {like.path} were written by different libraries"
+    if _ENCRYPTION in layout.meta or any(
+        _FILE_PATH in chunk or _CRYPTO in chunk for group in layout.groups for chunk in chunks_of(group)
+    ):
+        return f"{layout.path} is encrypted, or has its columns elsewhere"
+    if any(_is_old_list(element) for element in layout.elements[1:]):
+        return f"{layout.path} has lists of two levels"
+    return None
+
+
+def _holds(wanted: pa.Schema, stored: pa.Schema) -> bool:
+    """Whether all values of a file are values of `wanted`, whose columns have the same names, order and types, but for
+    the precision of decimals.
+    """
+    if stored.equals(wanted):
+        return True
+    if stored.names != wanted.names:
+        return False
+    return all(
+        one.equals(other) or (one.nullable == other.nullable and _is_widened(one.type, other.type))
+        for one, other in zip(stored, wanted, strict=True)
+    )
+
+
+def _is_widened(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if not (pa.types.is_decimal128(stored) and pa.types.is_decimal128(wanted)):
+        return False
+    return bool(stored.scale == wanted.scale and stored.precision <= wanted.precision)
+
+
+def _stored(layout: ParquetLayout) -> list[Struct]:
+    """How columns are stored: their elements without what says how many digits a decimal may have."""
+    return [
+        {number: field for number, field in element.items() if number not in {_PRECISION, _LOGICAL}}
+        if _CONVERTED in element and element[_CONVERTED].value == _DECIMAL
+        else element
+        for element in layout.elements[1:]
+    ]
 
 
 def _is_old_list(element: Struct) -> bool:

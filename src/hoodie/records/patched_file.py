@@ -29,7 +29,7 @@ from hoodie.records.base_file_writer import (
 )
 from hoodie.records.footer import AVRO_SCHEMA_FOOTER_KEY, MODEL_FOOTER_KEY, BaseFooter
 from hoodie.records.joined_keys import KeyFooter
-from hoodie.records.parquet_layout import ParquetLayout, load_layout, why_not_joined
+from hoodie.records.parquet_layout import ParquetLayout, load_layout, why_not_copied
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.records.schema import KEY_FIELD
 from hoodie.records.unfinished_file import BaseFileStats
@@ -38,10 +38,14 @@ _ROWS: Final = "rows.parquet"
 _GROWTH: Final = 2
 
 
-def can_be_patched(layout: ParquetLayout, schema: pa.Schema) -> bool:
-    """Whether rows of `schema` that are encoded here and row groups of the file fit into one file."""
+def patched_like(layout: ParquetLayout, schema: pa.Schema) -> ParquetLayout | None:
+    """What the footer of a file is like which has rows of `schema` that are encoded here, and row groups of the file;
+    None when they do not fit into one file.
+    """
     encoded = _encoded_layout(schema)
-    return encoded is not None and why_not_joined((layout, encoded), schema) is None
+    if encoded is None or why_not_copied(layout, encoded) is not None:
+        return None
+    return layout if layout.footer.schema.equals(schema) else encoded
 
 
 class PatchedFileWriter:
@@ -61,8 +65,8 @@ class PatchedFileWriter:
         table_name: str,
         inherit: BaseFooter | None,
     ) -> None:
-        """Opens `path`. `like` is the layout of the file that row groups come from, `file_name` what rows say they lie
-        in; `inherit` as `BaseFileWriter` has it.
+        """Opens `path`. `like` is what its footer is like (`patched_like`), `file_name` what rows say they lie in;
+        `inherit` as `BaseFileWriter` has it.
         """
         self._schema = schema
         self._options = replace(options, bloom=None, row_group_bytes=_GROWTH * options.row_group_bytes)

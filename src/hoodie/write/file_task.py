@@ -40,7 +40,7 @@ from hoodie.records import (
 from hoodie.records.base_file import InputStorage
 from hoodie.records.deletion import DeleteMarker, is_deleted, without_deleted
 from hoodie.records.parquet_layout import ParquetLayout, load_layout
-from hoodie.records.patched_file import PatchedFileWriter, can_be_patched
+from hoodie.records.patched_file import PatchedFileWriter, patched_like
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
@@ -119,7 +119,7 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
         new = (
             file.open(target.file_schema, inherit)
             if patch is None
-            else file.patched(target.file_schema, patch.layout, inherit, named=target.populate_meta_fields)
+            else file.patched(target.file_schema, patch.like, inherit, named=target.populate_meta_fields)
         )
         with log as changes, new as writer:
             rewrite = _Rewrite(task, updates, meta_columns, changes)
@@ -151,9 +151,12 @@ def written_base_file(target: WriteTarget, stat: WriteStat, writer: BaseFileWrit
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """How the next version of a base file is made of this one: its row groups `untouched` stay as they are."""
+    """How the next version of a base file is made of this one: its row groups `untouched` stay as they are, and its
+    footer is `like` another.
+    """
 
     layout: ParquetLayout
+    like: ParquetLayout
     untouched: frozenset[int]
 
 
@@ -180,9 +183,8 @@ def _patch_of(task: FileTask, storage: InputStorage, footer: BaseFooter, inserts
     if not untouched or saved < max(task.target.copy_from_bytes, sum(footer.bytes_per_group) // 2):
         return None
     layout = load_layout(storage, footer)
-    if layout is None or not can_be_patched(layout, task.target.file_schema):
-        return None
-    return _Patch(layout, untouched)
+    like = None if layout is None else patched_like(layout, task.target.file_schema)
+    return None if layout is None or like is None else _Patch(layout, like, untouched)
 
 
 def _change_log(task: FileTask, task_id: TaskId) -> ChangeLog | None:

@@ -81,7 +81,7 @@ class NewBaseFile:
     def patched(
         self, schema: pa.Schema, like: ParquetLayout, inherit: BaseFooter | None, *, named: bool
     ) -> PatchedFileWriter:
-        """The writer of the file, for rows of `schema` and for row groups of a file with the layout `like`."""
+        """The writer of the file, for rows of `schema` and for row groups of a file; its footer is `like` another's."""
         target = self._target
         name = self.name if named else None
         return PatchedFileWriter(

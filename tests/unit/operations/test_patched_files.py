@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie import Table
 from hoodie.records import read_footer, verify_base_file
 from hoodie.records.row_group_copy import RowGroupCopy
+from hoodie.storage import MemoryStorage
 from hoodie.testing.lake import Lake, row, table_of
 
 ROWS = 400
@@ -114,3 +119,46 @@ def test_an_evolved_schema_and_changes_that_are_logged_are_written_rightly() -> 
     lake.table.upsert(wider, **{"hoodie.datasource.write.reconcile.schema": "true"})
     assert lake.rows(("id", "more"), filter="id = 'k0009'") == [("k0009", "new")]
     assert lake.values()["k0008"] == "new"
+
+
+@pytest.mark.parametrize(("digits", "wider", "copied"), [(15, 16, True), (9, 10, False), (16, 15, True)])
+def test_row_groups_are_copied_where_a_decimal_has_more_digits_in_as_many_bytes(
+    monkeypatch: pytest.MonkeyPatch, digits: int, wider: int, copied: bool
+) -> None:
+    """The first change with such a decimal makes the column wider; later ones find it so."""
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.write.record.positions": "false",
+        "hoodie.parquet.block.size": "4000",
+        COPY: "1",
+    }
+
+    def prices(numbers: Sequence[int], precision: int, more: int) -> pa.Table:
+        kind = pa.decimal128(precision, 2)
+        found = [None if n % 7 == 3 else Decimal(n * (-1) ** n) / 4 + more for n in numbers]
+        return pa.table({"id": [f"k{n:04d}" for n in numbers], "price": pa.array(found, kind)})
+
+    name = str(uuid.uuid4())
+    storage, table = MemoryStorage(name), Table.create(f"memory://{name}", options=options)
+    table.upsert(prices(range(ROWS), digits, 0))
+    whole, taken = RowGroupCopy.copy, []
+
+    def copy(self, stored, layout, groups=None):  # type: ignore[no-untyped-def]
+        taken.append(groups)
+        whole(self, stored, layout, groups)
+
+    monkeypatch.setattr(RowGroupCopy, "copy", copy)
+    table.upsert(prices([ROWS - 2], wider, 1000))
+    assert bool(taken) is copied
+    precision = max(digits, wider)
+    known = prices(range(ROWS), precision, 0).to_pylist()
+    known[ROWS - 2] = prices([ROWS - 2], precision, 1000).to_pylist()[0]
+    assert sorted(table.scan(columns=["id", "price"]).read_all().to_pylist(), key=lambda one: one["id"]) == known
+    (path,) = (one.base.path for one in table.files() if one.base is not None)
+    assert read_footer(storage, path).schema.field("price").type == pa.decimal128(precision, 2)
+    assert not table.validate(deep=True)
+    verify_base_file(storage, path)
+    bounds = f"price > {ROWS // 4 + 1}"
+    expected = [one["id"] for one in known if one["price"] is not None and one["price"] > ROWS // 4 + 1]
+    assert sorted(table.scan(columns=["id"], filter=bounds).read_all().column(0).to_pylist()) == sorted(expected)

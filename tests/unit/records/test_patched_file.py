@@ -13,7 +13,7 @@ from hoodie import Table
 from hoodie.records import BaseFileOptions, BaseFileWriter, read_columns, read_footer, with_meta
 from hoodie.records.bloom import SIMPLE, BloomOptions
 from hoodie.records.parquet_layout import load_layout
-from hoodie.records.patched_file import PatchedFileWriter, can_be_patched
+from hoodie.records.patched_file import PatchedFileWriter, patched_like
 from hoodie.records.schema import FILE_NAME_FIELD, KEY_FIELD
 from hoodie.storage import MemoryStorage
 
@@ -53,7 +53,7 @@ def test_its_footer_knows_all_keys(old: BloomOptions | None, wanted: BloomOption
     assert len(footer.rows_per_group) == 4
     layout = load_layout(storage, footer)
     assert layout is not None
-    assert can_be_patched(layout, SCHEMA)
+    assert patched_like(layout, SCHEMA) is layout
     with PatchedFileWriter(
         storage,
         "new.parquet",

@@ -6,12 +6,14 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Invalid, Unavailable, Unsupported
+from hoodie.layout import open_table_storage
 from hoodie.present import as_json
 from hoodie.services.resizing.resize import resize_buckets
 from hoodie.services.upgrading.timeline import plan_completions
@@ -455,3 +457,42 @@ def test_a_build_of_an_index_that_died_does_not_keep_the_metadata_table_from_ver
 
 def _opened(storage: Storage) -> Table:
     return Table(load_handle(storage, SystemEnv()), {}, ENGINE)
+
+
+@pytest.mark.parametrize("strategy", ["", "bits:2"])
+def test_a_store_that_keeps_no_times_refuses_before_anything_is_dropped(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metadata table went first once, and a table with storage paths cannot be read without it."""
+    monkeypatch.setattr("hoodie.services.upgrading.upgrade.keeps_times", lambda _: False)
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.metadata.enable": "true",
+        "hoodie.storage.allowed.roots": str(tmp_path),
+    }
+    options |= {"hoodie.storage.strategy": strategy, "hoodie.storage.path": str(tmp_path / "far")} if strategy else {}
+    path = str(tmp_path / "t")
+    Table.create(path, options=options)
+
+    def opened() -> Table:
+        return Table.open(path, options=options)
+
+    for value in (1, 2):
+        opened().upsert(pa.table({"id": ["a", "b"], "v": [value, value]}))
+    opened().services.compact()
+    notes = preview_upgrade(load_handle(open_table_storage(path, options), SystemEnv()), CONFIG, to=6).notes
+    (blocked,) = (note for note in notes if note.startswith("blocked: "))
+    assert "1 log files belong to older file slices" in blocked
+    with pytest.raises(Invalid, match="cannot keep the times.*delete savepoints that keep such slices"):
+        opened().services.upgrade(6)
+    assert opened().config.table_version == 9
+    assert opened().config.is_metadata_table_ready
+    assert opened().scan(columns=["v"]).read_all().column(0).to_pylist() == [2, 2]
+    assert not opened().validate(deep=True)
+    once = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    opened().services.clean(**once)
+    assert opened().services.upgrade(6) is not None
+    assert opened().scan(columns=["v"]).read_all().column(0).to_pylist() == [2, 2]
+    assert not opened().validate(deep=True)

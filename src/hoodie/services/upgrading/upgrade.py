@@ -72,6 +72,10 @@ log = logging.getLogger(__name__)
 AUTO = "hoodie.write.auto.upgrade"
 VERSION = "hoodie.write.table.version"
 
+_CLEANED_FIRST = (
+    "Compact, delete savepoints that keep such slices, clean with hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS and "
+    "hoodie.clean.fileversions.retained=1, then try again"
+)
 _UNBOUNDED = {
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
 }
@@ -115,12 +119,13 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     wanted = _kept_by(handle, target)
     if handle.config.table_type == "MERGE_ON_READ":
         steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
+    renamed = target.log_naming == NAMED_BY_SLICE and handle.profile.log_naming != target.log_naming
+    renames = _renames(handle) if renamed else {}
     if handle.config.has_metadata_table:
         handle = drop_partitions(handle, (FILES,))
         steps.append("the metadata table was dropped")
-    renames: Renames = {}
-    if target.log_naming == NAMED_BY_SLICE and handle.profile.log_naming != target.log_naming:
-        handle, renames = _rename_logs(handle, engine)
+    if renamed:
+        handle = _rename_logs(handle, engine, renames)
         steps.append(f"{len(renames)} log files got names of version {target.table_version}")
     new = plan_properties(handle.config, target, config)
     if profile_of(new).layout_version != handle.profile.layout_version:
@@ -175,6 +180,9 @@ def preview_upgrade(handle: TableHandle, config: Config, engine: Engine | None =
     new = plan_properties(handle.config, target, config)
     if profile_of(new).layout_version != handle.profile.layout_version:
         steps.extend(_timeline_steps(handle, profile_of(new)))
+        files = sum(len(step.paths) for step in steps if step.file_id and step.action == "move")
+        why = _why_not_placed(handle, files)
+        notes += [f"blocked: {why}. {_CLEANED_FIRST}"] if why else []
     notes.extend(_changes(handle.config, new))
     return ServicePreview("upgrade", tuple(steps), tuple(notes))
 
@@ -236,18 +244,16 @@ def _compact_config(config: Config) -> Config:
     return config.overridden(resolve(_UNBOUNDED))
 
 
-def _rename_logs(handle: TableHandle, engine: Engine) -> tuple[TableHandle, Renames]:
-    """The handle after log files got names by their slices, and old and new names. What remembers names is told by the
-    properties before the first of them changes.
+def _rename_logs(handle: TableHandle, engine: Engine, renames: Renames) -> TableHandle:
+    """The handle after log files got names by their slices. What remembers names is told by the properties before the
+    first of them changes.
     """
-    renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
-    _ensure_placed(handle, renames)
     store_renames(handle.storage, renames)
     if renames:
         began = handle.config.with_changes({keys.LOG_RENAMES: handle.env.now().isoformat()})
         handle = replace(handle, config=store_table_config(handle.storage, handle.config, began, handle.env))
     run_renames(handle.storage, engine, renames)
-    return handle, renames
+    return handle
 
 
 def _convert(handle: TableHandle, target: FormatProfile, renames: Renames) -> tuple[str, str]:
@@ -260,21 +266,29 @@ def _convert(handle: TableHandle, target: FormatProfile, renames: Renames) -> tu
     return moved, f"{write_history(handle, target)} archived writes were carried over"
 
 
-def _ensure_placed(handle: TableHandle, renames: Renames) -> None:
-    """Checks that log files of older slices will be found where they belong, by Hudi 1.x too: it goes by the times of
-    change of instants, which object stores do not let anybody set.
+def _renames(handle: TableHandle) -> Renames:
+    """New names of log files by their slices, those of an attempt that died among them.
 
     Raises:
-        Invalid: there are such files on such a storage.
+        Invalid: Hudi 1.x would not find them where they belong.
     """
-    if renames and not keeps_times(handle.storage) and handle.storage.scheme != "memory":
-        raise Invalid(
-            f"{len(renames)} log files belong to older file slices, and {handle.storage.scheme} cannot keep the times "
-            "by which Hudi 1.x would tell",
-            remedy="Clean with hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS and "
-            "hoodie.clean.fileversions.retained=1, then try again",
-            files=len(renames),
-        )
+    renames = {**plan_renames(_all_slices(handle)), **load_renames(handle.storage)}
+    why = _why_not_placed(handle, len(renames))
+    if why is not None:
+        raise Invalid(why, remedy=_CLEANED_FIRST, files=len(renames))
+    return renames
+
+
+def _why_not_placed(handle: TableHandle, files: int) -> str | None:
+    """Why so many log files of older slices would not be found where they belong, by Hudi 1.x: it goes by the times of
+    change of instants, which object stores do not let anybody set.
+    """
+    if not files or keeps_times(handle.storage) or handle.storage.scheme == "memory":
+        return None
+    return (
+        f"{files} log files belong to older file slices, and {handle.storage.scheme} cannot keep the times by which "
+        "Hudi 1.x would tell"
+    )
 
 
 def _kept_by(handle: TableHandle, target: FormatProfile) -> tuple[str, ...]:
