@@ -45,8 +45,8 @@ def _connect_pairs(spark: SparkSession) -> Iterator[tuple[str, str]]:
 
 def _encryption(spark: SparkSession) -> dict[str, str]:
     hadoop: Any = spark._jsparkSession.sessionState().newHadoopConf()
+    found = ((prefix, hadoop.getPropsWithPrefix(prefix)) for prefix in _ENCRYPTION)
+    # Mostly there are none. To go through a map of the JVM takes some ten calls, also when it is empty.
     return {
-        prefix + name: str(value)
-        for prefix in _ENCRYPTION
-        for name, value in dict(hadoop.getPropsWithPrefix(prefix)).items()
+        prefix + name: str(value) for prefix, named in found if not named.isEmpty() for name, value in named.items()
     }
