@@ -327,15 +327,21 @@ class Service:
             view = self._loaded(table, view, _LOADED_FIRST[route.covers](asked))
         answer = answer_of(route.answer(view, asked), parameters)
         is_lasting = (
-            is_same and not route.looks and table.view is view and looks_agree(view.timeline, parameters) is not False
+            is_same
+            and not route.looks
+            and table.view is view
+            and not view.unsettled
+            and looks_agree(view.timeline, parameters) is not False
         )
         if not is_lasting:
             return answer
         return replace(answer, is_still=self._has_still(table.place, weakref.ref(view), parameters))
 
     def _agrees(self, table: _Table, view: KeptView, parameters: Mapping[str, str]) -> bool:
-        """Whether a client is told of the very state that the view is of, as far as can be told without a look."""
-        if is_behind(view.timeline, *_known_to_client(parameters)):
+        """Whether a client is told of the very state that the view is of, as far as can be told without a look. Where
+        log files were listed that may be those of a pending write it cannot: a write that gives up leaves no trace.
+        """
+        if view.unsettled or is_behind(view.timeline, *_known_to_client(parameters)):
             return False
         known = (names_agree(view.handle.config, parameters), looks_agree(view.timeline, parameters))
         return False not in known and (None not in known or self._is_fresh(table))

@@ -6,7 +6,8 @@
 2. A file that carries the write's own instant in its name is deleted. So are its log files in version 8 and later, and
    in version 6 those of slices that the write itself began.
 3. In version 6 a log file carries the instant of its slice, so it says nothing about who wrote it. Log files of older
-   slices stay: a *command block* behind them says that the write's blocks do not count (`log_blocks_to_delete`).
+   slices stay: a *command block* behind them says that the write's blocks do not count (`log_blocks_to_delete`). There
+   is none where there is no slice: it would make one, which hides all rows of its group from Hudi 0.15.
    So it is with log files that a table has from its time as version 6, whatever version it has now.
 4. A compaction's slice is more than the compaction: delta commits that ran beside it wrote log files there. Its
    rollback takes base files only, except within a restore, which takes all of them back.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
@@ -54,6 +55,9 @@ log = logging.getLogger(__name__)
 BY_MARKERS = "hoodie.rollback.using.markers"
 COMPACT_OPERATION = "COMPACT"
 _UNKNOWN_SIZE = 1
+
+Slice = tuple[str, str, InstantTime]
+"""A file slice: partition, file id and base instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,11 @@ def load_rollback_plan(
     form = path_form(handle)
     markers = _markers(handle.storage, target) if by_markers and not target.is_completed else None
     if markers is not None:
+        is_compaction = target.action == COMPACTION
+        named = appended_slices(target.requested, markers) if blocks and not is_compaction else frozenset()
+        known = _known_slices(handle, timeline, named, engine) if named else frozenset()
         requests, strange = plan_from_markers(
-            target.requested,
-            markers,
-            form,
-            takes_back_blocks=blocks,
-            is_compaction=target.action == COMPACTION,
+            target.requested, markers, form, known, takes_back_blocks=blocks, is_compaction=is_compaction
         )
         if strange is None:
             return RollbackPlan(info, requests)
@@ -138,23 +141,51 @@ def _markers(storage: Storage, target: Instant) -> tuple[Marker, ...] | None:
         return None
 
 
+def _known_slices(
+    handle: TableHandle, timeline: Timeline, named: Iterable[Slice], engine: Engine
+) -> frozenset[Slice]:
+    """Slices in the partitions of those that are named: such as have files, or are reserved by a pending compaction."""
+    partitions = sorted({partition for partition, _, _ in named})
+    listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in partitions], "list for rollback")
+    found = {(*group, at) for group, at in PendingPlans(handle.storage, timeline).compactions().items()}
+    for path in (path for paths in listed for path in paths):
+        partition, file_name = _split(path)
+        name = parse_data_file_name(file_name)
+        if name is not None:
+            found.add((partition, name.file_id, name.instant))
+    return frozenset(found)
+
+
 def path_form(handle: TableHandle) -> PathForm:
     """How paths are spelled in plans of this table."""
     keeps_scheme = handle.profile.capabilities.plan_paths_with_scheme and handle.storage.scheme == "file"
     return PathForm(handle.storage, "file:" if keeps_scheme else "")
 
 
+def appended_slices(target: InstantTime, markers: Iterable[Marker]) -> frozenset[Slice]:
+    """Slices that a write appended to, as its markers say: those of log files with another instant than its own."""
+    found = set()
+    for marker in markers:
+        partition, file_name = _split(marker.data_path)
+        name = parse_log_file_name(file_name)
+        if name is not None and name.instant != target:
+            found.add((partition, name.file_id, name.instant))
+    return frozenset(found)
+
+
 def plan_from_markers(
     target: InstantTime,
     markers: Sequence[Marker],
     form: PathForm,
+    slices: Collection[Slice] = (),
     *,
     takes_back_blocks: bool,
     is_compaction: bool = False,
 ) -> tuple[tuple[RollbackRequest, ...], str | None]:
     """Requests for the files that markers announce, in path order; and the first one that names neither a file of the
-    write's own nor a log file that it may have appended to: somebody else made it, and nobody knows what else was done
-    to them. A compaction appends to none; those that carry its instant may be later writes'.
+    write's own nor a log file that it may have appended to, which is one of `slices` that are there: somebody else made
+    it, and nobody knows what else was done to them. A compaction appends to none; those that carry its instant may be
+    later writes'.
     """
     requests: list[RollbackRequest] = []
     blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
@@ -167,7 +198,9 @@ def plan_from_markers(
             is_old_log = isinstance(name, LogFileName) and takes_back_blocks
             group = ("", "") if is_old_log else (name.file_id, target)
             requests.append(RollbackRequest(partition, *group, (form.of_file(marker.data_path),)))
-        elif isinstance(name, LogFileName) and takes_back_blocks:
+        elif (
+            isinstance(name, LogFileName) and takes_back_blocks and (partition, name.file_id, name.instant) in slices
+        ):
             blocks[partition, name.file_id, name.instant][file_name] = _UNKNOWN_SIZE
         else:
             return (), marker.data_path
