@@ -18,9 +18,7 @@ from contextlib import contextmanager, suppress
 
 from hoodie.errors import Invalid
 from hoodie.storage.contract import crc_sibling
-from hoodie.storage.posix import FOLDER, TEMP_PREFIX
-
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
+from hoodie.storage.posix import FOLDER, NOT_THERE, TEMP_PREFIX, absent
 
 
 def ensure_inside(base: str, path: str) -> None:
@@ -55,7 +53,7 @@ def is_around(base: str, path: str, found: os.stat_result) -> bool:
 def remove_file(base: str, path: str) -> bool:
     """Whether the file, or link, was there; it is gone now, and before it Hadoop's checksum of it. A folder stays."""
     name = path.rpartition("/")[2]
-    with suppress(FileNotFoundError, NotADirectoryError), _opened_above(base, path) as opened:
+    with absent(), _opened_above(base, path) as opened:
         if not _is(stat.S_ISDIR, name, opened):
             _remove(crc_sibling(name), opened)
             return _remove(name, opened)
@@ -67,16 +65,17 @@ def remove_tree(base: str, path: str, kept: Collection[str] = ()) -> int:
     `kept` (full names) stay, and the folders they are in.
     """
     name = path.rpartition("/")[2]
-    try:
-        with _opened_above(base, path) as opened:
-            above = os.path.join(base, os.path.dirname(path))
-            if not path:
-                removed = _empty(".", opened, above, kept)
-            else:
-                removed = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened, above, kept)
-                if not _has_some(os.path.join(base, path), kept):
-                    _remove_folder(name, opened)
-    except (FileNotFoundError, NotADirectoryError):
+    removed: int | None = None
+    with absent(), _opened_above(base, path) as opened:
+        above = os.path.join(base, os.path.dirname(path))
+        if not path:
+            removed = _empty(".", opened, above, kept)
+        else:
+            emptied = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened, above, kept)
+            if not _has_some(os.path.join(base, path), kept):
+                _remove_folder(name, opened)
+            removed = emptied
+    if removed is None:
         return 0
     if not path and not os.path.islink(base) and not kept:
         with suppress(FileNotFoundError):
@@ -125,18 +124,16 @@ def _opened_above(base: str, path: str) -> Iterator[int]:
 
 
 def _is(kind: Callable[[int], bool], name: str, parent: int) -> bool:
-    try:
+    with absent():
         return kind(os.lstat(name, dir_fd=parent).st_mode)
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def _remove(name: str, parent: int) -> bool:
-    try:
+    with absent():
         os.unlink(name, dir_fd=parent)
-    except FileNotFoundError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _remove_folder(name: str, parent: int) -> None:
@@ -151,7 +148,7 @@ def _remove_folder(name: str, parent: int) -> None:
 
 
 def _raise_unless_gone(error: OSError) -> None:
-    if error.errno not in _NOT_THERE:
+    if error.errno not in NOT_THERE:
         raise error
 
 

@@ -33,6 +33,7 @@ from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_fi
 from hoodie.storage.posix import (
     NEW_FILE,
     TEMP_PREFIX,
+    absent,
     make_folder,
     name_if_absent,
     remove,
@@ -209,9 +210,10 @@ class LocalStorage:
         prefix = f"{folder}/" if folder else ""
         found: list[tuple[str, os.DirEntry[str] | None]] = []
         with translated("list", full):
-            try:
+            entries = None
+            with absent():
                 entries = os.scandir(full)
-            except (FileNotFoundError, NotADirectoryError):
+            if entries is None:
                 return found
             with entries:
                 for entry in entries:

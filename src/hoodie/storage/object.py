@@ -48,6 +48,10 @@ _CAUSES = {
     "AuthorizationHeaderMalformed": ("the request is signed for another region", "Set aws_region to the bucket's"),
 }
 """By the store's own code for an error: its cause and its remedy, where the status alone misleads."""
+_MAX_KEY_BYTES = 1024
+"""Of an object's whole name. S3 and Google's store count bytes, Azure characters."""
+
+_WRITING = frozenset({"create", "write"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -92,6 +96,8 @@ class ObjectStorage:
         return f"{self.uri}/{checked_path(path)}" if path else self.uri
 
     def list_dir(self, path: str) -> Listing:
+        if self._is_too_long(path):
+            return Listing((), ())
         with self._calling("list", checked_path(path, root_allowed=True)):
             found = self._whole(lambda: obstore.list_with_delimiter(self._store, path or None))
         files = (_info(meta) for meta in found["objects"] if meta["path"] not in ("", path))
@@ -238,6 +244,8 @@ class ObjectStorage:
             ) from error
 
     def _listed(self, prefix: str, start_after: str | None) -> Iterator[FileInfo]:
+        if self._is_too_long(prefix):
+            return
         last, pages = start_after, None
 
         def next_page() -> Any:
@@ -284,6 +292,10 @@ class ObjectStorage:
     def _whole(self, call: Callable[[], T]) -> T:
         return until_whole(call, self.env.sleep)
 
+    def _is_too_long(self, path: str) -> bool:
+        """Whether no object can have this name."""
+        return len(f"{self._location.prefix}/{path}".encode()) > _MAX_KEY_BYTES
+
     @contextmanager
     def _calling(self, action: str, path: str) -> Iterator[None]:
         """Around each call of obstore: refuse a forked child and names the store would change, translate errors."""
@@ -292,6 +304,15 @@ class ObjectStorage:
             raise Invalid(
                 f"Azure would turn the backslash in {path!r} into a slash", remedy="Use another name", path=path
             )
+        if action != "list" and self._is_too_long(path):
+            full = self.absolute(path)
+            if action in _WRITING:
+                raise Invalid(
+                    f"Cannot {action} {full}: a name has at most {_MAX_KEY_BYTES} bytes there",
+                    remedy="Use shorter partition values or a shorter base",
+                    path=full,
+                )
+            raise Missing(f"{full} does not exist", path=full)
         try:
             yield
         except HudiError:

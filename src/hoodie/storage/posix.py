@@ -9,7 +9,8 @@ import ctypes
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hoodie.env import SystemEnv
@@ -20,6 +21,9 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 STALE_SECONDS = 24 * 3600
 """The age at which a temporary file, which has its name for milliseconds, is one that a dead writer left."""
+
+NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+"""Nothing has such a name: also because none can."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _AT_FDCWD = -100
@@ -153,11 +157,20 @@ def make_folder(folder: str) -> None:
 
 def remove(full: str) -> bool:
     """Whether the file was there; it is gone now. Not durable by itself."""
-    try:
+    with absent():
         os.unlink(full)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
+        return True
+    return False
+
+
+@contextmanager
+def absent() -> Iterator[None]:
+    """Ends the block without an error where what it asks for is not there."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NOT_THERE:
+            raise
 
 
 def remove_if_stale(temp: os.DirEntry[str]) -> None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import Conflict, Invalid, Missing
-from hoodie.storage import Storage
+from hoodie.storage import Listing, Storage
 from hoodie.testing.process_race import content, winners_of_process_races
 
 BAD_PATHS = ("/etc/passwd", "../outside", "a/../../b", "a/..", ".", "./a", "a//b", "a/", "a\0b")
@@ -52,6 +52,19 @@ class StorageContract:
     @pytest.fixture
     def storage(self) -> Storage:
         raise NotImplementedError("give a fixture named storage")
+
+    @pytest.mark.parametrize("name", ["x" * 300, "a/" + "/".join(["x" * 200] * 25)], ids=["long", "deep"])
+    def test_nothing_has_a_name_that_no_file_can_have(self, storage: Storage, name: str) -> None:
+        for path in (name, f"{name}/below"):
+            assert storage.delete(path) is False
+            assert storage.delete_dir(path) == 0
+            assert storage.list_dir(path) == Listing((), ())
+            assert list(storage.list(path)) == []
+            for ask in (storage.head, storage.read, lambda path: storage.read_range(path, 0, 1)):
+                with pytest.raises(Missing):
+                    ask(path)
+            with pytest.raises(Missing):
+                storage.open_input(path).read()
 
     # create
 

@@ -29,6 +29,7 @@ from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.own_files import load_own_files
 from hoodie.transaction.participant import Participant
+from hoodie.transaction.taken_back import taken_back
 from hoodie.view import list_partitions
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def remove_fenced(
     with contextlib.suppress(HudiError):
         for one in participants:
             handle = one.withdraw(handle, inflight)
-        for path in unlisted(handle, files):
+        for path in _going(handle, inflight.requested, files):
             with contextlib.suppress(HudiError):
                 handle.storage.delete(path)
     drop_markers(markers, inflight.requested)
@@ -112,10 +113,17 @@ def drop_markers(markers: Markers, instant: InstantTime) -> None:
 
 def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> None:
     """Removes files of a write, and what made their folders partitions."""
-    files = unlisted(handle, paths)
+    files = _going(handle, requested, paths)
     delete_files(handle.storage, _LOCAL, files, "abort")
     for partition in sorted({path.rpartition("/")[0] for path in files}):
         _forget_partition(handle.storage, partition, requested)
+
+
+def _going(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of a write's files that go with it: not those that a rollback has left to the table."""
+    files = unlisted(handle, paths)
+    kept = taken_back(handle, requested, files)
+    return tuple(path for path in files if path not in kept)
 
 
 def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hoodie.errors import Fenced
 from hoodie.remote.known_timeline import told
 from hoodie.server.routes import VIEW
 from hoodie.server.service import Service
@@ -82,5 +83,44 @@ def test_reads_and_plans_by_a_service_do_not_know_them(view: str, monkeypatch: p
         assert read() == [{"id": "a", "v": "a"}, {"id": "b", "v": "a"}]
         asking.services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"})
         asking.services.compact()
+    assert lake.values() == {"a": "a", "b": "a"}
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_log_files_that_a_rollback_left_stay_when_their_writer_wakes(
+    metadata: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow writer is rolled back and finds itself fenced: a service may know its log file by then."""
+    slow = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+        "hoodie.metadata.enable": metadata,
+    }
+    lake = logged_lake(6, **{**OFF, **slow})
+    lake.upsert(row("a"), row("b"))
+    service = Service([lake.uri])
+    commit, answers = Transaction.commit, []
+
+    def ask() -> None:
+        handle = lake.handle()
+        about = {"basepath": lake.uri, "partition": "p", **told(timeline_of(handle), handle.config)}
+        answers.append(service.answer("GET", f"{VIEW}slices/all", about).body)
+
+    def met(self: Transaction, *given: object, **named: object) -> object:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        lake.table.services.rollback(self.instant)
+        ask()
+        return commit(self, *given, **named)
+
+    monkeypatch.setattr(Transaction, "commit", met)
+    with pytest.raises(Fenced):
+        lake.upsert(row("b", "slow", 3))
+    ask()
+    handle = lake.handle()
+    about = {"basepath": lake.uri, "partition": "p", **told(timeline_of(handle), handle.config)}
+    assert answers[0] == answers[1] == Service([lake.uri]).answer("GET", f"{VIEW}slices/all", about).body
+    assert lake.values() == {"a": "a", "b": "a"}
+    lake.table.services.compact(**{"hoodie.compact.inline.max.delta.commits": "1"})
     assert lake.values() == {"a": "a", "b": "a"}
     lake.ensure_sound()

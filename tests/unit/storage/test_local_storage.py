@@ -327,11 +327,22 @@ def test_refusals_that_cannot_be_made_here_are_translated(storage, monkeypatch, 
         assert caught.value.facts["errno"] == errno.errorcode[code]
 
 
-def test_a_name_too_long_is_invalid(storage) -> None:
+def test_a_name_too_long_is_invalid_for_a_new_file(storage) -> None:
     name = "n" * 300
-    for act in (lambda: storage.create(name, b""), lambda: storage.head(name), lambda: storage.open_output(name)):
+    for act in (lambda: storage.create(name, b""), lambda: storage.put(name, b""), lambda: storage.open_output(name)):
         with pytest.raises(Invalid, match="too long"):
             act()
+
+
+def test_a_file_goes_whose_checksum_could_have_no_name(storage) -> None:
+    name = "n" * 253
+    storage.put(name, b"1")
+    storage.put(name, b"2")
+    with storage.open_output(name) as file:
+        file.write(b"3")
+    assert storage.read(name) == b"3"
+    assert storage.delete(name)
+    assert storage.list_dir("").files == ()
 
 
 def test_a_name_that_cannot_be_encoded_is_invalid(storage) -> None:

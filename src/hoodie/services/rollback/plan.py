@@ -141,9 +141,7 @@ def _markers(storage: Storage, target: Instant) -> tuple[Marker, ...] | None:
         return None
 
 
-def _known_slices(
-    handle: TableHandle, timeline: Timeline, named: Iterable[Slice], engine: Engine
-) -> frozenset[Slice]:
+def _known_slices(handle: TableHandle, timeline: Timeline, named: Iterable[Slice], engine: Engine) -> frozenset[Slice]:
     """Slices in the partitions of those that are named: such as have files, or are reserved by a pending compaction."""
     partitions = sorted({partition for partition, _, _ in named})
     listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in partitions], "list for rollback")
@@ -198,9 +196,7 @@ def plan_from_markers(
             is_old_log = isinstance(name, LogFileName) and takes_back_blocks
             group = ("", "") if is_old_log else (name.file_id, target)
             requests.append(RollbackRequest(partition, *group, (form.of_file(marker.data_path),)))
-        elif (
-            isinstance(name, LogFileName) and takes_back_blocks and (partition, name.file_id, name.instant) in slices
-        ):
+        elif isinstance(name, LogFileName) and takes_back_blocks and (partition, name.file_id, name.instant) in slices:
             blocks[partition, name.file_id, name.instant][file_name] = _UNKNOWN_SIZE
         else:
             return (), marker.data_path

@@ -1,0 +1,62 @@
+"""Log files that a rollback has taken back where they lie.
+
+In version 6 a rollback leaves log files of slices that are older than the write: a command block behind them says that
+the write's blocks do not count. They are the table's then, as they would be by its metadata table: who has looked at
+the folder since, a service or the plan of a compaction, knows them, and nothing of the timeline would tell that they
+went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie.errors import Corrupt, Missing, Unsupported
+from hoodie.logs import read_blocks
+from hoodie.spec import BlockKind, HeaderKey, InstantTime, LogFileName, parse_log_file_name
+from hoodie.state.handle import TableHandle
+from hoodie.storage import FileInfo, Storage
+
+_MAX_COMMAND_BYTES = 1024
+
+
+def taken_back(handle: TableHandle, instant: InstantTime, paths: Iterable[str]) -> frozenset[str]:
+    """Those of `paths`, files of the write `instant`, that are log files behind which a command block takes its blocks
+    back. Lists each folder of such files once.
+    """
+    if handle.profile.log_naming.has_one_write_per_file:
+        return frozenset()
+    found = set()
+    logs: dict[str, list[tuple[LogFileName, FileInfo]]] = {}
+    for path in paths:
+        partition, _, file_name = path.rpartition("/")
+        name = parse_log_file_name(file_name)
+        if name is None or handle.profile.log_naming.writer_of(name) is not None:
+            continue
+        if partition not in logs:
+            logs[partition] = _logs_in(handle.storage, partition)
+        behind = (file for other, file in logs[partition] if _is_behind(other, name))
+        if any(_takes_back(handle.storage, file, instant) for file in behind):
+            found.add(path)
+    return frozenset(found)
+
+
+def _logs_in(storage: Storage, partition: str) -> list[tuple[LogFileName, FileInfo]]:
+    named = ((parse_log_file_name(file.path.rpartition("/")[2]), file) for file in storage.list_dir(partition).files)
+    return [(name, file) for name, file in named if name is not None]
+
+
+def _is_behind(other: LogFileName, name: LogFileName) -> bool:
+    return (other.file_id, other.instant) == (name.file_id, name.instant) and other.version > name.version
+
+
+def _takes_back(storage: Storage, file: FileInfo, instant: InstantTime) -> bool:
+    if file.size_bytes > _MAX_COMMAND_BYTES:
+        return False
+    try:
+        blocks = read_blocks(storage, file.path, file.size_bytes)
+    except (Corrupt, Missing, Unsupported):
+        return False
+    return any(
+        block.kind is BlockKind.COMMAND and dict(block.header).get(HeaderKey.TARGET_INSTANT_TIME) == instant
+        for block in blocks
+    )
