@@ -24,6 +24,7 @@ from hoodie.records.java_text import java_text
 from hoodie.records.schema import is_list
 
 _TEXT_SCALE: Final = 38
+_MAX_ITEMS: Final = 2**31 - 1
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -63,7 +64,8 @@ def _aligned(values: pa.Array, to: pa.DataType, path: str) -> pa.Array:
     if isinstance(given, pa.BaseExtensionType):
         return _aligned(values.storage, to, path)
     if types.is_dictionary(given):
-        return _aligned(values.dictionary_decode(), to, path)
+        # Not every kind of value can be taken as it is given: views of text cannot.
+        return _aligned(values.dictionary, to, path).take(values.indices)
     if types.is_run_end_encoded(given):
         return _aligned(pc.run_end_decode(values), to, path)
     if types.is_null(given):
@@ -96,12 +98,30 @@ def _aligned_list(values: Any, to: pa.ListType, path: str) -> pa.Array:
     given = values.type
     if given.equals(to) and _same_child_names(given, to):
         return values
-    if not pa.types.is_list(given):
+    if pa.types.is_list_view(given) or pa.types.is_large_list_view(given):
+        values = _in_order(values, path)
+    elif not pa.types.is_list(given):
         values = values.cast(pa.list_(given.value_field))
     offsets, first, last = _compact_offsets(values)
     items = _aligned(values.values.slice(first, last - first), to.value_type, f"{path}.element")
     _ensure_no_nulls(items, to.value_field, f"{path}.element")
     return pa.Array.from_buffers(to, len(values), [_validity(values), offsets], values.null_count, children=[items])
+
+
+def _in_order(values: Any, path: str) -> pa.ListArray:
+    """Views of lists as lists whose items lie one after the other. Arrow's own cast (26.0) loses items."""
+    present = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    sizes = np.where(present, values.sizes.to_numpy(), 0).astype(np.int64)
+    ends = np.cumsum(sizes)
+    places = np.repeat(values.offsets.to_numpy().astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
+    if len(places) > _MAX_ITEMS:
+        raise Invalid(
+            f"Column `{path}`: the lists of one batch have {len(places):,} items", remedy="Write fewer rows at a time"
+        )
+    offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
+    items = values.values.take(pa.array(places))
+    kind = pa.list_(values.type.value_field)
+    return pa.Array.from_buffers(kind, len(values), [_validity(values), offsets], values.null_count, children=[items])
 
 
 def _aligned_map(values: pa.MapArray, to: pa.MapType, path: str) -> pa.Array:

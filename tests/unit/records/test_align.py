@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -162,3 +163,41 @@ def test_required_fields_inside_null_structs_need_no_value() -> None:
     assert aligned([{"x": 1}, None], pa.struct([("x", pa.int32())]), to) == [{"x": 1}, None]
     with pytest.raises(Invalid, match=r"`c\.x`"):
         aligned([{"x": None}], pa.struct([("x", pa.int32())]), to)
+
+
+@pytest.mark.parametrize("view", [pa.list_view, pa.large_list_view])
+def test_views_of_lists_become_lists(view: Any) -> None:
+    """Arrow's own cast of them empties lists, or writes where it must not."""
+    chance = random.Random(20261128)
+
+    def drawn(depth: int) -> Any:
+        if depth == 0:
+            return chance.choice([None, "a", "bc"])
+        return None if chance.random() < 0.2 else [drawn(depth - 1) for _ in range(chance.randint(0, 4))]
+
+    for depth in (1, 2) * 100:
+        given, wanted = pa.string_view(), pa.string()
+        for _ in range(depth):
+            given, wanted = view(given), pa.list_(wanted)
+        values, cut = [drawn(depth) for _ in range(chance.randint(1, 8))], chance.randint(0, 3)
+        rows = pa.table({"c": pa.array(values, given).slice(cut)})
+        column = align(rows, storable(pa.schema([("c", given)]))).column(0)
+        column.validate(full=True)
+        assert column.to_pylist() == values[cut:]
+
+
+def test_views_of_lists_may_overlap_and_lie_in_any_order() -> None:
+    items = pa.array([1, 2, 3, 4])
+    lists = pa.ListViewArray.from_arrays(pa.array([2, 0, 1], pa.int32()), pa.array([2, 3, 0], pa.int32()), items)
+    column = align(pa.table({"c": lists}), storable(pa.schema([("c", lists.type)]))).column(0)
+    assert column.to_pylist() == [[3, 4], [1, 2, 3], []]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.large_string()])
+def test_dictionaries_of_views_are_taken(kind: pa.DataType) -> None:
+    """As Polars gives its categories."""
+    values = pa.array(["x", None, "y"], pa.string()).cast(kind)
+    named = pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 1], pa.uint32()), values)
+    rows = pa.table({"c": named, "in": pa.StructArray.from_arrays([named], ["k"])})
+    found = align(rows, storable(rows.schema)).column(0).to_pylist()
+    assert found == [values[2].as_py(), None, values[0].as_py(), None]
