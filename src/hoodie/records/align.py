@@ -99,29 +99,30 @@ def _aligned_list(values: Any, to: pa.ListType, path: str) -> pa.Array:
     if given.equals(to) and _same_child_names(given, to):
         return values
     if pa.types.is_list_view(given) or pa.types.is_large_list_view(given):
-        values = _in_order(values, path)
-    elif not pa.types.is_list(given):
-        values = values.cast(pa.list_(given.value_field))
-    offsets, first, last = _compact_offsets(values)
-    items = _aligned(values.values.slice(first, last - first), to.value_type, f"{path}.element")
+        offsets, items = _view_items(values, to.value_type, f"{path}.element")
+    else:
+        if not pa.types.is_list(given):
+            values = values.cast(pa.list_(given.value_field))
+        offsets, first, last = _compact_offsets(values)
+        items = _aligned(values.values.slice(first, last - first), to.value_type, f"{path}.element")
     _ensure_no_nulls(items, to.value_field, f"{path}.element")
     return pa.Array.from_buffers(to, len(values), [_validity(values), offsets], values.null_count, children=[items])
 
 
-def _in_order(values: Any, path: str) -> pa.ListArray:
-    """Views of lists as lists whose items lie one after the other. Arrow's own cast (26.0) loses items."""
+def _view_items(values: Any, to: pa.DataType, path: str) -> tuple[pa.Buffer, pa.Array]:
+    """Offsets and items, one after the other, of views of lists. Arrow's own cast (26.0) loses items."""
     present = pc.is_valid(values).to_numpy(zero_copy_only=False)
     sizes = np.where(present, values.sizes.to_numpy(), 0).astype(np.int64)
-    ends = np.cumsum(sizes)
-    places = np.repeat(values.offsets.to_numpy().astype(np.int64) - (ends - sizes), sizes) + np.arange(sizes.sum())
+    starts, ends = values.offsets.to_numpy().astype(np.int64), np.cumsum(sizes)
+    places = np.repeat(starts - (ends - sizes), sizes) + np.arange(sizes.sum())
     if len(places) > _MAX_ITEMS:
         raise Invalid(
             f"Column `{path}`: the lists of one batch have {len(places):,} items", remedy="Write fewer rows at a time"
         )
-    offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
-    items = values.values.take(pa.array(places))
-    kind = pa.list_(values.type.value_field)
-    return pa.Array.from_buffers(kind, len(values), [_validity(values), offsets], values.null_count, children=[items])
+    first, last = (int(places.min()), int(places.max()) + 1) if len(places) else (0, 0)
+    # Not every kind of item can be taken as it is given.
+    items = _aligned(values.values.slice(first, last - first), to, path).take(pa.array(places - first))
+    return pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32)), items
 
 
 def _aligned_map(values: pa.MapArray, to: pa.MapType, path: str) -> pa.Array:
