@@ -137,8 +137,8 @@ def _holds(wanted: pa.Schema, stored: pa.Schema) -> bool:
     if stored.names != wanted.names:
         return False
     return all(
-        one.equals(other) or (one.nullable == other.nullable and _is_widened(one.type, other.type))
-        for one, other in zip(stored, wanted, strict=True)
+        field.equals(other) or (field.nullable == other.nullable and _is_widened(field.type, other.type))
+        for field, other in zip(stored, wanted, strict=True)
     )
 
 

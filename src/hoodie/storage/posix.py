@@ -23,7 +23,7 @@ STALE_SECONDS = 24 * 3600
 """The age at which a temporary file, which has its name for milliseconds, is one that a dead writer left."""
 
 NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-"""Nothing has such a name: also because none can."""
+"""Errors that say that there is no such name, also because there can be none."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _AT_FDCWD = -100
