@@ -13,11 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from hoodie.engine import LocalEngine
-from hoodie.errors import HudiError
+from hoodie.errors import HudiError, Missing
 from hoodie.fileview.listed import unlisted
 from hoodie.spec import (
+    NULL_COMMIT,
     Instant,
     InstantTime,
+    State,
     WriteStat,
     is_partition_metafile,
     parse_data_file_name,
@@ -25,12 +27,12 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
-from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
+from hoodie.timeline import Markers, delete_instant_files, is_table, load_commit_metadata, markers_of
 from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.own_files import load_own_files
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.taken_back import taken_back
-from hoodie.view import list_partitions
+from hoodie.view import list_data_folders
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +53,14 @@ def abort(
     instant = timeline_of(handle).find(requested)
     if instant is None or instant.is_completed or not is_table(handle.storage):
         return
+    markers = markers or markers_of(handle.storage, requested)
+    files = load_own_files(handle, requested, markers)
+    if files is None:
+        _ensure_told(handle, instant)
+        files = _named_by(handle, requested)
     for one in participants:
         handle = one.withdraw(handle, instant)
-    markers = markers or markers_of(handle.storage, requested)
-    _remove_files(handle, requested, _files_of(handle, requested, markers))
+    _remove_files(handle, requested, files)
     delete_instant_files(handle.storage, handle.profile, instant)
     markers.drop()
 
@@ -127,15 +133,32 @@ def _going(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) ->
 
 
 def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> list[str]:
-    """Files of a pending write of this process, log files included."""
+    """Files of a write of this process, log files included."""
     own = load_own_files(handle, requested, made)
     return _named_by(handle, requested) if own is None else own
 
 
+def _ensure_told(handle: TableHandle, instant: Instant) -> None:
+    """Checks that a write whose markers are gone was not about to append to older slices, by its inflight file.
+
+    Raises:
+        Missing: names of such log files do not say who wrote them.
+    """
+    if handle.profile.log_naming.has_one_write_per_file or instant.state is not State.INFLIGHT:
+        return
+    told = load_commit_metadata(handle.storage, handle.profile, instant)
+    if any(stat.file_id and (stat.prev_commit or NULL_COMMIT) != NULL_COMMIT for _, stat in told.write_stats()):
+        raise Missing(
+            f"The markers of {instant.requested} are gone, and names of its log files do not say who wrote them",
+            remedy="A rollback takes their blocks back; the next write makes one",
+            instant=instant.requested,
+        )
+
+
 def _named_by(handle: TableHandle, requested: InstantTime, also_in: Collection[str] = ()) -> list[str]:
-    """Files that carry the instant in their name, in all partitions and in those of `also_in`."""
+    """Files that carry the instant in their name, in all folders and in those of `also_in`."""
     found = []
-    for partition in sorted({*list_partitions(handle.storage), *also_in}):
+    for partition in sorted({*list_data_folders(handle.storage), *also_in}):
         for file in handle.storage.list_dir(partition).files:
             name = parse_data_file_name(file.path.rpartition("/")[2])
             if name is not None and name.instant == requested:

@@ -48,6 +48,27 @@ def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str
     return tuple(found.partition for found in list_files(storage, engine=engine))
 
 
+def list_data_folders(storage: Storage) -> tuple[str, ...]:
+    """Paths of all partitions, and of all other folders with data files, sorted: a writer makes a folder a partition
+    when its first file is there, and may die in between. Lists every folder of the table down to the partitions.
+    """
+    if isinstance(storage, FederatedStorage):
+        return list_partitions(storage)
+    engine = LocalEngine(LISTING_THREADS)
+    found: list[str] = []
+    folders = [""]
+    while folders:
+        listed = _list_folders(storage, folders, engine)
+        folders = []
+        for folder, listing in listed:
+            is_partition = _is_partition(listing)
+            if is_partition or _has_data(listing):
+                found.append(folder)
+            if not is_partition:
+                folders.extend(path for path in listing.dirs if path != keys.HOODIE_DIR)
+    return tuple(sorted(found))
+
+
 def list_files(
     storage: Listable,
     partitions: Collection[str] | None = None,

@@ -111,3 +111,38 @@ def test_blocks_on_top_of_a_plan_are_taken_back(metadata: str) -> None:
     lake.table.services.compact()
     assert lake.values() == {"a": "log", "b": "a", "x": "new"}
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("how", ["by name", "no markers", "markers"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("metadata", METADATA)
+def test_a_file_in_a_folder_that_is_no_partition_yet_goes_with_its_write(
+    version: int, kind: str, how: str, metadata: str
+) -> None:
+    """It becomes visible where nobody can tell any more that its write did not complete: behind a savepoint."""
+    options = {
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.metadata.enable": metadata,
+        "hoodie.rollback.using.markers": str(how != "by name").lower(),
+    }
+
+    def saved() -> Lake:
+        lake = Lake(version, options)
+        lake.upsert(row("a"))
+        lake.table.savepoints.create(user="u")
+        return lake
+
+    lake = killed(
+        saved, row("n", "dead", 5, part="new"), lambda call: call.path.startswith("new/.hoodie_partition_metadata")
+    )
+    (pending,) = lake.table.timeline().pending()
+    assert [file.path for file in lake.storage.list_dir("new").files if file.path.endswith(".parquet")]
+    if how == "no markers":
+        lake.storage.delete_dir(marker_dir(pending.requested))
+    lake.upsert(row("m", "ok", 6, part="new"))
+    for seen in METADATA:
+        read = Table.open(lake.uri, options={**lake.options, "hoodie.metadata.enable": seen})
+        rows = read.scan(columns=["id", "v"]).read_all().to_pylist()
+        assert sorted((one["id"], one["v"]) for one in rows) == [("a", "a"), ("m", "ok")]
+    lake.ensure_sound()

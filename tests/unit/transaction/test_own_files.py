@@ -168,3 +168,16 @@ def test_a_retried_task_s_file_goes_though_its_marker_cannot_be_read(table, monk
     (again,) = left
     assert again not in [one.path for one in table.storage.list_dir("p2").files]
     assert shown(table) == [*BEFORE[:2], ("c", 3), ("d", 3), *BEFORE[2:]]
+
+
+def test_a_write_that_fails_without_its_markers_leaves_no_block_that_counts(table, monkeypatch):
+    """Not behind a savepoint either, where the timeline does not say any more who was committed."""
+    table.savepoints.create(user="u")
+    commit = meet(monkeypatch, table, gone, fails=True)
+    with pytest.raises(GivenUpError):
+        table.upsert(rows("b", "p0", 3))
+    monkeypatch.setattr(Transaction, "commit", commit)
+    for value in (5, 6):
+        table.upsert(rows("x", "p1", value))
+    assert not table.timeline().pending()
+    assert shown(table) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]

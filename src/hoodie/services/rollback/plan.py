@@ -48,7 +48,7 @@ from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata, markers_of
-from hoodie.view import GroupId, list_partitions
+from hoodie.view import GroupId, list_data_folders
 
 log = logging.getLogger(__name__)
 
@@ -119,8 +119,8 @@ def load_rollback_plan(
     if target.is_completed and stats and not (blocks and handle.config.is_merge_on_read):
         names = [path for stat in stats for path in (stat.path, *(stat.cdc_stats or ())) if path]
         return RollbackPlan(info, (*plan_deletions(undone, names, form), *plan_blocks(undone, stats, {}, form)))
-    partitions = sorted(metadata.partition_to_write_stats) if target.is_completed else list_partitions(handle.storage)
-    listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in partitions], "list for rollback")
+    folders = sorted(metadata.partition_to_write_stats) if target.is_completed else list_data_folders(handle.storage)
+    listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in folders], "list for rollback")
     paths = [path for found in listed for path in found]
     requests = plan_deletions(undone, paths, form)
     if blocks and target.action in (DELTA_COMMIT, LOG_COMPACTION):
