@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hoodie.engine import LocalEngine
@@ -101,9 +101,9 @@ def remove_losers(handle: TableHandle, instant: InstantTime, markers: Markers, s
     """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
     own = load_own_files(handle, instant, markers, kept)
-    if own is None and kept and handle.profile.log_naming.has_one_write_per_file:
-        # A new partition gets its metafile with the commit.
-        own = _named_by(handle, instant, {stat.partition_path or "" for stat in stats})
+    if own is None and kept:
+        # In version 6 log files that carry the instant of a plan may be later writes'.
+        own = [path for path in _named_by(handle, instant) if _is_told_by_name(handle, path)]
     for path in own or ():
         if path not in kept and handle.storage.delete(path):
             log.info("deleted %s, left by a retried task", path)
@@ -155,10 +155,16 @@ def _ensure_told(handle: TableHandle, instant: Instant) -> None:
         )
 
 
-def _named_by(handle: TableHandle, requested: InstantTime, also_in: Collection[str] = ()) -> list[str]:
-    """Files that carry the instant in their name, in all folders and in those of `also_in`."""
+def _is_told_by_name(handle: TableHandle, path: str) -> bool:
+    """Whether the name of a data file says who wrote it."""
+    name = parse_data_file_name(path.rpartition("/")[2])
+    return name is not None and handle.profile.log_naming.writer_of(name) is not None
+
+
+def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
+    """Files that carry the instant in their name, in all folders."""
     found = []
-    for partition in sorted({*list_data_folders(handle.storage), *also_in}):
+    for partition in list_data_folders(handle.storage):
         for file in handle.storage.list_dir(partition).files:
             name = parse_data_file_name(file.path.rpartition("/")[2])
             if name is not None and name.instant == requested:

@@ -124,3 +124,26 @@ def test_log_files_that_a_rollback_left_stay_when_their_writer_wakes(
     lake.table.services.compact(**{"hoodie.compact.inline.max.delta.commits": "1"})
     assert lake.values() == {"a": "a", "b": "a"}
     lake.ensure_sound()
+
+
+def test_no_plan_names_log_files_that_a_service_alone_knows() -> None:
+    """A writer that was rolled back may write on, and takes that away when it finds itself fenced."""
+    lake = logged_lake(6, **OFF)
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("a", "a2", 2))
+    (log,) = (file.path for file in lake.storage.list_dir("p").files if ".log." in file.path)
+    late = log.replace(".log.1_", ".log.2_")
+    lake.storage.put(late, lake.storage.read(log))
+    service = Service([lake.uri])
+    handle = lake.handle()
+    about = {"basepath": lake.uri, "partition": "p", **told(timeline_of(handle), handle.config)}
+    assert late.encode() in service.answer("GET", f"{VIEW}slices/all", about).body
+    lake.storage.delete(late)
+    with running_server(service) as port:
+        where = {"type": "REMOTE_FIRST", "remote.host": "127.0.0.1", "remote.port": str(port)}
+        options = {**lake.options, **{f"hoodie.filesystem.view.{name}": value for name, value in where.items()}}
+        services = Table.open(lake.uri, options=options).services
+        assert services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"})
+        assert services.compact().rows == 2
+    assert lake.values() == {"a": "a2", "b": "a"}
+    lake.ensure_sound()

@@ -202,8 +202,12 @@ def _planned(
 def _view(
     handle: TableHandle, plans: PendingPlans, options: CompactOptions, facts: StrategyFacts, engine: Engine
 ) -> View:
+    # A plan stays, and what it names has to be there. Where names of log files do not say who wrote them, a service may
+    # have seen some of a writer that was rolled back and wrote on, and the timeline does not tell it that they went.
+    is_told = handle.profile.log_naming.has_one_write_per_file or handle.config.is_metadata_table_ready
     if not _PARTITION_STRATEGIES.intersection(options.strategies):
-        return open_asked_view(options.server, handle, plans.timeline, engine=engine, plans=plans).load()
+        server = options.server if is_told else None
+        return open_asked_view(server, handle, plans.timeline, engine=engine, plans=plans).load()
     folders = FolderView(handle.storage, plans.timeline, engine, plans)
     return folders.load(chosen_partitions(options.strategies, folders.partitions(), options.limits, facts))
 

@@ -142,14 +142,16 @@ def _markers(storage: Storage, target: Instant) -> tuple[Marker, ...] | None:
 
 
 def _known_slices(handle: TableHandle, timeline: Timeline, named: Iterable[Slice], engine: Engine) -> frozenset[Slice]:
-    """Slices in the partitions of those that are named: such as have files, or are reserved by a pending compaction."""
+    """Slices in the partitions of those that are named: such as have files of a write that completed, or are reserved
+    by a pending compaction.
+    """
     partitions = sorted({partition for partition, _, _ in named})
     listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in partitions], "list for rollback")
     found = {(*group, at) for group, at in PendingPlans(handle.storage, timeline).compactions().items()}
     for path in (path for paths in listed for path in paths):
         partition, file_name = _split(path)
         name = parse_data_file_name(file_name)
-        if name is not None:
+        if name is not None and timeline.is_committed(name.instant):
             found.add((partition, name.file_id, name.instant))
     return frozenset(found)
 
