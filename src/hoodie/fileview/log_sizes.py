@@ -94,7 +94,7 @@ def _with_size(_: TaskId, task: _SizeTask) -> LogFile:
         size = task.storage.head(task.log.path).size_bytes
     except Missing as error:
         raise Corrupt(
-            f"{task.log.path} is gone, but the metadata table lists it",
+            f"{task.log.path} is gone, but the table lists it",
             remedy="It may have been cleaned while the table was read: read again; else restore it from a copy",
             path=task.log.path,
         ) from error
