@@ -119,6 +119,17 @@ def test_what_is_no_path_is_refused(path):
             call(path)
 
 
+@pytest.mark.parametrize("index", ["id", "v", "id and v", "neither"])
+def test_an_index_of_a_pandas_frame_is_columns_where_it_has_names(index):
+    """As `groupby` leaves keys; one without a name is a number that nobody asked for."""
+    frame = pd.DataFrame({"id": ["a", "b"], "part": ["p", "p"], "v": ["x", "y"], "ts": [1, 2]})
+    given = frame.set_index(index.split(" and ")) if index != "neither" else frame.iloc[::-1]
+    lake = Lake()
+    lake.save(given)
+    assert lake.values() == {"a": "x", "b": "y"}
+    assert "index" not in lake.table.scan().read_all().column_names
+
+
 def test_pandas_frames_that_arrow_cannot_take_are_refused_in_one_line(lake):
     mixed = pd.DataFrame({"id": ["a", "b"], "part": "p", "v": [1, "x"], "ts": 1})
     twice = pd.DataFrame([["a", "p", "x", "y", 1]], columns=["id", "part", "v", "v", "ts"])

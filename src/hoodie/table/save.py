@@ -80,8 +80,13 @@ def as_source(data: Any) -> Source:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """The frame's columns. Raises: Invalid: a column has values of several types, or two have one name."""
+    """The frame's columns, those of its index that have names first. Raises: Invalid: a column has values of several
+    types, or two have one name.
+    """
+    named = [name for name in frame.index.names if isinstance(name, str) and name not in frame.columns]
     try:
+        if named:
+            frame = frame.reset_index(level=named)
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError) as error:
         why = "; ".join(str(part) for part in error.args)
