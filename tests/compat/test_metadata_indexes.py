@@ -269,6 +269,31 @@ def test_hudi_joins_the_ranges_of_functions_after_our_deletes(
         ensure_same_rows(found, expected, called=(f"ours where {sql}", "model"))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("partition", ["", "region"])
+def test_hudi_finds_rows_beside_nan(kind: str, partition: str, hudi_12: Peer, tmp_path: Path) -> None:
+    """It leaves out files whose bounds a filter does not meet, and takes NaN for less than all numbers."""
+    table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
+    options = table_options(9, "id", partition) | {WRITE + "table.type": kind, **STATS, **NO_SMALL_FILES}
+    for turn in range(2):
+        rows = slim_rows(range(20 * turn, 20 * turn + 30), turn)
+        amounts = rows.column("amount").to_pylist()
+        amounts[::7] = [float("nan")] * len(amounts[::7])
+        rows = rows.set_column(rows.column_names.index("amount"), "amount", pa.array(amounts, pa.float64()))
+        write_rows(table, "upsert", rows, options)
+        model.upsert(rows)
+    for sql, expression in (
+        ("amount > 3.5", pc.or_kleene(pc.greater(model.rows["amount"], 3.5), pc.is_nan(model.rows["amount"]))),
+        ("amount = 2.25", pc.equal(model.rows["amount"], 2.25)),
+        ("amount < 4", pc.less(model.rows["amount"], 4)),
+    ):
+        for options in ({}, SKIPPING):
+            found = without_meta(hudi_12.read(table, options=options, where=sql))
+            ensure_same_rows(found, model.rows.filter(expression), called=(f"theirs where {sql}", "model"))
+        ours = Table.open(str(table)).scan(filter=sql).read_all()
+        ensure_same_rows(without_meta(ours), model.rows.filter(expression), called=(f"ours where {sql}", "model"))
+
+
 def test_a_partitioned_record_index_is_kept_in_turns(hudi_12: Peer, tmp_path: Path) -> None:
     table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
     by_partition = {**ON, "hoodie.metadata.record.level.index.enable": "true"}

@@ -128,10 +128,13 @@ def in_order(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _range_of_floats(found: ColumnRange, values: pa.Array | pa.ChunkedArray) -> ColumnRange:
+    """The range, which ends at infinity where there is NaN: to Spark that is greater than all numbers. Hudi takes an
+    end that is NaN itself for less than every number, and leaves all rows of the file out.
+    """
     ends = pc.min_max(values)  # leaves NaN out, unless there is nothing else
     low, high = ends["min"].as_py(), ends["max"].as_py()
     has_nan = pc.any(pc.is_nan(values)).as_py()
-    return with_signed_zeros(replace(found, low=low, high=math.nan if has_nan else high))
+    return with_signed_zeros(replace(found, low=low, high=math.inf if has_nan else high))
 
 
 def _order(bound: Bound) -> Any:

@@ -11,6 +11,7 @@ It does not know how ranges are stored.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -129,6 +130,8 @@ def _said(native: Any, place: int, column: str, data_type: pa.DataType) -> Colum
             nulls = stats.null_count
             if stats.has_min_max:
                 low, high = _raw(stats.min_raw, data_type), _raw(stats.max_raw, data_type)
+                if isinstance(low, float) and isinstance(high, float) and (math.isnan(low) or math.isnan(high)):
+                    low = high = None
         sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
         groups.append(ColumnRange(column, data_type, low, high, chunk.num_values, nulls, *sizes))
     return with_signed_zeros(join_ranges(groups))

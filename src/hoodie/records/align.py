@@ -64,8 +64,7 @@ def _aligned(values: pa.Array, to: pa.DataType, path: str) -> pa.Array:
     if isinstance(given, pa.BaseExtensionType):
         return _aligned(values.storage, to, path)
     if types.is_dictionary(given):
-        # Not every kind of value can be taken as it is given: views of text cannot.
-        return _aligned(values.dictionary, to, path).take(values.indices)
+        return _aligned(_taken(values.dictionary, values.indices, to, path), to, path)
     if types.is_run_end_encoded(given):
         return _aligned(pc.run_end_decode(values), to, path)
     if types.is_null(given):
@@ -120,9 +119,16 @@ def _view_items(values: Any, to: pa.DataType, path: str) -> tuple[pa.Buffer, pa.
             f"Column `{path}`: the lists of one batch have {len(places):,} items", remedy="Write fewer rows at a time"
         )
     first, last = (int(places.min()), int(places.max()) + 1) if len(places) else (0, 0)
-    # Not every kind of item can be taken as it is given.
-    items = _aligned(values.values.slice(first, last - first), to, path).take(pa.array(places - first))
-    return pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32)), items
+    items = _taken(values.values.slice(first, last - first), pa.array(places - first), to, path)
+    return pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32)), _aligned(items, to, path)
+
+
+def _taken(values: pa.Array, places: pa.Array, to: pa.DataType, path: str) -> pa.Array:
+    """The values at these places; in the type `to` where Arrow cannot take them as they are: views of text are such."""
+    try:
+        return values.take(places)
+    except pa.ArrowNotImplementedError:
+        return _aligned(values, to, path).take(places)
 
 
 def _aligned_map(values: pa.MapArray, to: pa.MapType, path: str) -> pa.Array:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hoodie.errors import Conflict, HudiError, Invalid, Missing, Unavailable
-from hoodie.storage.posix import NOT_THERE
+from hoodie.storage.posix import is_absent
 
 _UNAVAILABLE = {
     errno.ENOSPC: ("no space is left on its file system", "Free space there, then retry"),
@@ -38,7 +38,7 @@ def os_failure(error: OSError, action: str, path: str, *, writes: bool) -> HudiE
     """The error to raise for `error`, met while doing `action` ("read", "create" ...) to `path` (a full path)."""
     code = error.errno or 0
     facts = {"path": path, "errno": errno.errorcode.get(code, str(code))}
-    if code in (*NOT_THERE, *_IN_THE_WAY) and not writes:
+    if not writes and (code in _IN_THE_WAY or is_absent(error, path)):
         return Missing(f"{path} does not exist", **facts)
     if code == errno.ENOENT:
         return Unavailable(f"Cannot {action} {path}: its folder was removed meanwhile", remedy="Retry", **facts)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 
 from hoodie.errors import Invalid
 from hoodie.storage.contract import crc_sibling
-from hoodie.storage.posix import FOLDER, NOT_THERE, TEMP_PREFIX, absent
+from hoodie.storage.posix import FOLDER, TEMP_PREFIX, absent, is_absent
 
 
 def ensure_inside(base: str, path: str) -> None:
@@ -53,7 +53,7 @@ def is_around(base: str, path: str, found: os.stat_result) -> bool:
 def remove_file(base: str, path: str) -> bool:
     """Whether the file, or link, was there; it is gone now, and before it Hadoop's checksum of it. A folder stays."""
     name = path.rpartition("/")[2]
-    with absent(), _opened_above(base, path) as opened:
+    with absent(os.path.join(base, path)), _opened_above(base, path) as opened:
         if not _is(stat.S_ISDIR, name, opened):
             _remove(crc_sibling(name), opened)
             return _remove(name, opened)
@@ -66,7 +66,7 @@ def remove_tree(base: str, path: str, kept: Collection[str] = ()) -> int:
     """
     name = path.rpartition("/")[2]
     removed: int | None = None
-    with absent(), _opened_above(base, path) as opened:
+    with absent(os.path.join(base, path)), _opened_above(base, path) as opened:
         above = os.path.join(base, os.path.dirname(path))
         if not path:
             removed = _empty(".", opened, above, kept)
@@ -124,13 +124,13 @@ def _opened_above(base: str, path: str) -> Iterator[int]:
 
 
 def _is(kind: Callable[[int], bool], name: str, parent: int) -> bool:
-    with absent():
+    with absent(name):
         return kind(os.lstat(name, dir_fd=parent).st_mode)
     return False
 
 
 def _remove(name: str, parent: int) -> bool:
-    with absent():
+    with absent(name):
         os.unlink(name, dir_fd=parent)
         return True
     return False
@@ -148,7 +148,7 @@ def _remove_folder(name: str, parent: int) -> None:
 
 
 def _raise_unless_gone(error: OSError) -> None:
-    if error.errno not in NOT_THERE:
+    if not is_absent(error, str(error.filename)):
         raise error
 
 

@@ -211,7 +211,7 @@ class LocalStorage:
         found: list[tuple[str, os.DirEntry[str] | None]] = []
         with translated("list", full):
             entries = None
-            with absent():
+            with absent(full):
                 entries = os.scandir(full)
             if entries is None:
                 return found

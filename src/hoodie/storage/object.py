@@ -48,7 +48,7 @@ _CAUSES = {
     "AuthorizationHeaderMalformed": ("the request is signed for another region", "Set aws_region to the bucket's"),
 }
 """By the store's own code for an error: its cause and its remedy, where the status alone misleads."""
-_MAX_KEY_BYTES = 1024
+_MAX_KEY = 1024
 """Of an object's whole name. S3 and Google's store count bytes, Azure characters."""
 
 _WRITING = frozenset({"create", "write"})
@@ -294,7 +294,9 @@ class ObjectStorage:
 
     def _is_too_long(self, path: str) -> bool:
         """Whether no object can have this name."""
-        return len(f"{self._location.prefix}/{path}".encode()) > _MAX_KEY_BYTES
+        prefix = self._location.prefix
+        name = f"{prefix}/{path}" if prefix else path
+        return len(name if self.scheme == "az" else name.encode()) > _MAX_KEY
 
     @contextmanager
     def _calling(self, action: str, path: str) -> Iterator[None]:
@@ -308,7 +310,7 @@ class ObjectStorage:
             full = self.absolute(path)
             if action in _WRITING:
                 raise Invalid(
-                    f"Cannot {action} {full}: a name has at most {_MAX_KEY_BYTES} bytes there",
+                    f"Cannot {action} {full}: a name has at most {_MAX_KEY} bytes there",
                     remedy="Use shorter partition values or a shorter base",
                     path=full,
                 )

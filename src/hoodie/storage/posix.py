@@ -22,8 +22,6 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 STALE_SECONDS = 24 * 3600
 """The age at which a temporary file, which has its name for milliseconds, is one that a dead writer left."""
 
-NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-"""Errors that say that there is no such name, also because there can be none."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _AT_FDCWD = -100
@@ -157,19 +155,45 @@ def make_folder(folder: str) -> None:
 
 def remove(full: str) -> bool:
     """Whether the file was there; it is gone now. Not durable by itself."""
-    with absent():
+    with absent(full):
         os.unlink(full)
         return True
     return False
 
 
+def is_absent(error: OSError, path: str) -> bool:
+    """Whether an error says that there is nothing at a path, also because nothing can have such a name. A path that is
+    too long as a whole may still lead to something, which has a shorter one.
+    """
+    if error.errno != errno.ENAMETOOLONG:
+        return error.errno in (errno.ENOENT, errno.ENOTDIR)
+    return not (os.path.isabs(path) and _is_reached(path))
+
+
+def _is_reached(path: str) -> bool:
+    """Whether steps from folder to folder lead to an absolute path, or cannot tell."""
+    *above, last = [name for name in path.split("/") if name]
+    folder = os.open("/", FOLDER)
+    try:
+        for name in above:
+            deeper = os.open(name, FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        os.lstat(last, dir_fd=folder)
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+    finally:
+        os.close(folder)
+    return True
+
+
 @contextmanager
-def absent() -> Iterator[None]:
-    """Ends the block without an error where what it asks for is not there."""
+def absent(path: str) -> Iterator[None]:
+    """Ends the block without an error where there is nothing at `path`, which it asks for."""
     try:
         yield
     except OSError as error:
-        if error.errno not in NOT_THERE:
+        if not is_absent(error, path):
             raise
 
 

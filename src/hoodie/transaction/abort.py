@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from hoodie.engine import LocalEngine
-from hoodie.errors import HudiError, Missing
+from hoodie.errors import HudiError, Unavailable
 from hoodie.fileview.listed import unlisted
 from hoodie.spec import (
-    NULL_COMMIT,
     Instant,
     InstantTime,
-    State,
     WriteStat,
     is_partition_metafile,
     parse_data_file_name,
@@ -27,9 +25,9 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
-from hoodie.timeline import Markers, delete_instant_files, is_table, load_commit_metadata, markers_of
+from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
-from hoodie.transaction.own_files import load_own_files
+from hoodie.transaction.own_files import load_appended, load_own_files
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.taken_back import taken_back
 from hoodie.view import list_data_folders
@@ -56,8 +54,8 @@ def abort(
     markers = markers or markers_of(handle.storage, requested)
     files = load_own_files(handle, requested, markers)
     if files is None:
-        _ensure_told(handle, instant)
-        files = _named_by(handle, requested)
+        files = [*_named_by(handle, requested), *load_appended(handle, instant)]
+    _ensure_unlisted(handle, requested, files)
     for one in participants:
         handle = one.withdraw(handle, instant)
     _remove_files(handle, requested, files)
@@ -125,6 +123,22 @@ def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[s
         _forget_partition(handle.storage, partition, requested)
 
 
+def _ensure_unlisted(handle: TableHandle, requested: InstantTime, files: Collection[str]) -> None:
+    """Checks that the metadata table lists no file of a pending write that a rollback has not taken back.
+
+    Raises:
+        Unavailable: it does. In version 6 who rolls back another write lists all log files of its slices: this one's
+            have to be taken back, too, and not deleted.
+    """
+    listed = set(files).difference(unlisted(handle, files))
+    if listed and (left := listed - taken_back(handle, requested, listed)):
+        raise Unavailable(
+            f"{len(left)} log files of {requested} were listed by the rollback of another write",
+            remedy="A rollback takes their blocks back; the next write or clean makes one",
+            instant=requested,
+        )
+
+
 def _going(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> tuple[str, ...]:
     """Those of a write's files that go with it: not those that a rollback has left to the table."""
     files = unlisted(handle, paths)
@@ -136,23 +150,6 @@ def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> lis
     """Files of a write of this process, log files included."""
     own = load_own_files(handle, requested, made)
     return _named_by(handle, requested) if own is None else own
-
-
-def _ensure_told(handle: TableHandle, instant: Instant) -> None:
-    """Checks that a write whose markers are gone was not about to append to older slices, by its inflight file.
-
-    Raises:
-        Missing: names of such log files do not say who wrote them.
-    """
-    if handle.profile.log_naming.has_one_write_per_file or instant.state is not State.INFLIGHT:
-        return
-    told = load_commit_metadata(handle.storage, handle.profile, instant)
-    if any(stat.file_id and (stat.prev_commit or NULL_COMMIT) != NULL_COMMIT for _, stat in told.write_stats()):
-        raise Missing(
-            f"The markers of {instant.requested} are gone, and names of its log files do not say who wrote them",
-            remedy="A rollback takes their blocks back; the next write makes one",
-            instant=instant.requested,
-        )
 
 
 def _is_told_by_name(handle: TableHandle, path: str) -> bool:

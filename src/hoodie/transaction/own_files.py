@@ -6,6 +6,8 @@
    block that can be read tells. One in which none can be read was never committed.
 3. Markers that cannot be read name nothing: where names tell who made a file, files are looked for by them. Else the
    write is left to a rollback, which takes back what it cannot find.
+4. Without markers, names tell of all files but those log files: they are looked for in the slices that the write was
+   about to append to, as its inflight file says (`load_appended`).
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from collections.abc import Collection
 
 from hoodie.errors import Corrupt, Missing, Unsupported
 from hoodie.logs import read_blocks
-from hoodie.spec import InstantTime, parse_data_file_name
+from hoodie.spec import NULL_COMMIT, Instant, InstantTime, State, parse_data_file_name, parse_log_file_name
 from hoodie.state.handle import TableHandle
 from hoodie.storage import Storage
-from hoodie.timeline import Markers
+from hoodie.timeline import Markers, load_commit_metadata
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,28 @@ def load_own_files(
     return own
 
 
+def load_appended(handle: TableHandle, instant: Instant) -> list[str]:
+    """Log files that a pending write has begun and whose names do not say so: their first block does. Looks into the
+    slices that its inflight file names.
+    """
+    naming = handle.profile.log_naming
+    if naming.has_one_write_per_file or instant.state is not State.INFLIGHT:
+        return []
+    planned: dict[str, set[str]] = {}
+    for partition, stat in load_commit_metadata(handle.storage, handle.profile, instant).write_stats():
+        if stat.file_id and (stat.prev_commit or NULL_COMMIT) != NULL_COMMIT:
+            planned.setdefault(partition, set()).add(stat.file_id)
+    found = []
+    for partition, file_ids in planned.items():
+        for file in handle.storage.list_dir(partition).files:
+            name = parse_log_file_name(file.path.rpartition("/")[2])
+            if name is None or name.file_id not in file_ids or naming.writer_of(name) is not None:
+                continue
+            if _first_writer(handle.storage, file.path) == instant.requested:
+                found.append(file.path)
+    return found
+
+
 def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
     name = parse_data_file_name(path.rpartition("/")[2])
     if name is None:
@@ -61,9 +85,14 @@ def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
 def _has_begun(storage: Storage, instant: InstantTime, path: str) -> bool:
     """Whether the first block that can be read of a log file is the write's, or there is none, as where it died."""
     try:
-        blocks = read_blocks(storage, path, storage.head(path).size_bytes)
+        return _first_writer(storage, path) in (instant, None)
     except Missing:
         return True
     except (Corrupt, Unsupported):  # no torn append leaves that
         return False
-    return next((block.instant for block in blocks if block.instant), instant) == instant
+
+
+def _first_writer(storage: Storage, path: str) -> InstantTime | None:
+    """The instant of the first block that can be read; None where there is none."""
+    blocks = read_blocks(storage, path, storage.head(path).size_bytes)
+    return next((block.instant for block in blocks if block.instant), None)

@@ -201,3 +201,13 @@ def test_dictionaries_of_views_are_taken(kind: pa.DataType) -> None:
     rows = pa.table({"c": named, "in": pa.StructArray.from_arrays([named], ["k"])})
     found = align(rows, storable(rows.schema)).column(0).to_pylist()
     assert found == [values[2].as_py(), None, values[0].as_py(), None]
+
+
+def test_values_of_a_dictionary_that_no_row_has_need_not_fit() -> None:
+    """pandas keeps the categories of rows that were filtered out; items between views of lists are nobody's either."""
+    named = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array([1, 2**40]))
+    assert align(pa.table({"c": named}), pa.schema([("c", pa.int32())])).column(0).to_pylist() == [1, 1]
+    items = pa.array([1, 2**40, 3])
+    lists = pa.ListViewArray.from_arrays(pa.array([0, 2], pa.int32()), pa.array([1, 1], pa.int32()), items)
+    wanted = storable(pa.schema([("c", pa.list_(pa.int32()))]))
+    assert align(pa.table({"c": lists}), wanted).column(0).to_pylist() == [[1], [3]]

@@ -10,6 +10,7 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
+from hoodie.services.rollback.plan import newest_bases
 from hoodie.spec import COMPACTION, marker_dir, parse_log_file_name
 from hoodie.state.handle import load_handle
 from hoodie.table import Table
@@ -146,3 +147,14 @@ def test_a_file_in_a_folder_that_is_no_partition_yet_goes_with_its_write(
         rows = read.scan(columns=["id", "v"]).read_all().to_pylist()
         assert sorted((one["id"], one["v"]) for one in rows) == [("a", "a"), ("m", "ok")]
     lake.ensure_sound()
+
+
+def test_base_files_of_writes_that_did_not_complete_begin_no_slice() -> None:
+    """They go with their own rollback, and a command block in their slice would stay alone."""
+    group = "00000000-1111-4222-8333-444444444444-0"
+    old, dead, own, late = ("20260101000000000", "20260102000000000", "20260103000000000", "20260104000000000")
+    paths = [f"p/{group}_0-0-0_{instant}.parquet" for instant in (old, dead, late)]
+    committed = {old, late}.__contains__
+    assert newest_bases(paths, {}, own, committed) == {("p", group): old}
+    assert newest_bases([*paths, f"p/{group}_0-0-0_{own}.parquet"], {}, own, committed) == {("p", group): own}
+    assert newest_bases(paths, {("p", group): dead}, own, committed) == {("p", group): dead}  # a plan reserves it

@@ -20,7 +20,7 @@ import pytest
 
 from hoodie.errors import CommitUnknown, Conflict, Invalid, Missing, Unavailable, Unsupported
 from hoodie.locks import held_lock
-from hoodie.storage import LocalStorage, open_storage, posix
+from hoodie.storage import Listing, LocalStorage, open_storage, posix
 from hoodie.storage.posix import STALE_SECONDS, TEMP_PREFIX
 from hoodie.testing.counting_storage import CountingStorage
 
@@ -912,3 +912,21 @@ def _failing(code: int):
 def _env() -> dict[str, str]:
     """This environment, with the package importable in a child even when it is not installed."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_a_file_whose_whole_path_is_too_long_is_not_taken_for_missing(tmp_path) -> None:
+    """By a shorter path to the same folder, as of a mount, it can be read."""
+    far = tmp_path.joinpath(*["z" * 200] * 5)
+    far.mkdir(parents=True)
+    (tmp_path / "near").symlink_to(far)
+    near, far_storage = LocalStorage(str(tmp_path / "near" / "t")), LocalStorage(str(far / "t"))
+    folder = "/".join(["y" * 200] * 15)
+    near.put(f"{folder}/f", b"1")
+    assert near.read(f"{folder}/f") == b"1"
+    for ask in (far_storage.head, far_storage.read, far_storage.list_dir):
+        with pytest.raises(Invalid, match="too long"):
+            ask(folder if ask == far_storage.list_dir else f"{folder}/f")
+    other = folder.replace("y", "x")
+    assert far_storage.list_dir(other) == Listing((), ())
+    with pytest.raises(Missing):
+        far_storage.head(f"{other}/f")

@@ -59,6 +59,12 @@ def table(request, tmp_path):
 BEFORE = [("a", 2), ("b", 1), ("x", 2), ("y", 1)]
 
 
+def save_all(table):
+    """Savepoints of all writes: what comes between them and later ones is nobody's as far as the timeline can tell."""
+    for one in table.timeline().completed_writes():
+        table.savepoints.create(one.requested, user="u")
+
+
 def files(table):
     return [path for part in table.files() for path in (part.base.path, *(log.path for log in part.logs))]
 
@@ -172,7 +178,7 @@ def test_a_retried_task_s_file_goes_though_its_marker_cannot_be_read(table, monk
 
 def test_a_write_that_fails_without_its_markers_leaves_no_block_that_counts(table, monkeypatch):
     """Not behind a savepoint either, where the timeline does not say any more who was committed."""
-    table.savepoints.create(user="u")
+    save_all(table)
     commit = meet(monkeypatch, table, gone, fails=True)
     with pytest.raises(GivenUpError):
         table.upsert(rows("b", "p0", 3))
@@ -181,3 +187,42 @@ def test_a_write_that_fails_without_its_markers_leaves_no_block_that_counts(tabl
         table.upsert(rows("x", "p1", value))
     assert not table.timeline().pending()
     assert shown(table) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]
+
+
+LAZY = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+}
+
+
+def test_a_write_whose_log_file_another_rollback_has_listed_leaves_no_block_that_counts(table, monkeypatch):
+    """In version 6 a rollback tells the metadata table all log files of its slices, those of living writers, too."""
+    metadata = str(table.config.has_metadata_table).lower()
+    table = Table.open(table.storage.absolute(""), options={**QUIET, **LAZY, "hoodie.metadata.enable": metadata})
+    save_all(table)
+    commit = Transaction.commit
+
+    def died(self, *given, **named):
+        raise GivenUpError
+
+    def met(self, *given, **named):
+        with monkeypatch.context() as patched:
+            patched.setattr(Transaction, "commit", died)
+            patched.setattr(Transaction, "_abort", lambda *_: None)
+            with pytest.raises(GivenUpError):
+                table.upsert(rows("b", "p0", 8))
+        table.services.rollback(table.timeline().pending()[-1].requested)
+        raise GivenUpError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", met)
+        with pytest.raises(GivenUpError):
+            table.upsert(rows("b", "p0", 9))
+    assert Transaction.commit is commit
+    for left in table.timeline().pending():
+        table.services.rollback(left.requested)
+    for value in (5, 6):
+        table.upsert(rows("x", "p1", value))
+    assert shown(table) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]
+    listed = Table.open(table.storage.absolute(""), options={"hoodie.metadata.enable": "false"})
+    assert rows_of(listed) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]

@@ -305,7 +305,7 @@ def _range_of(data_type: pa.DataType, facts: Mapping[str, Any]) -> ColumnRange:
     if facts["unknown"]:
         low = high = None
     elif facts["nan"]:
-        high = math.nan
+        high = math.inf  # as of a column with NaN now
     counts = (facts[name] or 0 for name in ("rows", "nulls", "size", "plain"))
     return ColumnRange("", data_type, low, high, *counts)
 

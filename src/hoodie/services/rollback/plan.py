@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.engine import Engine, TaskId
@@ -127,7 +127,7 @@ def load_rollback_plan(
         plans = PendingPlans(handle.storage, timeline)
         if target.action == LOG_COMPACTION:
             stats = _planned_stats(plans.compaction(target), target)
-        slices = newest_bases(paths, plans.compactions(), target.requested)
+        slices = newest_bases(paths, plans.compactions(), target.requested, timeline.is_committed)
         requests = (*requests, *plan_blocks(undone, stats, slices, form))
     return RollbackPlan(info, requests)
 
@@ -247,14 +247,19 @@ def plan_blocks(
 
 
 def newest_bases(
-    paths: Iterable[str], compactions: Mapping[GroupId, InstantTime], until: InstantTime
+    paths: Iterable[str],
+    compactions: Mapping[GroupId, InstantTime],
+    until: InstantTime,
+    is_committed: Callable[[InstantTime], bool],
 ) -> dict[GroupId, InstantTime]:
-    """The newest base instant of each file group up to a time: of its files, or reserved by a pending compaction."""
+    """The newest base instant of each file group up to a write: of its own files and of those of writes that completed,
+    or reserved by a pending compaction.
+    """
     newest = {group: instant for group, instant in compactions.items() if instant <= until}
     for path in paths:
         partition, file_name = _split(path)
         name = parse_data_file_name(file_name)
-        if name is not None and name.instant <= until:
+        if name is not None and (name.instant == until or (name.instant < until and is_committed(name.instant))):
             group = (partition, name.file_id)
             newest[group] = max(name.instant, newest.get(group, ""))
     return newest
