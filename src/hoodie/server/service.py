@@ -315,9 +315,10 @@ class Service:
     def _read(self, table: _Table, route: Route, asked: Asked, parameters: Mapping[str, str]) -> Answer:
         is_checked = _is_checked(route, parameters)
         last, known_hash = _known_to_client(parameters)
+        asked_s = self._env.monotonic()
         view = self._opened(table)
         if route.looks or (is_checked and not self._agrees(table, view, parameters)):
-            view = self._synced(table)
+            view = self._synced(table, asked_s)
         is_same = is_checked and not is_behind(view.timeline, last, known_hash)
         if is_checked and not is_same and not is_forgiven(view.timeline, known_hash):
             return text_answer(400, differs(view.timeline, last))
@@ -435,10 +436,14 @@ class Service:
         finally:
             table.lock.release()
 
-    def _synced(self, table: _Table) -> KeptView:
-        """The view at the timeline of now. One that was dropped meanwhile does not come back."""
+    def _synced(self, table: _Table, asked_s: float = math.inf) -> KeptView:
+        """The view at the timeline of now, or of a look that began after `asked_s`: who waited for it needs none of his
+        own. One that was dropped meanwhile does not come back.
+        """
         with table.lock:
             known = _known_view(table)
+            if known is not None and table.looked_s > asked_s:
+                return known
             if known is None:
                 view = self._open(table)
             else:

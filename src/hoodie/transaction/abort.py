@@ -63,15 +63,19 @@ def abort(
     markers.drop()
 
 
-def remove_strays(handle: TableHandle, requested: InstantTime, markers: Markers) -> None:
+def remove_strays(
+    handle: TableHandle, requested: InstantTime, markers: Markers, offered: Collection[str] | None = None
+) -> None:
     """Removes the files that this process's write `requested` made after another writer had taken its instant away.
+    `offered`: those it was about to commit, if it got so far and did not.
 
-    An instant that is on the timeline is left alone, and one that is so old that it may be archived.
+    An instant that is on the timeline is left alone, and one that is so old that it may have completed and be archived.
     """
     timeline = timeline_of(handle)
-    if timeline.find(requested) is None and not timeline.is_before_start(requested):
+    if timeline.find(requested) is None and (offered is not None or not timeline.is_before_start(requested)):
         # The marker of a file may have gone before the file came.
-        _remove_files(handle, requested, {*_files_of(handle, requested, markers), *_named_by(handle, requested)})
+        named = {*_files_of(handle, requested, markers), *_named_by(handle, requested)}
+        _remove_files(handle, requested, named.union(offered or ()))
         markers.drop()
 
 

@@ -85,6 +85,7 @@ class Transaction:
         self._inflight = inflight
         self._requested: Instant | None = None
         self._participants: Sequence[Participant] = ()
+        self._offered: tuple[str, ...] | None = None
         self._heartbeat: Heartbeat | None = None
         self._block = ExitStack()
 
@@ -158,6 +159,7 @@ class Transaction:
             Fenced: another writer rolled this write back, or may have; nothing became visible, its files are gone.
             CommitUnknown: the answer to the last step was lost.
         """
+        self._offered = tuple(outcome.files)
         with self.committing(outcome, planned_on, rule) as pending:
             handle, inflight = pending.handle, pending.inflight
             written = {stat.partition_path for stat in outcome.stats}
@@ -172,7 +174,7 @@ class Transaction:
                 done, seen = complete_and_look(
                     handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone
                 )
-                self.after = state_from(handle, seen)
+                self.after, self._offered = state_from(handle, seen), None
             except Fenced:
                 with deleting_own(handle.storage):
                     remove_fenced(handle, inflight, outcome.files, participants, self.markers(handle))
@@ -301,7 +303,7 @@ class Transaction:
             markers = self.markers(self.handle)
             with deleting_own(self.handle.storage):
                 if isinstance(cause, Conflict | Fenced):
-                    remove_strays(self.handle, self.instant, markers)
+                    remove_strays(self.handle, self.instant, markers, self._offered)
                 # Others may be at work: the metadata table, and the folders of new partitions, are theirs, too.
                 with self._locking.to_commit(self.handle) as (handle, _):
                     abort(handle, self.instant, self._participants, markers)

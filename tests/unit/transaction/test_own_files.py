@@ -9,7 +9,7 @@ import pytest
 
 from hoodie import Table
 from hoodie.engine import LocalEngine
-from hoodie.errors import Corrupt
+from hoodie.errors import Conflict, Corrupt, Fenced
 from hoodie.spec import marker_dir, parse_log_file_name
 from hoodie.transaction import Transaction
 
@@ -226,3 +226,30 @@ def test_a_write_whose_log_file_another_rollback_has_listed_leaves_no_block_that
     assert shown(table) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]
     listed = Table.open(table.storage.absolute(""), options={"hoodie.metadata.enable": "false"})
     assert rows_of(listed) == [("a", 2), ("b", 1), ("x", 6), ("y", 1)]
+
+
+def test_a_writer_that_was_rolled_back_takes_away_what_it_wrote_later(table, monkeypatch):
+    """It wakes between two files, and gives way to another: behind savepoints nobody knows that they never counted."""
+    metadata = str(table.config.has_metadata_table).lower()
+    table = Table.open(table.storage.absolute(""), options={**QUIET, **LAZY, "hoodie.metadata.enable": metadata})
+    save_all(table)
+    before = {file.path for file in table.storage.list("") if not file.path.startswith(".hoodie")}
+    commit = Transaction.commit
+
+    def met(self, outcome, *given, **named):
+        monkeypatch.setattr(Transaction, "commit", commit)
+        (late,) = (path for path in outcome.files if path.startswith("p1/") and path not in before)
+        data = table.storage.read(late)
+        table.storage.delete(late)
+        table.services.rollback(self.instant)
+        table.upsert(pa.concat_tables([rows("a", "p0", 5), rows("y", "p1", 5)]))
+        table.storage.put(late, data)
+        return commit(self, outcome, *given, **named)
+
+    monkeypatch.setattr(Transaction, "commit", met)
+    with pytest.raises((Conflict, Fenced)):
+        table.upsert(pa.concat_tables([rows("b", "p0", 9), rows("y", "p1", 9)]))
+    assert rows_of(table) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
+    assert shown(table) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
+    listed = Table.open(table.storage.absolute(""), options={"hoodie.metadata.enable": "false"})
+    assert rows_of(listed) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
