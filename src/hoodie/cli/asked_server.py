@@ -5,9 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from hoodie.cli.arguments import parse_options
-from hoodie.errors import Invalid
-from hoodie.remote import options_of, parse_server
-from hoodie.remote.asking import TOKEN, TYPE
+from hoodie.remote import asked_options
 
 
 def add_server(parser: ArgumentParser) -> None:
@@ -15,7 +13,8 @@ def add_server(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--server",
         metavar="HOST:PORT",
-        help="ask this timeline server for the table's files, and the table itself where it does not answer",
+        help="ask this timeline server for the table's files, and the table itself where it does not answer; with "
+        "-o hoodie.filesystem.view.type=REMOTE_ONLY nobody else",
     )
 
 
@@ -28,6 +27,4 @@ def table_options(said: Namespace) -> dict[str, str]:
     options = parse_options(said.option)
     if said.server is None:
         return options
-    if TYPE in options:
-        raise Invalid(f"--server and {TYPE} say the same", remedy="Give one of them")
-    return {**options, **options_of(parse_server(said.server, options.get(TOKEN)))}
+    return {**options, **asked_options(said.server, options)}

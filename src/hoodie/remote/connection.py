@@ -43,12 +43,13 @@ _LATER = (429, 502, 503, 504)
 _ANYHOW = "See its log; without it the table can be read and written as well"
 _REFUSALS = {
     400: ("does not take the question", "See that it is known by the name it is asked by, and what it said"),
-    401: ("wants another token", "Give the token it was started with"),
+    401: ("wants another token", "Give the one it was started with: hoodie.filesystem.view.remote.token"),
     403: ("does not serve the table", "Start it with a root the table lies below, or ask another one"),
     404: ("finds no such table", "See that it reads the same storage, and that this is a timeline server"),
     503: ("is too busy or closed", "It is asked again later; without it the table can be read and written as well"),
 }
 """What a status says, and what to do."""
+_NO_MARKERS = "writes no markers", "Start it with --markers, or leave hoodie.write.markers.type out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +164,7 @@ class Connection:
         try:
             body: bytes = self._answered("GET", self._target(VIEW + path, parameters), accepts=MEDIA_TYPE).value
         except Unavailable as error:
-            is_unknown = error.facts.get("status") == _NOT_FOUND and "not found" in str(error.facts["said"]).lower()
-            if not is_unknown:  # 404 as well where the table is none
+            if not _is_unknown(error.facts.get("status"), error.facts.get("said")):
                 raise
             self._knows_files = False
             return None
@@ -205,7 +205,7 @@ class Connection:
                 return Told(json.loads(body), is_repeated)
             except (ValueError, RecursionError) as error:
                 raise self._unavailable("its answer is no JSON") from error
-        raise self._refused(status, body)
+        raise self._refused(target, status, body)
 
     def _target(self, path: str, parameters: Mapping[str, str]) -> str:
         try:
@@ -252,7 +252,7 @@ class Connection:
         if connection is not None:
             connection.close()
 
-    def _refused(self, status: int, body: bytes) -> HudiError:
+    def _refused(self, target: str, status: int, body: bytes) -> HudiError:
         said = _shown(body[: 4 * _SHOWN].decode(errors="replace"))
         if status == 400 and OTHER_TIMELINE in said:
             return Conflict(
@@ -261,6 +261,8 @@ class Connection:
                 said=said,
             )
         what, remedy = _REFUSALS.get(status, ("cannot answer", _ANYHOW))
+        if target.startswith(MARKER) and _is_unknown(status, said):
+            what, remedy = _NO_MARKERS
         return Unavailable(
             f"The timeline server at {self.address.text} {what} ({status}): {said or 'nothing said'}",
             remedy=remedy,
@@ -288,6 +290,11 @@ def connection_to(address: ServerAddress, retries: Retries = NO_RETRIES) -> Conn
         if way not in _connections:
             _connections[way] = Connection(address, retries=retries)
         return _connections[way]
+
+
+def _is_unknown(status: object, said: object) -> bool:
+    """Whether the server knows no such question: it says 404 as well where the table is none."""
+    return status == _NOT_FOUND and "not found" in str(said).lower()
 
 
 def _is_host(host: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,19 @@ def test_query_and_files_ask_a_server_and_get_along_without(
     assert len([one for one in caplog.records if server in one.getMessage()]) == 1
     assert main(["query", table, "--server", "a b"]) != 0
     assert main(["query", table, "--server", "lake", "-o", "hoodie.filesystem.view.type=MEMORY"]) != 0
+
+
+def test_options_beside_a_server_say_how_long_it_may_take_and_that_it_is_asked_alone(
+    table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = ["query", table, "--server", server, "-o", "hoodie.filesystem.view.remote.timeout.secs=1"]
+        began = time.monotonic()
+        assert main(command) == 0
+        assert time.monotonic() - began < 20, "a minute if nothing is said"
+        assert main([*command, "-o", "hoodie.filesystem.view.type=REMOTE_ONLY"]) != 0
+    assert f"The timeline server at {server} does not answer" in capsys.readouterr().err
 
 
 def test_query_into_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

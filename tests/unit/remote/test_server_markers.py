@@ -63,6 +63,20 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING and "hoodie" in one.name]
 
 
+def test_a_service_that_writes_no_markers_is_said_to_be_such_with_what_makes_it_write_them(
+    table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says 404 to what it does not know, as it does where there is no table."""
+    with running_server(Service([str(table)])) as port:
+        markers_at(table, port).create("p/file.parquet", MarkerKind.CREATE)
+    (warning,) = warnings(caplog)
+    assert "writes no markers (404)" in warning
+    assert "Start it with --markers" in warning
+    with running_server(Service([]), MarkerService([str(table.parent)])) as port:
+        markers_at(table.parent / "none", port).create("p/file.parquet", MarkerKind.CREATE)
+    assert "finds no such table (404)" in warnings(caplog)[1]
+
+
 @contextmanager
 def answering(answer: Callable[[bytes], bytes | None]) -> Iterator[int]:
     """The port of a server that says what `answer` makes of a request, and hangs up; None: it stays silent."""
