@@ -22,6 +22,7 @@ from hoodie.fileview import FolderView, open_file_view
 from hoodie.notebook import Displayed
 from hoodie.query import Finding
 from hoodie.services.overlaps import ColumnOverlap, load_overlaps
+from hoodie.services.remedies import told
 from hoodie.services.repair import strays, unreached
 from hoodie.services.spread import Spread, spread_of
 from hoodie.services.validate import validate
@@ -41,30 +42,33 @@ FEW_BYTES = 1 << 20
 SMALL_FILES = 10
 _WARNINGS = frozenset({"orphan", "pending", "stray", "uncommitted", "version"})
 _TROUBLE = {
-    "metadata": "hoodie doctor {uri} --fix",
-    "index": "hoodie doctor {uri} --fix",
-    "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; "
-    "hoodie clean {uri} reclaims what is left",
-    "orphan": "no reader takes it; hoodie doctor {uri} --fix removes it",
+    "metadata": "`hoodie doctor {uri} --fix`",
+    "index": "`hoodie doctor {uri} --fix`",
+    "uncommitted": "the next write rolls it back, the next compaction begins it anew if it died; to reclaim what is "
+    "left: `hoodie clean {uri}`",
+    "orphan": "no reader takes it; to remove it: `hoodie doctor {uri} --fix`",
     "orphan without metadata": "no reader takes it; without a metadata table only the history says that it was never "
-    "committed: if its rows are no loss, hoodie orphans {uri} --delete removes it",
+    "committed; to remove it if its rows are no loss: `hoodie orphans {uri} --delete`",
     "stray": "no reader takes it, and nothing removes it: look at it, delete it by hand if it is no loss",
     "unreachable": "see that it is what it was: mounted, the right bucket, the right keys of it "
     "(fs.s3a.bucket.<bucket>.*); files there were not looked at",
-    "version": "hoodie upgrade {uri} --to 6 finishes it, --to {version} gives it up",
-    "pending": "the next write rolls it back, or: hoodie rollback {uri} {instant}",
+    "version": "to finish it: `hoodie upgrade {uri} --to 6`; to give it up: `hoodie upgrade {uri} --to {version}`",
+    "pending": "the next write rolls it back, or: `hoodie rollback {uri} {instant}`",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """Something about a table somebody should look at. `subject` is the partition, file or instant it is about."""
+    """Something about a table somebody should look at. `subject` is the partition, file or instant it is about,
+    `commands` are those in the remedy.
+    """
 
     severity: Severity
     kind: str
     subject: str
     message: str
     remedy: str
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +241,7 @@ def _findings(handle: TableHandle, findings: Sequence[Finding]) -> Iterator[Conc
         kind = "orphan without metadata" if one.kind == "orphan" and not is_listed else one.kind
         remedy = _TROUBLE.get(kind, "restore the file, or restore to an earlier savepoint or instant")
         facts = {"uri": uri, "instant": shlex.quote(one.path.partition(".")[0]), "version": handle.config.table_version}
-        yield Concern(severity, one.kind, one.path, one.message, remedy.format(**facts))
+        yield Concern(severity, one.kind, one.path, one.message, *told(remedy, **facts))
 
 
 def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
@@ -250,16 +254,13 @@ def _stuck(handle: TableHandle, timeline: Timeline) -> Iterator[Concern]:
             continue
         if age.total_seconds() < STUCK_SECONDS:
             continue
-        uri = _place(handle)
-        remedy = (
-            f"hoodie compact {uri}" if instant.action == COMPACTION else f"hoodie rollback {uri} {instant.requested}"
-        )
+        remedy = "`hoodie compact {uri}`" if instant.action == COMPACTION else "`hoodie rollback {uri} {instant}`"
         yield Concern(
             "warning",
             "stuck",
             f"{instant.requested}.{instant.action}",
             f"has been {instant.state.name.lower()} for {_span(age.total_seconds())}",
-            remedy,
+            *told(remedy, uri=_place(handle), instant=instant.requested),
         )
 
 
@@ -278,7 +279,7 @@ def _log_debt(handle: TableHandle, config: Config, timeline: Timeline, debts: Se
             handle.config.name,
             f"{len(debts):,} file groups have {size_text(logs)} of logs on {size_text(base)} of base files after "
             f"{len(deltas):,} delta commits (compaction is due after {limit})",
-            f"hoodie compact {_place(handle)}",
+            *told("`hoodie compact {uri}`", uri=_place(handle)),
         )
 
 
@@ -290,8 +291,11 @@ def _small_files(handle: TableHandle, partitions: Sequence[PartitionSizes], smal
                 "small files",
                 one.partition,
                 f"{one.small_files:,} of {one.base_files:,} base files are smaller than {size_text(small)}",
-                f"hoodie compact-base {_place(handle)} joins them, hoodie cluster sorts them, too; or write larger "
-                "batches, or leave hoodie.parquet.small.file.limit above 0 so that inserts fill them",
+                *told(
+                    "to join them: `hoodie compact-base {uri}`; to sort them, too: `hoodie cluster {uri}`; or write "
+                    "larger batches, or leave hoodie.parquet.small.file.limit above 0 so that inserts fill them",
+                    uri=_place(handle),
+                ),
             )
 
 
@@ -307,7 +311,11 @@ def _overlaps(handle: TableHandle, overlaps: Sequence[ColumnOverlap]) -> Iterato
             names,
             f"was sorted by, and files overlap again: one value of {worst.column} is in about {worst.reads:.1f} of "
             f"{worst.files:,} files",
-            f"hoodie cluster {_place(handle)} -o hoodie.clustering.plan.strategy.sort.columns={shlex.quote(names)}",
+            *told(
+                "`hoodie cluster {uri} -o hoodie.clustering.plan.strategy.sort.columns={names}`",
+                uri=_place(handle),
+                names=shlex.quote(names),
+            ),
         )
 
 
@@ -321,7 +329,7 @@ def _old_versions(handle: TableHandle, timeline: Timeline, partitions: Sequence[
             handle.config.name,
             f"{size_text(old)} in {sum(one.old_files for one in partitions):,} files are kept for time travel, "
             f"{size_text(live)} are read",
-            f"hoodie clean {_place(handle)}",
+            *told("`hoodie clean {uri}`", uri=_place(handle)),
         )
 
 
@@ -335,23 +343,25 @@ def _archiving(handle: TableHandle, config: Config, timeline: Timeline) -> Itera
             handle.config.name,
             f"{writes:,} completed writes are in the active timeline, archiving is due at {limit}: every action reads "
             "them",
-            f"hoodie archive {_place(handle)} --dry-run says what keeps them",
+            *told("to see what keeps them: `hoodie archive {uri} --dry-run`", uri=_place(handle)),
         )
 
 
 def _gathered(handle: TableHandle, spread: Spread | None) -> Iterator[Concern]:
     if spread is None or not spread.is_gathered:
         return
-    uri, home = _place(handle), spread.left_at_home
+    home = spread.left_at_home
+    to_prefixes, to_hashes = (
+        "to bring them to their prefixes: `hoodie relayout {uri} --move`",
+        "to hash partition and file id: `hoodie relayout {uri} --to bits:8 --move`",
+    )
     yield Concern(
         "note",
         "spread",
         handle.config.name,
         f"half of {spread.file_groups:,} file groups lie under {spread.crowded:,} of {spread.prefixes:,} prefixes"
         + (f" ({home:,} have files at the table path)" if home else ""),
-        f"hoodie relayout {uri} --move brings them to their prefixes"
-        if home * 2 >= spread.file_groups
-        else f"hoodie relayout {uri} --to bits:8 --move hashes partition and file id",
+        *told(to_prefixes if home * 2 >= spread.file_groups else to_hashes, uri=_place(handle)),
     )
 
 

@@ -107,7 +107,7 @@ def ensure_named_and_removed(lake: Lake, late: list[str]) -> None:
     is_confirmed = "files" in lake.table.indexes
     fix = f"hoodie doctor {lake.uri} --fix" if is_confirmed else f"hoodie orphans {lake.uri} --delete"
     assert set(remedies) == set(late)
-    assert all(one.startswith("no reader takes it") and one.endswith(f"{fix} removes it") for one in remedies.values())
+    assert all(one.startswith("no reader takes it") and one.endswith(fix) for one in remedies.values())
     rows = lake.values()
     lake.table.indexes.rebuild()
     assert lake.values() == rows_listed(lake) == rows

@@ -22,6 +22,7 @@ from hoodie.services.overview.group_sizes import GroupSizes
 from hoodie.services.overview.instant_works import InstantWork
 from hoodie.services.overview.table_overview import TableOverview, examined_overview
 from hoodie.services.overview.waiting import Waiting
+from hoodie.services.remedies import told
 from hoodie.spec import Instant, State
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, logged_lake, row
@@ -97,7 +98,10 @@ def named(name: str, overview: TableOverview) -> list[str]:
         uri=name,
         partitions=(replace(overview.health.partitions[0], partition=name),),
         debts=(LogDebt(name, name, 1, 1, 1),),
-        concerns=(Concern("error", name, name, name, name), Concern("error", name, name, name, f"hoodie {name}")),
+        concerns=(
+            Concern("error", name, name, name, name),
+            Concern("error", name, name, name, f"hoodie {name}", (f"hoodie {name}",)),
+        ),
     )
     works = (*overview.works, work(1, "commit", name), replace(work(2), operation=name, kind=name))
     waiting = (Waiting(instant(3, name, State.INFLIGHT), False, NOW, 1.0, None, 0, 0, "dead", name),)
@@ -138,6 +142,23 @@ def test_instants_that_are_pending_or_have_failed_are_marked() -> None:
         f"hoodie rollback {lake.uri} 202",
     ):
         assert words in said
+
+
+def test_commands_stand_alone_and_words_beside_them_are_none(plain: TableOverview) -> None:
+    """A button copies all that a command is."""
+    remedy = told("to join them: `hoodie compact-base {uri}`; or write more", uri="/lake")
+    waits = told("the next clean rolls it back, or: `hoodie rollback /lake {at}`", at="20260102040000000")
+    dead = Waiting(instant(3, "commit", State.INFLIGHT), False, NOW, 600.0, 300.0, 0, 0, "dead", *waits)
+    health = replace(plain.health, concerns=(Concern("note", "small files", "p", "many", *remedy),))
+    page = ensure_harmless(table_page(replace(plain, health=health, waiting=(dead,))))
+    commands = [said for tag, said in page.elements if tag == "code" and said.get("class") == "command"]
+    assert len(commands) == 3
+    assert page.text(within="code").count("hoodie compact-base /lake") == 1
+    assert "joins" not in page.text(within="code")
+    assert "write more" not in page.text(within="code")
+    said = " ".join(page.text().split())
+    assert f"dead write in {dead.instant.requested}.commit: dead: no heartbeat for 5.0 min" in said
+    assert page.text().count("hoodie rollback /lake 20260102040000000") == 2
 
 
 def test_what_each_instant_did_is_told() -> None:

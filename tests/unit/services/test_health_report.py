@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.cli.app import main
 from hoodie.config import resolve
 from hoodie.present import as_json
-from hoodie.services.health import Concern, TableHealth, examine
+from hoodie.services.health import _TROUBLE, Concern, TableHealth, examine
+from hoodie.services.remedies import told
 from hoodie.state.handle import load_handle
 from hoodie.storage import LocalStorage
 from hoodie.testing.env import FakeEnv
@@ -168,7 +170,19 @@ def test_many_small_files_are_a_note_with_a_remedy(tmp_path: Path, monkeypatch: 
     assert found.severity == "note"
     assert "1 of 1 base files" in found.message
     assert "hoodie.parquet.small.file.limit" in found.remedy
+    assert found.commands == (f"hoodie compact-base {path}", f"hoodie cluster {path}")
     assert health_of(path, env).is_healthy
+
+
+@pytest.mark.parametrize("template", _TROUBLE.values())
+def test_commands_of_remedies_can_be_run(template: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = shlex.quote(str(tmp_path / "`no` table"))
+    remedy = told(template, uri=uri, instant="20260102040000000", version=9)
+    for command in remedy.commands:
+        assert uri in command
+        assert command in remedy.text
+        assert main(shlex.split(command)[1:]) == 2  # a usage that is wrong leaves by `SystemExit`
+        assert "usage" not in capsys.readouterr().err
 
 
 def test_old_versions_are_a_concern_with_the_command_that_removes_them(

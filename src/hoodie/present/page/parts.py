@@ -92,9 +92,15 @@ def bar(parts: Sequence[tuple[str, float]], whole: float) -> Html:
     return element("svg", drawn, class_="bar", height=12, aria_hidden="true")
 
 
-def command(text: str) -> Html:
-    """A command with a button that copies it, where there is a script."""
-    return element("code", text, class_="command") if text else Html("")
+def remedy(text: str, commands: Iterable[str]) -> Html:
+    """What helps: words as they are, and each of the commands in them with a button that copies it, where there is a
+    script.
+    """
+    parts: list[Child] = []
+    for command in commands:
+        before, _, text = text.partition(command)
+        parts += [before, element("code", command, class_="command")]
+    return element("span", parts, text)
 
 
 def word(text: str, tone: Tone = "") -> Html:

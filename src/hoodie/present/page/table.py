@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie.present.health import TONES, state_text
 from hoodie.present.page.document import FOOT, document
 from hoodie.present.page.markup import Html, element
-from hoodie.present.page.parts import Cell, Place, command, section, table, tile, word
+from hoodie.present.page.parts import Cell, Place, remedy, section, table, tile, word
 from hoodie.present.page.sizes import SHOWN_DEBTS, base_sizes, log_debts, overlaps, partitions
 from hoodie.present.page.spread import spread_drawings
 from hoodie.present.page.timeline import MAX_DRAWN, timeline_drawing, timeline_list
@@ -174,7 +174,7 @@ def _last_write(overview: TableOverview) -> Html:
 
 def _concerns(overview: TableOverview, links: Links | None) -> Html:
     kinds: dict[tuple[str, str], list[Concern]] = defaultdict(list)
-    for entry in overview.health.concerns:
+    for entry in (*_dead_writes(overview), *overview.health.concerns):
         kinds[entry.severity, entry.kind].append(entry)
     shown = [_one_kind(many) for many in kinds.values()]
     looked = None
@@ -187,6 +187,16 @@ def _concerns(overview: TableOverview, links: Links | None) -> Html:
             class_="hint",
         )
     return Html((element("ul", shown, class_="concerns") if shown else element("p", "Nothing.")) + (looked or ""))
+
+
+def _dead_writes(overview: TableOverview) -> Iterator[Concern]:
+    """Writes that died and are no concern of the doctor's: they are not old enough yet."""
+    known = {entry.subject for entry in overview.health.concerns}
+    for entry in overview.waiting:
+        subject = f"{entry.instant.requested}.{entry.instant.action}"
+        if entry.has_failed and subject not in known:
+            said = _VERDICTS[entry.verdict] + ("" if entry.silent_s is None else f" for {span(entry.silent_s)}")
+            yield Concern("warning", "dead write", subject, said, entry.remedy, entry.commands)
 
 
 def _one_kind(concerns: Sequence[Concern]) -> Html:
@@ -218,8 +228,8 @@ def _said(concern: Concern) -> Html:
 
 
 def _help(concern: Concern) -> Html:
-    is_command = concern.remedy.startswith("hoodie ")
-    return element("p", command(concern.remedy) if is_command else f"→ {concern.remedy}")
+    is_command = concern.commands == (concern.remedy,)
+    return element("p", None if is_command else "→ ", remedy(concern.remedy, concern.commands))
 
 
 def _waiting(waiting: Sequence[Waiting]) -> Html:
@@ -236,7 +246,7 @@ def _waiting(waiting: Sequence[Waiting]) -> Html:
             span(entry.age_s),
             f"{span(entry.silent_s)} ago" if entry.silent_s is not None else "none",
             f"{count_text(entry.groups, 'file group')}, {size_text(entry.size_bytes)}" if entry.is_plan else None,
-            command(entry.remedy) if entry.remedy.startswith("hoodie ") else entry.remedy,
+            remedy(entry.remedy, entry.commands),
         ]
         for entry in waiting[:SHOWN_CONCERNS]
     ]

@@ -17,6 +17,7 @@ from hoodie.config import Config
 from hoodie.errors import HudiError
 from hoodie.services.health import STUCK_SECONDS
 from hoodie.services.overview.instant_works import moment_of
+from hoodie.services.remedies import Remedy, told
 from hoodie.spec import COMPACTION, LOG_COMPACTION, Instant, InstantTime, keys
 from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
@@ -32,6 +33,7 @@ class Waiting:
     """A pending instant. `silent_s`: seconds since its last heartbeat, None without one; `groups` and `size_bytes`: the
     file groups a plan is about, and the bytes of their files. `verdict`: `planned` is a plan that waits, `unknown` a
     write without a heartbeat, `dead` one whose heartbeat has stopped, `stuck` is older than work should take.
+    `commands` are those in the remedy.
     """
 
     instant: Instant
@@ -43,6 +45,7 @@ class Waiting:
     size_bytes: int
     verdict: Verdict
     remedy: str
+    commands: tuple[str, ...] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -83,6 +86,7 @@ def _waiting(handle: TableHandle, instant: Instant, found: _Found) -> Waiting:
     began = moment_of(instant.requested, handle.config.timezone)
     age_s = None if began is None else (handle.env.now() - began).total_seconds()
     verdict = _verdict(groups is not None, age_s, silent_s, found.limit_s)
+    remedy = _remedy(handle.storage.uri, instant, verdict)
     return Waiting(
         instant=instant,
         is_plan=groups is not None,
@@ -92,7 +96,8 @@ def _waiting(handle: TableHandle, instant: Instant, found: _Found) -> Waiting:
         groups=len(groups or ()),
         size_bytes=sum(found.sizes.get(group, 0) for group in groups or ()),
         verdict=verdict,
-        remedy=_remedy(handle.storage.uri, instant, verdict),
+        remedy=remedy.text,
+        commands=remedy.commands,
     )
 
 
@@ -104,15 +109,17 @@ def _verdict(is_plan: bool, age_s: float | None, silent_s: float | None, limit_s
     return "planned" if is_plan else "unknown"
 
 
-def _remedy(uri: str, instant: Instant, verdict: Verdict) -> str:
-    place, at = shlex.quote(uri), shlex.quote(instant.requested)
+def _remedy(uri: str, instant: Instant, verdict: Verdict) -> Remedy:
+    template = ""
     if instant.action == COMPACTION:
-        return f"hoodie compact {place}"
-    if instant.action == LOG_COMPACTION:
-        return f"hoodie compact-logs {place}"
-    if verdict == "dead":
-        return f"the next clean rolls it back, or: hoodie rollback {place} {at}"
-    return f"hoodie rollback {place} {at}" if verdict == "stuck" else ""
+        template = "`hoodie compact {place}`"
+    elif instant.action == LOG_COMPACTION:
+        template = "`hoodie compact-logs {place}`"
+    elif verdict == "dead":
+        template = "the next clean rolls it back, or: `hoodie rollback {place} {at}`"
+    elif verdict == "stuck":
+        template = "`hoodie rollback {place} {at}`"
+    return told(template, place=shlex.quote(uri), at=shlex.quote(instant.requested))
 
 
 def _groups(plans: PendingPlans, instant: Instant) -> tuple[GroupId, ...] | None:
