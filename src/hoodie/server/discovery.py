@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hoodie.env import Env
 from hoodie.errors import HudiError, Invalid
 from hoodie.server.places import is_below, place_of
+from hoodie.server.roots import trouble_of
 from hoodie.spec import keys
 from hoodie.storage import Storage
 
@@ -38,11 +39,11 @@ def find_tables(roots: Sequence[str], storage_at: Callable[[str], Storage], env:
     found: set[str] = set()
     notes: list[str] = []
     for root in roots:
-        try:
-            storage = storage_at(root)
-        except HudiError as error:
-            notes.append(f"{root} cannot be opened: {error.cause}")
+        trouble = trouble_of(root, storage_at)
+        if trouble:
+            notes.append(f"{root} cannot be reached: {trouble}")
             continue
+        storage = storage_at(root)
         folders = deque([("", 0)])
         while folders:
             folder, depth = folders.popleft()

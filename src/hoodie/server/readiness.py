@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
-from hoodie.errors import HudiError
+from hoodie.server.roots import trouble_of
 from hoodie.server.service import Service
 
 LOOK_EVERY_S = 10.0
@@ -31,16 +30,8 @@ class Readiness:
         with self._lock:
             now_s = self._service.env.monotonic()
             if self._looked_s is None or now_s - self._looked_s > LOOK_EVERY_S:
-                self._unreachable = sum(not self._is_reachable(root) for root in self._service.roots)
+                self._unreachable = sum(
+                    trouble_of(root, self._service.storage_at) != "" for root in self._service.roots
+                )
                 self._looked_s = now_s
             return self._unreachable
-
-    def _is_reachable(self, root: str) -> bool:
-        """One look at a folder, or the first page of a listing."""
-        if root.startswith("/"):
-            return os.path.isdir(root)
-        try:
-            next(self._service.storage_at(root).list(""), None)
-        except HudiError:
-            return False
-        return True

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -223,3 +226,20 @@ def test_readiness_is_whether_the_roots_can_be_reached(tmp_path: Path, monkeypat
         status, body, _ = get(port, "/health")
         assert status == 503
         assert body == b'{"status":"unready","reason":"1 of 2 roots cannot be reached"}'
+        page = get(port, "/", BEARER)[1].decode()
+        assert f"{root} cannot be reached: No such file or directory" in page
+        assert "No table was found where was looked" in page
+
+
+def test_a_root_that_nobody_may_list_is_said_by_probe_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def denied(path: Any) -> Any:
+        if path == str(tmp_path):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    with listening_service(Service([str(tmp_path)])) as port:
+        monkeypatch.setattr(os, "scandir", denied)
+        assert get(port, "/health")[0] == 503
+        assert f"{tmp_path} cannot be reached: Permission denied" in get(port, "/")[1].decode()

@@ -64,16 +64,14 @@ def tables_page(
     shown: Child = (
         Html(table(_COLUMNS, rows, label="Tables") + pager(place, page, "tables"))
         if rows
-        else element("p", "No table was found below the roots.")
+        else element("p", f"No table was found {'where was looked' if note else 'below the roots'}.")
     )
     return document(
         "Tables",
         heading("Tables", f"below {', '.join(roots)}"),
         element(
             "main",
-            section(
-                "tables", count_text(page.total, "table"), shown, element("p", note, class_="hint") if note else None
-            ),
+            section("tables", count_text(page.total, "table"), shown, element("p", note) if note else None),
             section("open", "Open another one", _open_form()),
             id="content",
         ),
