@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _root_parser().print_help()
         return 0
     debug = said.debug or "--debug" in said.rest
-    _start_logging(debug)
+    _start_logging(debug, has_times=said.command == "serve")
     try:
         if arguments is None and said.command not in _WITHOUT_ARROW:
             _load_arrow()  # a process of our own
@@ -120,8 +120,8 @@ def _root_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _start_logging(debug: bool) -> None:
+def _start_logging(debug: bool, *, has_times: bool) -> None:
     lines = logging.StreamHandler()
-    lines.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    lines.setFormatter(VisibleFormatter(f"{'%(asctime)s ' if has_times else ''}%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("hoodie").setLevel(logging.DEBUG if debug else logging.WARNING)

@@ -18,7 +18,15 @@ from hoodie.engine import Engine
 from hoodie.errors import Invalid
 from hoodie.fileview import FileSystemView, WriterView, open_file_view
 from hoodie.fileview.log_sizes import with_stored_sizes
-from hoodie.remote.connection import NO_RETRIES, Connection, Retries, ServerAddress, connection_to, parse_server
+from hoodie.remote.connection import (
+    NO_RETRIES,
+    Connection,
+    Retries,
+    ServerAddress,
+    connection_to,
+    is_host,
+    parse_server,
+)
 from hoodie.remote.in_process import source_at
 from hoodie.remote.json_values import short
 from hoodie.remote.remote_view import FallingBackView, RemoteView
@@ -62,19 +70,32 @@ def asked_server(config: Config) -> AskedServer | None:
     """The server that options name; None where none is to be asked.
 
     Raises:
-        Invalid: no machine has such a name, or no request can tell such a token.
+        Invalid: this is no host, or no request can tell such a token.
     """
     kind = config.text(TYPE)
     if kind not in (ONLY, FIRST):
         return None
     address = ServerAddress(
-        config.text(HOST), config.integer(PORT), config.optional(TOKEN), float(config.integer(TIMEOUT))
+        _host(config.text(HOST)), config.integer(PORT), config.optional(TOKEN), float(config.integer(TIMEOUT))
     )
     retries = NO_RETRIES
     if config.flag(_RETRY):
         times = min(config.integer(_TIMES), _MAX_TRIES)
         retries = Retries(times, config.integer(_FIRST_MS) / 1000, config.integer(_LIMIT_MS) / 1000)
     return AskedServer(address, kind == FIRST, retries)
+
+
+def _host(text: str) -> str:
+    """The host that an option names."""
+    if is_host(text):
+        return text
+    try:
+        meant = parse_server(text)
+    except Invalid:
+        remedy = f"Write the name or address of a machine; its port is {PORT}"
+    else:
+        remedy = f"Write {HOST}={meant.host}, and the port as {PORT}={meant.port}"
+    raise Invalid(f"{HOST}={short(text)} is no host", remedy=remedy, value=text)
 
 
 def options_of(address: ServerAddress, kind: str = FIRST) -> dict[str, str]:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import os
 import threading
@@ -67,7 +68,7 @@ class ServerAddress:
     timeout_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if not _is_host(self.host) or not 0 < self.port < 1 << 16:
+        if not is_host(self.host) or not 0 < self.port < 1 << 16:
             raise _no_address(f"{self.host}:{self.port}")
         if self.token is not None and not _is_token(self.token):
             raise Invalid(
@@ -104,6 +105,21 @@ def parse_server(text: str, token: str | None = None, timeout_s: float = 60.0) -
     if parts.scheme != "http" or host is None or has_more:
         raise _no_address(text)
     return ServerAddress(host, port, token, timeout_s)
+
+
+def is_host(text: str) -> bool:
+    """Whether a machine can have such a name or address: without scheme, brackets and port."""
+    if ":" in text or not text.strip("0123456789."):
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return True
+    try:
+        text.encode("idna")
+    except UnicodeError:  # an empty or too long part
+        return False
+    return text.isprintable() and not any(sign in text for sign in " /\\?#@[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,14 +311,6 @@ def connection_to(address: ServerAddress, retries: Retries = NO_RETRIES) -> Conn
 def _is_unknown(status: object, said: object) -> bool:
     """Whether the server knows no such question: it says 404 as well where the table is none."""
     return status == _NOT_FOUND and "not found" in str(said).lower()
-
-
-def _is_host(host: str) -> bool:
-    try:
-        host.encode("idna")
-    except UnicodeError:  # an empty or too long part
-        return False
-    return host != "" and host.isprintable() and not any(sign in host for sign in " /\\?#@[]")
 
 
 def _is_token(token: str) -> bool:

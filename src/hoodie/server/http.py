@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import ipaddress
 import logging
@@ -37,7 +38,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import DEFAULT_PORT
-from hoodie.remote.connection import MARKER
+from hoodie.remote.connection import MARKER, is_host
 from hoodie.server.answer import Answer
 from hoodie.server.marker_http import MarkerAnswers, MarkersFirst
 from hoodie.server.marker_service import MarkerService, answered
@@ -101,8 +102,14 @@ def ensure_guarded(listening: Listening, *, without_token: bool = False) -> None
     """Checks that not everybody can ask unless that is wanted.
 
     Raises:
-        Invalid: it can be reached from elsewhere and asks for no token, or for one that can be guessed.
+        Invalid: it can be reached from elsewhere and asks for no token, or for one that can be guessed; or this is no
+            host.
     """
+    if not is_host(listening.host):
+        raise Invalid(
+            f"{listening.host!r} is no host",
+            remedy="Write the name or address of this machine alone, such as 127.0.0.1; --port says the port",
+        )
     if listening.token is not None and len(listening.token) < MIN_TOKEN_LENGTH:
         raise Invalid(
             f"The token has {len(listening.token)} characters", remedy=f"Use at least {MIN_TOKEN_LENGTH} random ones"
@@ -184,9 +191,12 @@ def bound_socket(listening: Listening) -> socket.socket:
     try:
         found = socket.create_server((listening.host, listening.port), family=family, backlog=256)
     except OSError as error:
+        is_about_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
         raise Unavailable(
             f"Cannot listen at {listening.host}:{listening.port}: {error.strerror}",
-            remedy="Choose another --port, or 0 for a free one",
+            remedy="Choose another --port, or 0 for a free one"
+            if is_about_port
+            else "Choose a --host that is an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them",
         ) from error
     # Connections inherit it. asyncio sets it for sockets of its own making only, and an answer in two pieces, head and
     # body, would wait 40 ms for the client's acknowledgement of the first.

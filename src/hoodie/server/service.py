@@ -455,9 +455,9 @@ class Service:
                 except StoreFailed:
                     raise
                 except HudiError as error:
-                    log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
                     table.view = None
                     view = self._open(table)
+                    log.warning("the view of %s is loaded anew: %s", table.storage.uri, error)
             table.view = lasting(view)
             return view
 

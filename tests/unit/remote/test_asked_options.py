@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import pytest
 
 from hoodie.cli.app import main
 from hoodie.cli.serve import define, full_root
+from hoodie.config import resolve
 from hoodie.errors import Invalid, Unavailable
 from hoodie.remote import ServerAddress, asked_options
-from hoodie.remote.asking import TIMEOUT
+from hoodie.remote.asking import TIMEOUT, asked_server
 from hoodie.table import Table
 from hoodie.testing.lake import Lake, row
 
-TYPE = "hoodie.filesystem.view.type"
+VIEW = "hoodie.filesystem.view."
+TYPE = f"{VIEW}type"
 
 
 @pytest.mark.parametrize("kind", ["REMOTE_ONLY", "remote_only", "REMOTE_FIRST"])
@@ -46,6 +49,35 @@ def test_what_is_no_address_is_said(server: object) -> None:
 def test_a_port_is_no_host() -> None:
     with pytest.raises(Invalid, match="Write localhost:26754"):
         asked_options("26754", {})
+
+
+@pytest.mark.parametrize(
+    ("host", "remedy"),
+    [
+        ("localhost:26754", f"{VIEW}remote.host=localhost, and the port as {VIEW}remote.port=26754"),
+        ("http://localhost", f"{VIEW}remote.host=localhost, and the port as {VIEW}remote.port=26754"),
+        ("[::1]:80", f"{VIEW}remote.host=::1, and the port as {VIEW}remote.port=80"),
+        ("my host", "Write the name or address of a machine"),
+        ("300.1.1.1", "Write the name or address of a machine"),
+    ],
+)
+def test_the_option_of_a_host_names_no_port(host: str, remedy: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(remedy)) as failure:
+        asked_server(resolve({TYPE: "REMOTE_FIRST", f"{VIEW}remote.host": host}))
+    assert f"{VIEW}remote.host='{host}' is no host" in failure.value.cause
+
+
+def test_addresses_of_machines_are_hosts() -> None:
+    for host in ("localhost", "::1", "127.0.0.1", "my-host.lan", "fe80::1", "bücher"):
+        found = asked_server(resolve({TYPE: "REMOTE_FIRST", f"{VIEW}remote.host": host}))
+        assert found is not None
+        assert found.address.host == host
+
+
+def test_a_store_of_views_without_memory_is_refused_to_writers_too() -> None:
+    for memory in (0, -1):
+        with pytest.raises(Invalid, match=r"spillable\.mem cannot be"):
+            resolve({f"{VIEW}spillable.mem": memory})
 
 
 def test_a_root_of_no_known_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

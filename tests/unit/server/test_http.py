@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 import hoodie.server.http as module
 from hoodie.cli import serve
+from hoodie.cli.arguments import parse_options
 from hoodie.errors import Invalid, Unavailable
 from hoodie.fileview import FolderView
 from hoodie.remote import Connection, RemoteView, ServerAddress
@@ -35,6 +37,8 @@ from hoodie.server.turns import PER_TABLE
 from hoodie.state.handle import timeline_of
 from hoodie.testing.http_service import get, listening_service
 from hoodie.testing.lake import Lake, row
+
+VIEW = "hoodie.filesystem.view."
 
 TOKEN = "a token of sixteen and more"
 
@@ -325,14 +329,44 @@ def test_a_port_that_cannot_be_is_said(port: int) -> None:
         (["--root", "{root}", "--token-file", "{root}/nothing"], "token cannot be read"),
         (["--root", "{root}", "--port", "99999"], "no port"),
         (["--root", "{root}", "--allow-hudi-clients"], "about a token"),
+        (["--root", ""], "--root is empty"),
+        (["--root", "{root}", "-o", f"{VIEW}type=remote_only"], "asks another server"),
+        (["--root", "{root}", "-o", f"{VIEW}type=REMOTE_FIRST"], "asks another server"),
+        (["--root", "{root}", "--view-store", "rocksdb", "-o", f"{VIEW}type=SPILLABLE_DISK"], "contradict each other"),
+        (
+            ["--root", "{root}", "--view-store", "disk", "--memory", "2", "-o", f"{VIEW}spillable.mem=5"],
+            "contradict each other",
+        ),
+        (["--root", "{root}", "--memory", "100"], "--memory is about views on disk"),
+        (["--root", "{root}", "--marker-batch-threads", "5"], "--marker-batch-threads is about markers"),
+        (["--root", "{root}", "--conflict-detector-initial-delay-ms", "0"], "is about markers"),
+        (["--root", "{root}", "-o", "hoodie.table.name=x"], "no effect on a service"),
+        (["--root", "{root}", "--host", "http://127.0.0.1"], "'http://127.0.0.1' is no host"),
+        (["--root", "{root}", "--host", "300.1.1.1"], "is no host"),
+        (["--root", "{root}", "--host", "localhost:26754"], "--port says the port"),
     ],
-    ids=["root", "token", "port", "clients"],
 )
 def test_the_command_says_what_is_wrong(arguments: list[str], said: str, tmp_path: Path) -> None:
     parser = ArgumentParser()
     serve.define(parser)
     with pytest.raises(Invalid, match=said):
         serve.run(parser.parse_args([one.replace("{root}", str(tmp_path)) for one in arguments]))
+
+
+def test_arguments_that_say_the_same_as_an_option_get_along(tmp_path: Path) -> None:
+    parser = ArgumentParser()
+    serve.define(parser)
+    options = ["-o", f"{VIEW}type=spillable_disk", "-o", f"{VIEW}spillable.mem={2 << 20}"]
+    said = parser.parse_args(["--root", str(tmp_path), "--view-store", "disk", "--memory", "2", *options])
+    config = serve._view_config(parse_options(said.option), said)
+    assert (config.text(f"{VIEW}type"), config.integer(f"{VIEW}spillable.mem")) == ("SPILLABLE_DISK", 2 << 20)
+
+
+def test_a_host_of_another_machine_is_no_matter_of_the_port() -> None:
+    with pytest.raises(Unavailable, match="Choose a --host"):
+        bound_socket(Listening("192.0.2.1", 0))
+    with bound_socket(Listening(port=0)) as taken, pytest.raises(Unavailable, match="Choose another --port"):
+        bound_socket(Listening(port=taken.getsockname()[1]))
 
 
 @pytest.fixture
@@ -354,9 +388,12 @@ def test_the_command_serves_until_it_is_stopped(lake: Lake, command: Callable[..
     said = process.stdout.readline()
     port = int(said.rpartition(":")[2])
     assert get(port, slices(lake))[0] == 200
+    assert get(port, f"/table?basepath={lake.uri}/none")[0] == 404
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
-    assert process.returncode in (0, -signal.SIGTERM)
+    said, errors = process.communicate(timeout=30)
+    assert said == "stopped\n"
+    assert re.search(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\S* WARNING hoodie\.server", errors, re.MULTILINE)
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_the_command_refuses_to_be_open_to_all(lake: Lake, command: Callable[..., subprocess.Popen[str]]) -> None:

@@ -17,7 +17,7 @@ MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE = "MEMORY", "SPILLABLE_DISK", "EMBEDDE
 
 
 def stores_of(config: Config) -> Stores:
-    """The store of `hoodie.filesystem.view.type`; in memory where that says who is asked instead (`REMOTE_FIRST`).
+    """The store of `hoodie.filesystem.view.type`; in memory where that is none.
 
     Raises:
         Invalid: its folder cannot be, or rocksdict is not installed. Unavailable: another service uses the folder.
