@@ -138,7 +138,7 @@ $(BROWSER)/.ready: $(VENV)/.uv requirements/browser.lock
 	@touch $@
 
 test-browser: setup $(BROWSER)/.ready  ## the pages of `hoodie serve` in this machine's Chromium, with 100 000 files (apt-get install chromium)
-	PYTHONPATH=$(BROWSER) $(PYTEST) -rs tests/browser
+	HOODIE_BROWSER_NEEDED=1 PYTHONPATH=$(BROWSER) $(PYTEST) -rs tests/browser
 
 golden: setup  ## every golden query on the local engine and in every way of Spark (make test-deep test-spark take a sample of the slow ones)
 	HOODIE_GOLDEN_EVERY=1 $(PYTEST) tests/golden/test_golden_reads.py tests/spark/test_spark_golden.py

@@ -1,8 +1,8 @@
 """The pages of a service in a real Chromium, light and dark, of a table of 100 000 files.
 
 It needs a Chromium on this machine (`apt-get install chromium`, or `CHROMIUM=/path`) and playwright, which `make
-test-browser` installs; it is skipped, with the reason, where one of them is missing. `HOODIE_PICTURES=docs` puts the
-pictures there that the documentation shows.
+test-browser` installs; it is skipped, with the reason, where one of them is missing. That target fails without a
+Chromium (`HOODIE_BROWSER_NEEDED`). `HOODIE_PICTURES=docs` puts the pictures there that the documentation shows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ from hoodie.testing.http_service import listening_service
 from hoodie.testing.lake import Lake, row
 from hoodie.testing.large_table import LargeTable
 
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+NO_CHROMIUM = "there is no Chromium on this machine: apt-get install chromium, or CHROMIUM=/path"
+if CHROMIUM is None and "HOODIE_BROWSER_NEEDED" in os.environ:
+    raise RuntimeError(NO_CHROMIUM)
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
 
 TOKEN = "a token of sixteen and more"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 PICTURE_BYTES = 300_000
 RENAME = """folder => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -37,7 +41,7 @@ HOSTILE = {"hoodie.table.name": "hostile", "hoodie.datasource.write.hive_style_p
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine: apt-get install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -58,3 +61,15 @@ def test_no_two_files_of_tests_share_a_name() -> None:
     """pytest imports them by their names, and refuses the second."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert not [name for name in names if names.count(name) > 1]
+
+
+def test_the_target_for_a_browser_fails_where_there_is_none(tmp_path: Path) -> None:
+    (recipe,) = re.findall(r"^\t(.*)tests/browser$", MAKEFILE, re.MULTILINE)
+    told = dict(word.split("=", 1) for word in recipe.split() if word.startswith("HOODIE_"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'pytest'}"]
+    without = {name: value for name, value in os.environ.items() if name != "CHROMIUM"} | {"PATH": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "tests/browser"], cwd=ROOT, env=without | told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "apt-get install chromium" in done.stdout
