@@ -40,6 +40,8 @@ from hoodie.view import BaseFile, LogFile, PartitionChoice, PartitionFiles, View
 
 log = logging.getLogger(__name__)
 
+_ASKED_INSTEAD = "%s. The table itself is asked for %s, and for all else that the server leaves open%s"
+
 LATEST = "99991231235959999"
 """A time after all instants."""
 
@@ -304,5 +306,6 @@ class FallingBackView:
         is_known = self._remote.breaker.failed(self._remote.table, error)
         self._is_asked = error.facts.get("status") in _STATUSES_OF_QUESTION
         if not self._has_warned and not is_known:
-            log.warning("%s: asked of the table itself, as is what else the server leaves open. %s", about, error)
+            remedy = f". {error.remedy}" if error.remedy else ""
+            log.warning(_ASKED_INSTEAD, error.cause, about, remedy)
         self._has_warned = True

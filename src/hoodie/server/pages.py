@@ -218,7 +218,8 @@ def _page(status: int, page: str) -> Answer:
 
 
 def _trouble_page(error: HudiError, place: str) -> str:
-    more = f"hoodie doctor {shlex.quote(place)} says more." if place else None
+    is_there = place and not isinstance(error, Invalid)
+    more = f"hoodie doctor {shlex.quote(place)} says more." if is_there else None
     return message_page(type(error).__name__, error.cause, f"→ {error.remedy}" if error.remedy else None, more)
 
 

@@ -161,6 +161,16 @@ def test_commands_stand_alone_and_words_beside_them_are_none(plain: TableOvervie
     assert page.text().count("hoodie rollback /lake 20260102040000000") == 2
 
 
+def test_no_bar_of_the_timeline_lies_under_the_figure_beside_it(plain: TableOverview) -> None:
+    page = read_page(table_page(replace(plain, works=tuple(work(n) for n in range(50)))))
+    bars = [said for tag, said in page.elements if tag == "rect" and said.get("class") in ("took", "bases", "logs")]
+    ends = [float(said["x"] or 0) + float(said["width"] or 0) for said in bars]
+    figures = [float(said["x"] or 0) for tag, said in page.elements if tag == "text" and said.get("x") == "1000"]
+    assert len(ends) >= 100
+    assert figures
+    assert max(ends) <= min(figures) - 6 * len("1023.9 GiB")
+
+
 def test_what_each_instant_did_is_told() -> None:
     lake = Lake()
     lake.upsert(row("a"), row("b", part="q"))

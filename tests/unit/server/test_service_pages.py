@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused_and_leaves_no_trace(
     before = lake.files()
     asked = {name: value.replace("{root}", str(root)) for name, value in parameters.items()}
     for path in (TABLE, PARTITION) if "partition" not in parameters else (PARTITION,):
-        read(pages, path, status, **asked)
+        assert "hoodie doctor" not in read(pages, path, status, **asked).text()
     assert lake.files() == before
 
 
@@ -173,7 +173,9 @@ def test_a_damaged_table_is_told_and_others_are_there(lake: Lake, root: Path, pa
     home = read(pages, HOME)
     assert "cannot be read" in home.text()
     assert "quiet" in home.text()
-    assert "Corrupt" in read(pages, TABLE, 500, basepath=lake.uri).text(within="h1")
+    damaged = read(pages, TABLE, 500, basepath=lake.uri)
+    assert "Corrupt" in damaged.text(within="h1")
+    assert f"hoodie doctor {lake.uri} says more" in damaged.text()
 
 
 def test_a_damaged_instant_leaves_a_page(lake: Lake, pages: Pages) -> None:

@@ -30,7 +30,7 @@ _LANES = (
     *("commit", "deltacommit", "compaction", "log compaction", "logcompaction", "replacecommit", "clustering"),
     *("clean", "rollback", "restore", "savepoint", "indexing"),
 )
-_WIDTH, _LEFT, _RIGHT = 1000, 118, 990
+_WIDTH, _LEFT, _RIGHT = 1000, 118, 934
 _LANE, _PANEL, _GAP = 24, 58, 22
 
 
@@ -235,7 +235,7 @@ def _frame(panel: _Panel, y: int) -> Html:
         element("text", panel.title, x=_LEFT - 8, y=y + 12, text_anchor="end", class_="title"),
         element("text", panel.text(panel.highest), x=_LEFT - 8, y=y + 26, text_anchor="end"),
         element("line", x1=_LEFT, x2=_RIGHT, y1=y + _PANEL / 2, y2=y + _PANEL / 2, class_="half"),
-        element("text", panel.text(panel.highest / 4), x=_RIGHT, y=y + _PANEL / 2 - 2, text_anchor="end"),
+        element("text", panel.text(panel.highest / 4), x=_WIDTH, y=y + _PANEL / 2 + 4, text_anchor="end"),
         element("text", "0", x=_LEFT - 8, y=y + _PANEL, text_anchor="end"),
     )
 
@@ -256,7 +256,8 @@ def _tools() -> Html:
     by_time = element("button", "To scale of time", type="button", data_do="time", aria_pressed="false")
     hint = element(
         "span",
-        "Heights are square roots: small ones show. Drag moves, Ctrl and wheel zoom; so do arrow keys, + and −.",
+        "Higher is more; what is small is drawn higher than to scale, so that it can be seen. Drag moves, Ctrl and "
+        "wheel zoom; so do arrow keys, + and −.",
         class_="hint",
     )
     return element("div", buttons, by_time, hint, class_="tools", id="timeline-tools", hidden=True)
