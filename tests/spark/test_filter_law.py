@@ -1,7 +1,8 @@
 """Random filters over all types: the local engine, with and without data skipping, keeps the rows Spark keeps, and
 DuckDB where it means the same (`tests/unit/filters/test_filters_beside_duckdb.py` asks it for more).
 
-`HOODIE_FILTERS` is the number of conditions (100), `HOODIE_FILTER_SEED` where they begin.
+`HOODIE_FILTERS` is the number of conditions (100; four times as many that cast and compute), `HOODIE_FILTER_SEED` where
+they begin.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import hoodie
+from hoodie.errors import Unsupported
 from hoodie.filters.sql import parse_filter
 from hoodie.spark.arrow_types import spark_schema
 from hoodie.testing.duckdb_filters import DuckFilters
+from hoodie.testing.random_arithmetic import random_computation, random_numbers
 from hoodie.testing.random_filters import random_condition, random_rows
 
 pytestmark = pytest.mark.spark
@@ -25,6 +28,7 @@ pytestmark = pytest.mark.spark
 COUNT = int(os.environ.get("HOODIE_FILTERS", "100"))
 SEED = int(os.environ.get("HOODIE_FILTER_SEED", "15"))
 PUSHED = 10
+PLANNED = 100
 
 
 def test_local_filters_with_and_without_skipping_keep_the_rows_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
@@ -59,3 +63,26 @@ def test_local_filters_with_and_without_skipping_keep_the_rows_spark_keeps(spark
                 wrong.append((way, sql, sorted(set(ids) ^ set(expected))))
     assert wrong == []
     assert as_duckdb > 0.8 * COUNT
+
+
+def test_what_local_filters_cast_and_compute_is_what_spark_does_or_is_refused(spark: SparkSession) -> None:
+    random = Random(SEED)
+    rows = random_numbers(random, 100)
+    conditions = [random_computation(random) for _ in range(4 * COUNT)]
+    frame = spark.createDataFrame(rows, spark_schema(rows.schema)).cache()
+    wrong, refused = [], 0
+    for at in range(0, len(conditions), PLANNED):
+        some = conditions[at : at + PLANNED]
+        marked = frame.select("id", *(F.expr(f"({one}) <=> true").alias(f"c{n}") for n, one in enumerate(some)))
+        told = marked.toArrow()
+        for number, sql in enumerate(some):
+            expected = sorted(told.filter(told.column(f"c{number}")).column("id").to_pylist())
+            try:
+                ids = sorted(rows.filter(parse_filter(sql, rows.schema)).column("id").to_pylist())
+            except Unsupported:
+                refused += 1
+                continue
+            if ids != expected:
+                wrong.append((sql, sorted(set(ids) ^ set(expected))))
+    assert wrong == []
+    assert refused < 0.15 * len(conditions)

@@ -15,7 +15,8 @@ from datetime import tzinfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filters.literals import Literal, common_type, natural_type, typed_scalar, zone_text
+from hoodie.errors import Invalid
+from hoodie.filters.literals import Literal, common_type, is_number, natural_type, shown, typed_scalar, zone_text
 
 Compare = Callable[[pc.Expression, pc.Expression], pc.Expression]
 
@@ -36,7 +37,7 @@ def compared(compare: Compare, one: Operand, two: Operand, zone: tzinfo, sql: st
     """The comparison of both sides.
 
     Raises:
-        Invalid: a constant is no value of what it meets.
+        Invalid: a constant is no value of what it meets, or the sides are of kinds that do not compare.
     """
     left, right = aligned(one, two, zone, sql)
     if compare in (operator.lt, operator.le):
@@ -64,7 +65,7 @@ def aligned(one: Operand, two: Operand, zone: tzinfo, sql: str) -> tuple[Value, 
     """Both sides in one type.
 
     Raises:
-        Invalid: a constant is no value of what it meets.
+        Invalid: a constant is no value of what it meets, or the sides are of kinds that do not compare.
     """
     if isinstance(one, Literal) and isinstance(two, Literal):
         if {one.kind, two.kind} == {"number", "string"}:
@@ -82,6 +83,11 @@ def aligned(one: Operand, two: Operand, zone: tzinfo, sql: str) -> tuple[Value, 
     assert isinstance(two, Value)
     if one.type is None or two.type is None or one.type == two.type:
         return one, two
+    if not _go_together(one.type, two.type):
+        raise Invalid(
+            f"The filter {shown(sql)} compares {one.type} with {two.type}, which does not go together",
+            remedy="Compare columns with values of their own type, or cast one side",
+        )
     common = together(one.type, two.type)
     return in_type(one, common, zone), in_type(two, common, zone)
 
@@ -102,6 +108,8 @@ def cast(value: Value, wanted: pa.DataType, zone: tzinfo) -> pc.Expression:
     elif types.is_timestamp(wanted) and wanted.tz is not None and found is not None and types.is_temporal(found):
         naive = expression.cast(pa.timestamp("us"), safe=False)
         expression = pc.assume_timezone(naive, zone_text(zone), ambiguous="earliest", nonexistent="latest")
+    if found is not None and types.is_decimal(found) and types.is_floating(wanted):
+        return expression.cast(pa.string()).cast(wanted)  # Arrow's own cast is often not the nearest
     return expression.cast(wanted, safe=False)
 
 
@@ -123,6 +131,13 @@ def together(one: pa.DataType, two: pa.DataType) -> pa.DataType:
                 return pa.int64()
             return pa.float64() if types.is_decimal(wide) or types.is_floating(wide) else wide
     return common_type(one, two)
+
+
+def _go_together(one: pa.DataType, two: pa.DataType) -> bool:
+    """Whether values of two types compare: of numbers and truth values only those of one kind, and texts with any."""
+    if pa.types.is_string(one) or pa.types.is_string(two):
+        return True
+    return is_number(one) == is_number(two) and pa.types.is_boolean(one) == pa.types.is_boolean(two)
 
 
 def _constant(literal: Literal, wanted: pa.DataType, zone: tzinfo, sql: str) -> Value:

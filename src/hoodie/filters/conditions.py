@@ -156,7 +156,7 @@ class _Reader:
         if function:
             if not constants:
                 return ANYTHING
-            found = natural_type(constants[0])
+            found = _of_bounds(natural_type(constants[0]))
         if operator == "starts with" and not pa.types.is_string(found):
             return ANYTHING
         try:
@@ -166,6 +166,13 @@ class _Reader:
         if pa.types.is_string(found) != pa.types.is_string(values.type):
             return ANYTHING
         return Comparison(".".join(path), operator, values, function)
+
+
+def _of_bounds(data_type: pa.DataType) -> pa.DataType:
+    """The type in which the bounds of a function are compared with a constant of this one."""
+    if pa.types.is_integer(data_type):
+        return pa.int64()
+    return pa.float64() if pa.types.is_decimal(data_type) and data_type.scale else data_type
 
 
 def _subject(node: Node) -> tuple[Node, str] | None:

@@ -21,7 +21,7 @@ from hoodie.errors import Invalid
 
 _MAX_SHOWN: Final = 200
 _MAX_DIGITS: Final = 38
-_WHOLE_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+_WHOLE_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
 _WHOLE: Final = re.compile(r"[+-]?\d+")
@@ -67,12 +67,15 @@ def zone_text(zone: tzinfo) -> str:
 
 
 def natural_type(literal: Literal) -> pa.DataType:
-    """The type of a literal that meets nothing with a type."""
+    """The type of a literal by itself: of a whole number the first that holds it, of another a decimal with the digits
+    that are written, with an exponent a double.
+
+    Raises:
+        Invalid: a number has more digits than Spark's decimals.
+    """
     match literal.kind:
         case "number":
-            if not _WHOLE.fullmatch(literal.text):
-                return pa.float64()
-            return pa.int64() if _fits(int(literal.text), pa.int64()) else _decimal_type(Decimal(literal.text))
+            return _number_type(literal.text)
         case "boolean":
             return pa.bool_()
     return pa.string()
@@ -108,7 +111,7 @@ def typed_array(literals: Sequence[Literal], wanted: pa.DataType, zone: tzinfo, 
         return plain
     scalars = [typed_scalar(one, wanted, zone, sql) for one in literals]
     kinds = sorted({scalar.type for scalar in scalars}, key=pa.types.is_string)  # of a text and a number: the number
-    together = functools.reduce(common_type, [*([wanted] if _is_number(wanted) or not kinds else []), *kinds])
+    together = functools.reduce(common_type, [*([wanted] if is_number(wanted) or not kinds else []), *kinds])
     try:
         alike = (one if one.type == together else one.cast(together, safe=False) for one in scalars)
         values = pa.array([one.as_py() for one in alike], together)
@@ -137,12 +140,12 @@ def _plain_array(literals: Sequence[Literal], wanted: pa.DataType) -> pa.Array |
 
 def common_type(one: pa.DataType, two: pa.DataType) -> pa.DataType:
     """The type in which values of two types are compared; `one` where they are of different kinds."""
-    if one == two or not (_is_number(one) and _is_number(two)):
+    if one == two or not (is_number(one) and is_number(two)):
         return one
     if pa.types.is_floating(one) or pa.types.is_floating(two):
         return pa.float64()
     if pa.types.is_decimal(one) or pa.types.is_decimal(two):
-        (digits, scale), (other_digits, other_scale) = _digits(one), _digits(two)
+        (digits, scale), (other_digits, other_scale) = decimal_parts(one), decimal_parts(two)
         decimals = max(scale, other_scale)
         return decimal_of(max(digits - scale, other_digits - other_scale) + decimals, decimals)
     return max(one, two, key=lambda kind: kind.bit_width)
@@ -155,6 +158,25 @@ def decimal_of(digits: int, scale: int) -> pa.DataType:
         ValueError: there are too many.
     """
     return pa.decimal128(digits, scale) if digits <= _MAX_DIGITS else pa.decimal256(digits, scale)
+
+
+def decimal_parts(number: pa.DataType) -> tuple[int, int]:
+    """All digits of a decimal or whole number, and those behind the point."""
+    if pa.types.is_decimal(number):
+        return number.precision, number.scale
+    return _WHOLE_DIGITS[number.bit_width], 0
+
+
+def is_number(data_type: pa.DataType) -> bool:
+    """Whether it is a type of numbers."""
+    types = pa.types
+    return bool(types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type))
+
+
+def fits(number: int, whole: pa.DataType) -> bool:
+    """Whether a type of whole numbers holds the number."""
+    limit = 1 << (whole.bit_width - 1)
+    return bool(-limit <= number < limit)
 
 
 def shown(text: str) -> str:
@@ -173,7 +195,7 @@ def _typed(literal: Literal, wanted: pa.DataType, zone: tzinfo) -> pa.Scalar:
         return pa.scalar(text.lower() in _TRUE)
     if literal.kind == "boolean":
         raise ValueError("a truth value is compared with truth values only")
-    if _is_number(wanted):
+    if is_number(wanted):
         return _number(text, wanted)
     if literal.kind == "number":
         raise ValueError("a number is compared with numbers only")
@@ -206,32 +228,31 @@ def _number(text: str, wanted: pa.DataType) -> pa.Scalar:
         return pa.scalar(exact, together)
     if exact == exact.to_integral_value():
         for kind in (wanted, pa.int64()):
-            if _fits(int(exact), kind):
+            if fits(int(exact), kind):
                 return pa.scalar(int(exact), kind)
     return pa.scalar(exact, common_type(wanted, _decimal_type(exact)))
+
+
+def _number_type(text: str) -> pa.DataType:
+    if "e" in text.lower():
+        return pa.float64()
+    if _WHOLE.fullmatch(text):
+        for kind in (pa.int32(), pa.int64()):
+            if fits(int(text), kind):
+                return kind
+    exact = Decimal(text).as_tuple()
+    if max(len(exact.digits), -int(exact.exponent)) > _MAX_DIGITS:
+        raise Invalid(
+            f"The number {shown(text)} in a filter has more than {_MAX_DIGITS} digits",
+            remedy="Write it with an exponent, which makes it a double",
+        )
+    return _decimal_type(Decimal(text))
 
 
 def _decimal_type(value: Decimal) -> pa.DataType:
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     return decimal_of(max(len(digits), scale, 1), scale)
-
-
-def _digits(number: pa.DataType) -> tuple[int, int]:
-    """All digits of a decimal or whole number, and those behind the point."""
-    if pa.types.is_decimal(number):
-        return number.precision, number.scale
-    return _WHOLE_DIGITS[number.bit_width], 0
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type))
-
-
-def _fits(number: int, whole: pa.DataType) -> bool:
-    limit = 1 << (whole.bit_width - 1)
-    return bool(-limit <= number < limit)
 
 
 def _moment(text: str, zone: tzinfo) -> tuple[datetime, tzinfo]:

@@ -24,22 +24,34 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from hoodie.errors import Invalid, Unsupported
-from hoodie.filters.column_types import arrow_type, exact_types, prints_as_spark
+from hoodie.filters.arithmetic import OPERATIONS, computed, negated
+from hoodie.filters.casts import cast_constant, cast_value
+from hoodie.filters.column_types import arrow_type
 from hoodie.filters.comparisons import (
     Compare,
     Operand,
     Value,
     aligned,
     as_value,
-    cast,
     compared,
     in_type,
     together,
 )
 from hoodie.filters.conditions import condition_of
-from hoodie.filters.literals import Literal, natural_type, parse_zone, shown, typed_array, typed_scalar, zone_text
+from hoodie.filters.literals import (
+    Literal,
+    common_type,
+    is_number,
+    natural_type,
+    parse_zone,
+    shown,
+    typed_array,
+    typed_scalar,
+    zone_text,
+)
 from hoodie.filters.row_filter import Conjunct, RowFilter, all_of, balanced
 from hoodie.filters.tree import Node, constant_of, constants_of, parse_condition, parts_of, too_deep, unsupported
+from hoodie.records.filter_error import is_overflow
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +78,11 @@ def parse_row_filter(sql: str, schema: pa.Schema, *, timezone: str = "UTC") -> R
     try:
         schema.empty_table().filter(all_of(part.expression for part in conjuncts))
     except (pa.ArrowException, TypeError) as error:
+        if is_overflow(error):
+            raise Invalid(
+                f"The filter {shown(sql)} computes a number that its type cannot hold",
+                remedy="Cast it to BIGINT, DOUBLE or DECIMAL before computing with it",
+            ) from error
         raise Invalid(
             f"The filter {shown(sql)} compares or computes what does not go together",
             remedy="Compare columns with values of their own type, or cast one side",
@@ -134,7 +151,7 @@ def _operand(node: Node, scope: _Scope) -> Operand:
             return Value(_like(node, scope), pa.bool_())
     if type(node) in _COMPARISONS:
         return Value(_compare(_COMPARISONS[type(node)], node.this, node.expression, scope), pa.bool_())
-    if type(node) in _ARITHMETIC or isinstance(node, exp.Div):
+    if type(node) in OPERATIONS:
         return _arithmetic(node, scope)
     return _function(node, scope)
 
@@ -175,12 +192,6 @@ _COMPARISONS: Mapping[type[Any], Compare] = {
     exp.LTE: operator.le,
 }
 
-_ARITHMETIC: Mapping[type[Any], Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
-    exp.Add: pc.add_checked,
-    exp.Sub: pc.subtract_checked,
-    exp.Mul: pc.multiply_checked,
-}
-
 
 def _compare(compare: Compare, left: Node, right: Node, scope: _Scope) -> pc.Expression:
     one, two = _operand(left, scope), _operand(right, scope)
@@ -204,7 +215,7 @@ def _in(node: exp.In, scope: _Scope, *, exact: bool) -> pc.Expression:
         return _any_equal(wanted, [_operand(option, scope) for option in node.expressions], scope)
     plain = [one for one in constants if one.kind != "null"]
     values = typed_array(plain, wanted.type, scope.zone, scope.sql)
-    subject = wanted.expression if values.type == wanted.type else wanted.expression.cast(values.type, safe=False)
+    subject = in_type(wanted, values.type, scope.zone).expression
     found = subject.isin(values)
     if not exact:
         return found
@@ -239,7 +250,7 @@ def _is(node: exp.Is, scope: _Scope) -> pc.Expression:
 
 
 def _like(node: Node, scope: _Scope, *, escape: str = "\\") -> pc.Expression:
-    subject = _expression(_operand(node.this, scope), pa.string(), scope)
+    subject = _text(node.this, scope)
     pattern = _operand(node.expression, scope)
     if not isinstance(pattern, Literal) or not isinstance(node, exp.Like | exp.ILike):
         raise scope.unsupported(node)
@@ -254,41 +265,64 @@ def _backslashed(pattern: str, escape: str) -> str:
     return plain.replace(escape * 2, "\0").replace(escape, "\\").replace("\0", escape)
 
 
-def _cast(node: Node, scope: _Scope) -> Operand:
+def _cast(node: Node, scope: _Scope) -> Value:
     wanted = arrow_type(node.args["to"])
     if wanted is None:
         raise scope.unsupported(node.args["to"])
+    if node.args.get("safe"):  # TRY_CAST gives NULL where it fails
+        raise scope.unsupported(node)
     found = _operand(node.this, scope)
     if isinstance(found, Literal):
-        scalar = typed_scalar(found, wanted, scope.zone, scope.sql)
-        return Value(pc.scalar(scalar), scalar.type)
-    if found.type is not None and pa.types.is_string(wanted) and not prints_as_spark(found.type):
+        return cast_constant(found, wanted, scope.zone, scope.sql)
+    expression = cast_value(found, wanted, scope.zone)
+    if expression is None:
         raise scope.unsupported(node)
-    return Value(cast(found, wanted, scope.zone), wanted)
+    return Value(expression, wanted)
 
 
-def _negative(node: exp.Neg, scope: _Scope) -> Operand:
-    found = as_value(_operand(node.this, scope), scope.zone, scope.sql)
-    return Value(pc.negate(found.expression), found.type)
+def _negative(node: exp.Neg, scope: _Scope) -> Value:
+    found = negated(_operand(node.this, scope), scope.zone, scope.sql)
+    if found is None:
+        raise scope.unsupported(node)
+    return found
 
 
 def _arithmetic(node: Node, scope: _Scope) -> Value:
     left, right = _operand(node.this, scope), _operand(node.expression, scope)
-    if isinstance(node, exp.Div):  # Spark divides integers as doubles; what it refuses in a row is NULL here
-        one = _expression(left, pa.float64(), scope).cast(pa.float64(), safe=False)
-        two = _expression(right, pa.float64(), scope).cast(pa.float64(), safe=False)
-        zero = two == pc.scalar(0.0)
-        return Value(pc.divide(one, pc.if_else(zero, pa.scalar(None, pa.float64()), two)), pa.float64())
-    first, second = aligned(left, right, scope.zone, scope.sql)
-    one, two, result = first.expression, second.expression, first.type
-    if result is not None and pa.types.is_integer(result):
-        one, two, result = one.cast(pa.int64()), two.cast(pa.int64()), pa.int64()
-    if result is not None and pa.types.is_decimal(result):
-        types = exact_types(node, result)
-        if types is None:
-            raise scope.unsupported(node)
-        one, two, result = one.cast(types[0]), two.cast(types[0]), types[1]
-    return Value(_ARITHMETIC[type(node)](one, two), result)
+    found = computed(node, left, right, scope.zone, scope.sql)
+    if found is None:
+        raise scope.unsupported(node)
+    if found.type is not None and pa.types.is_decimal(found.type):
+        _ensure_same_decimals(node, left, right, found.type.scale, scope)
+    return found
+
+
+def _ensure_same_decimals(node: Node, left: Operand, right: Operand, scale: int, scope: _Scope) -> None:
+    """Raises `Unsupported` where the decimals of the result depend on what the tree does not tell: beside a decimal,
+    `3L` has one digit and CAST(3 AS BIGINT) twenty.
+    """
+    one, two = _other_reading(node.this, left), _other_reading(node.expression, right)
+    if one is left and two is right:
+        return
+    other = computed(node, one, two, scope.zone, scope.sql)
+    if other is None or other.type is None or not pa.types.is_decimal(other.type) or other.type.scale != scale:
+        raise scope.unsupported(node)
+
+
+def _other_reading(node: Node, operand: Operand) -> Operand:
+    node = node.unnest()
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Paren) and isinstance(operand, Literal):
+        kind = natural_type(operand)  # -(3) is computed, -3 written
+        return Value(pc.scalar(None).cast(kind), kind)
+    node = node.this.unnest() if isinstance(node, exp.Neg) else node
+    if not isinstance(node, exp.Cast | exp.TryCast) or node.args["to"].this not in _SUFFIXED:
+        return operand
+    constant = constant_of(node.this)
+    is_digits = constant is not None and constant.kind == "number" and constant.text.isdecimal()
+    return constant if constant is not None and is_digits else operand
+
+
+_SUFFIXED = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.BIGINT})
 
 
 _Function = Callable[[Node, _Scope], Value]
@@ -296,7 +330,7 @@ _Function = Callable[[Node, _Scope], Value]
 
 def _text_function(compute: Callable[[pc.Expression], pc.Expression], result: pa.DataType) -> _Function:
     def call(node: Node, scope: _Scope) -> Value:
-        return Value(compute(_expression(_operand(node.this, scope), pa.string(), scope)), result)
+        return Value(compute(_text(node.this, scope)), result)
 
     return call
 
@@ -306,7 +340,7 @@ def _text_test(compute: Callable[[pc.Expression, str], pc.Expression]) -> _Funct
         pattern = _operand(node.expression, scope)
         if not isinstance(pattern, Literal) or pattern.kind != "string":
             raise scope.unsupported(node)
-        return Value(compute(_expression(_operand(node.this, scope), pa.string(), scope), pattern.text), pa.bool_())
+        return Value(compute(_text(node.this, scope), pattern.text), pa.bool_())
 
     return call
 
@@ -330,7 +364,26 @@ def _coalesce(node: Node, scope: _Scope) -> Value:
     found = next((one.type for one in operands if isinstance(one, Value) and one.type is not None), None)
     if found is None:
         raise scope.unsupported(node)
+    if is_number(found):
+        kinds = [natural_type(one) if isinstance(one, Literal) else one.type for one in operands if not _is_null(one)]
+        if not all(kind is not None and is_number(kind) for kind in kinds):
+            raise scope.unsupported(node)
+        found = functools.reduce(common_type, kinds)
+        values = [_as_typed(one, found, scope) for one in operands]
+        return Value(pc.coalesce(*values), found)
+    if any(isinstance(one, Value) and one.type != found for one in operands):
+        raise scope.unsupported(node)
     return Value(pc.coalesce(*(_expression(one, found, scope) for one in operands)), found)
+
+
+def _is_null(operand: Operand) -> bool:
+    return isinstance(operand, Literal) and operand.kind == "null"
+
+
+def _as_typed(operand: Operand, wanted: pa.DataType, scope: _Scope) -> pc.Expression:
+    if isinstance(operand, Literal):
+        return cast_constant(operand, wanted, scope.zone, scope.sql).expression
+    return in_type(operand, wanted, scope.zone).expression
 
 
 def _substring(node: Node, scope: _Scope) -> Value:
@@ -345,15 +398,15 @@ def _substring(node: Node, scope: _Scope) -> Value:
     stop = None if count is None else begin + max(count, 0)
     if begin < 0 and stop is not None and stop >= 0:
         stop = None
-    text = _expression(_operand(node.this, scope), pa.string(), scope)
+    text = _text(node.this, scope)
     return Value(pc.utf8_slice_codeunits(text, begin, stop), pa.string())
 
 
 def _abs(node: Node, scope: _Scope) -> Value:
     found = _operand(node.this, scope)
-    if not isinstance(found, Value):
+    if not isinstance(found, Value) or found.type is None or not is_number(found.type):
         raise scope.unsupported(node)
-    return Value(pc.abs(found.expression), found.type)
+    return Value(pc.abs_checked(found.expression), found.type)
 
 
 def _is_nan(node: Node, scope: _Scope) -> Value:
@@ -400,9 +453,15 @@ def _function(node: Node, scope: _Scope) -> Operand:
 def _expression(operand: Operand, wanted: pa.DataType | None, scope: _Scope) -> pc.Expression:
     if isinstance(operand, Literal):
         return pc.scalar(typed_scalar(operand, wanted or natural_type(operand), scope.zone, scope.sql))
-    needs_cast = (
-        wanted is not None
-        and operand.type is not None
-        and pa.types.is_string(wanted) != pa.types.is_string(operand.type)
-    )
-    return operand.expression.cast(wanted) if needs_cast else operand.expression
+    return operand.expression
+
+
+def _text(node: Node, scope: _Scope) -> pc.Expression:
+    """A part of the condition as the text Spark makes of it."""
+    found = _operand(node, scope)
+    if isinstance(found, Literal):
+        return cast_constant(found, pa.string(), scope.zone, scope.sql).expression
+    expression = cast_value(found, pa.string(), scope.zone)
+    if expression is None:
+        raise scope.unsupported(node)
+    return expression

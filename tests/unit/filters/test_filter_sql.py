@@ -293,7 +293,7 @@ def test_wrong_condition_is_refused_in_words(sql, words):
         "id in (select 1)",
         "cast(x as string) = '1.5'",
         "part like any ('p%', 'i%')",
-        "price*price*price*price*price > 1",
+        "price % 2 > 1",
     ],
 )
 def test_what_has_no_counterpart_is_named(sql):
