@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Protocol
 from urllib.parse import quote_plus
 
-from hoodie.errors import Conflict, HudiError, Unavailable
+from hoodie.errors import Conflict, Corrupt, HudiError, Unavailable
 from hoodie.fileview import FileSystemView
 from hoodie.fileview.log_sizes import committed_logs, with_stored_sizes
 from hoodie.remote.breaker import Breaker
@@ -250,7 +250,17 @@ class FallingBackView:
         return self._instead().load_chosen(choice) if names is None else self.load(choice.of(names))
 
     def committed_logs(self, logs: Collection[LogFile]) -> Mapping[str, LogFile]:
-        return self._remote.committed_logs(logs)
+        """As the remote view. Where one of them is gone, whoever looks again asks the table itself: in version 6 a
+        writer that was rolled back may have taken it away, and no timeline says so.
+
+        Raises:
+            Corrupt: one is gone, or shorter than it was.
+        """
+        try:
+            return self._remote.committed_logs(logs)
+        except Corrupt as error:
+            self._gave_up(error, "its log files")
+            raise
 
     def _told_together(self, names: Collection[str]) -> tuple[PartitionFiles, ...] | None:
         """The files of some partitions; None where the server does not tell of all of them."""

@@ -142,7 +142,10 @@ def test_no_plan_names_log_files_that_a_service_alone_knows() -> None:
     with running_server(service) as port:
         where = {"type": "REMOTE_FIRST", "remote.host": "127.0.0.1", "remote.port": str(port)}
         options = {**lake.options, **{f"hoodie.filesystem.view.{name}": value for name, value in where.items()}}
-        services = Table.open(lake.uri, options=options).services
+        asking = Table.open(lake.uri, options=options)
+        rows = asking.scan(columns=["id", "v"]).read_all().to_pylist()
+        assert sorted((one["id"], one["v"]) for one in rows) == [("a", "a2"), ("b", "a")]
+        services = asking.services
         assert services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"})
         assert services.compact().rows == 2
     assert lake.values() == {"a": "a2", "b": "a"}
