@@ -65,22 +65,19 @@ def remove_tree(base: str, path: str, kept: Collection[str] = ()) -> int:
     `kept` (full names) stay, and the folders they are in.
     """
     name = path.rpartition("/")[2]
-    removed: int | None = None
     with absent(os.path.join(base, path)), _opened_above(base, path) as opened:
         above = os.path.join(base, os.path.dirname(path))
-        if not path:
-            removed = _empty(".", opened, above, kept)
-        else:
-            emptied = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened, above, kept)
+        if path:
+            removed = 0 if _is(stat.S_ISLNK, name, opened) else _empty(name, opened, above, kept)
             if not _has_some(os.path.join(base, path), kept):
                 _remove_folder(name, opened)
-            removed = emptied
-    if removed is None:
-        return 0
-    if not path and not os.path.islink(base) and not kept:
-        with suppress(FileNotFoundError):
-            os.rmdir(base)
-    return removed
+        else:
+            removed = _empty(".", opened, above, kept)
+            if not os.path.islink(base) and not kept:
+                with suppress(FileNotFoundError):
+                    os.rmdir(base)
+        return removed
+    return 0
 
 
 def _empty(name: str, parent: int, above: str, kept: Collection[str]) -> int:

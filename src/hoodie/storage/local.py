@@ -33,7 +33,7 @@ from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_fi
 from hoodie.storage.posix import (
     NEW_FILE,
     TEMP_PREFIX,
-    absent,
+    is_absent,
     make_folder,
     name_if_absent,
     remove,
@@ -210,11 +210,12 @@ class LocalStorage:
         prefix = f"{folder}/" if folder else ""
         found: list[tuple[str, os.DirEntry[str] | None]] = []
         with translated("list", full):
-            entries = None
-            with absent(full):
+            try:
                 entries = os.scandir(full)
-            if entries is None:
-                return found
+            except OSError as error:
+                if is_absent(error, full):
+                    return found
+                raise
             with entries:
                 for entry in entries:
                     if entry.name.startswith(TEMP_PREFIX):

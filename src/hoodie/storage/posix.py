@@ -22,7 +22,6 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 STALE_SECONDS = 24 * 3600
 """The age at which a temporary file, which has its name for milliseconds, is one that a dead writer left."""
 
-
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1

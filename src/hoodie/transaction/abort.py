@@ -30,7 +30,7 @@ from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.own_files import load_appended, load_own_files
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.taken_back import taken_back
-from hoodie.view import list_data_folders
+from hoodie.view import list_data_paths
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,8 @@ def remove_strays(
     timeline = timeline_of(handle)
     if timeline.find(requested) is None and (offered is not None or not timeline.is_before_start(requested)):
         # The marker of a file may have gone before the file came.
-        named = {*_files_of(handle, requested, markers), *_named_by(handle, requested)}
-        _remove_files(handle, requested, named.union(offered or ()))
+        told = load_own_files(handle, requested, markers) or ()
+        _remove_files(handle, requested, {*told, *_named_by(handle, requested), *(offered or ())})
         markers.drop()
 
 
@@ -150,12 +150,6 @@ def _going(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) ->
     return tuple(path for path in files if path not in kept)
 
 
-def _files_of(handle: TableHandle, requested: InstantTime, made: Markers) -> list[str]:
-    """Files of a write of this process, log files included."""
-    own = load_own_files(handle, requested, made)
-    return _named_by(handle, requested) if own is None else own
-
-
 def _is_told_by_name(handle: TableHandle, path: str) -> bool:
     """Whether the name of a data file says who wrote it."""
     name = parse_data_file_name(path.rpartition("/")[2])
@@ -164,13 +158,8 @@ def _is_told_by_name(handle: TableHandle, path: str) -> bool:
 
 def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
     """Files that carry the instant in their name, in all folders."""
-    found = []
-    for partition in list_data_folders(handle.storage):
-        for file in handle.storage.list_dir(partition).files:
-            name = parse_data_file_name(file.path.rpartition("/")[2])
-            if name is not None and name.instant == requested:
-                found.append(file.path)
-    return found
+    named = ((path, parse_data_file_name(path.rpartition("/")[2])) for path in list_data_paths(handle.storage))
+    return [path for path, name in named if name is not None and name.instant == requested]
 
 
 def _forget_partition(storage: Storage, partition: str, requested: str) -> None:

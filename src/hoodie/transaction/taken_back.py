@@ -8,7 +8,7 @@ went.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hoodie.errors import Corrupt, Missing, Unsupported
 from hoodie.logs import read_blocks
@@ -40,6 +40,18 @@ def taken_back(handle: TableHandle, instant: InstantTime, paths: Iterable[str]) 
     return frozenset(found)
 
 
+def load_commands(storage: Storage, file: FileInfo) -> list[Mapping[HeaderKey, str]]:
+    """Headers of the command blocks of a log file; none of one that is too large to hold nothing else.
+
+    Raises:
+        As `read_blocks`.
+    """
+    if file.size_bytes > _MAX_COMMAND_BYTES:
+        return []
+    blocks = read_blocks(storage, file.path, file.size_bytes)
+    return [dict(block.header) for block in blocks if block.kind is BlockKind.COMMAND]
+
+
 def _logs_in(storage: Storage, partition: str) -> list[tuple[LogFileName, FileInfo]]:
     named = ((parse_log_file_name(file.path.rpartition("/")[2]), file) for file in storage.list_dir(partition).files)
     return [(name, file) for name, file in named if name is not None]
@@ -50,13 +62,8 @@ def _is_behind(other: LogFileName, name: LogFileName) -> bool:
 
 
 def _takes_back(storage: Storage, file: FileInfo, instant: InstantTime) -> bool:
-    if file.size_bytes > _MAX_COMMAND_BYTES:
-        return False
     try:
-        blocks = read_blocks(storage, file.path, file.size_bytes)
+        commands = load_commands(storage, file)
     except (Corrupt, Missing, Unsupported):
         return False
-    return any(
-        block.kind is BlockKind.COMMAND and dict(block.header).get(HeaderKey.TARGET_INSTANT_TIME) == instant
-        for block in blocks
-    )
+    return any(command.get(HeaderKey.TARGET_INSTANT_TIME) == instant for command in commands)

@@ -2,7 +2,7 @@
 
 from hoodie.view.archived_completions import with_archived_completions, with_archived_writes
 from hoodie.view.file_slice import BaseFile, FileGroup, FileSlice, GroupId, LogFile
-from hoodie.view.listing import PartitionFiles, list_data_folders, list_files, list_partitions
+from hoodie.view.listing import PartitionFiles, list_data_paths, list_files, list_partitions
 from hoodie.view.many_objects import collecting_later
 from hoodie.view.named_files import named_files
 from hoodie.view.partition_choice import PartitionChoice
@@ -22,7 +22,7 @@ __all__ = [
     "Replaced",
     "View",
     "collecting_later",
-    "list_data_folders",
+    "list_data_paths",
     "list_files",
     "list_partitions",
     "load_replaced",

@@ -11,7 +11,7 @@ Files with other names (checksums, temporary files, strangers) are left out. Not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hoodie.engine import Engine, LocalEngine, TaskId
@@ -48,25 +48,17 @@ def list_partitions(storage: Storage, engine: Engine | None = None) -> tuple[str
     return tuple(found.partition for found in list_files(storage, engine=engine))
 
 
-def list_data_folders(storage: Storage) -> tuple[str, ...]:
-    """Paths of all partitions, and of all other folders with data files, sorted: a writer makes a folder a partition
+def list_data_paths(storage: Storage) -> tuple[str, ...]:
+    """Paths of all data files, by folder and name, also in folders that are no partitions: a writer makes a folder one
     when its first file is there, and may die in between. Lists every folder of the table down to the partitions.
     """
     if isinstance(storage, FederatedStorage):
-        return list_partitions(storage)
-    engine = LocalEngine(LISTING_THREADS)
-    found: list[str] = []
-    folders = [""]
-    while folders:
-        listed = _list_folders(storage, folders, engine)
-        folders = []
-        for folder, listing in listed:
-            is_partition = _is_partition(listing)
-            if is_partition or _has_data(listing):
-                found.append(folder)
-            if not is_partition:
-                folders.extend(path for path in listing.dirs if path != keys.HOODIE_DIR)
-    return tuple(sorted(found))
+        files = storage.data_files()
+    else:
+        walked = _walked(storage, LocalEngine(LISTING_THREADS), None)
+        files = tuple(file for _, listing in walked for file in listing.files)
+    paths = (file.path for file in files if parse_data_file_name(file.path.rpartition("/")[2]) is not None)
+    return tuple(sorted(paths, key=lambda path: path.rpartition("/")))
 
 
 def list_files(
@@ -87,18 +79,22 @@ def list_files(
     if partitions is not None:
         listed = _list_folders(storage, sorted(set(partitions)), engine)
         return tuple(partition_files(folder, listing) for folder, listing in listed)
-    found: list[PartitionFiles] = []
+    walked = _walked(storage, engine, choice)
+    found = [partition_files(folder, listing) for folder, listing in walked if _is_partition(listing)]
+    return _chosen(tuple(sorted(found, key=lambda files: files.partition)), choice)
+
+
+def _walked(storage: Listable, engine: Engine, choice: PartitionChoice | None) -> Iterator[tuple[str, Listing]]:
+    """Folders of the table down to the partitions, or to those of a `choice`, with what is in each."""
     folders = [""]
     while folders:
         deeper: list[str] = []
         for folder, listing in _list_folders(storage, folders, engine):
-            if _is_partition(listing):
-                found.append(partition_files(folder, listing))
-            else:
+            yield folder, listing
+            if not _is_partition(listing):
                 deeper.extend(path for path in listing.dirs if path != keys.HOODIE_DIR)
         worth = None if choice is None else choice.worth_listing(deeper)
         folders = deeper if worth is None else [path for path in deeper if path in worth]
-    return _chosen(tuple(sorted(found, key=lambda files: files.partition)), choice)
 
 
 def partition_files(partition: str, listing: Listing) -> PartitionFiles:

@@ -15,7 +15,7 @@ from hoodie.testing.counting_storage import CountingStorage
 from hoodie.testing.lake import Lake, logged_lake, row
 
 SOURCE = Path(__file__).parents[3] / "src" / "hoodie"
-LISTING = {"list_data_folders", "list_files", "list_partitions", "load_view"}
+LISTING = {"list_data_paths", "list_files", "list_partitions", "load_view"}
 MAY_LIST = {
     "view": "makes the listing",
     "fileview": "decides between listing and metadata table",

@@ -29,6 +29,14 @@ def made(metadata: str, **options: str) -> Lake:
     return lake
 
 
+def planned(metadata: str) -> Lake:
+    """One with a log file that a compaction is planned for."""
+    lake = made(metadata)
+    lake.upsert(row("a", "log", 2))
+    lake.table.services.schedule_compaction(**NOW)
+    return lake
+
+
 def killed(make: Callable[[], Lake], changed: dict[str, object], before: Callable[[Call], bool]) -> Lake:
     """A lake whose writer was killed just before the first such call."""
 
@@ -79,13 +87,11 @@ def test_a_marker_of_a_slice_that_is_not_there_makes_none(metadata: str, whose: 
 def test_a_plan_that_was_taken_off_after_a_writer_died_gets_no_slice(metadata: str) -> None:
     """The writer died between its marker and its log file, which would have lain on top of the plan."""
 
-    def planned() -> Lake:
-        lake = made(metadata)
-        lake.upsert(row("a", "log", 2))
-        lake.table.services.schedule_compaction(**NOW)
-        return lake
-
-    lake = killed(planned, row("a", "dead", 5), lambda call: call.op == "open_output" and call.path.startswith("p/."))
+    lake = killed(
+        lambda: planned(metadata),
+        row("a", "dead", 5),
+        lambda call: call.op == "open_output" and call.path.startswith("p/."),
+    )
     (plan,) = (one for one in lake.table.timeline().pending() if one.action == COMPACTION)
     lake.table.services.unschedule_compaction(plan.requested)
     lake.upsert(row("x", "new", 6, part="q"))
@@ -98,13 +104,7 @@ def test_a_plan_that_was_taken_off_after_a_writer_died_gets_no_slice(metadata: s
 def test_blocks_on_top_of_a_plan_are_taken_back(metadata: str) -> None:
     """The slice is there by the plan alone until the writer's log file is."""
 
-    def planned() -> Lake:
-        lake = made(metadata)
-        lake.upsert(row("a", "log", 2))
-        lake.table.services.schedule_compaction(**NOW)
-        return lake
-
-    lake = killed(planned, row("a", "dead", 5), is_completion)
+    lake = killed(lambda: planned(metadata), row("a", "dead", 5), is_completion)
     (plan,) = (one for one in lake.table.timeline().pending() if one.action == COMPACTION)
     lake.upsert(row("x", "new", 6, part="q"))
     assert plan.requested in {instant for _, instant in slices(lake)}

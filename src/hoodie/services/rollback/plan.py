@@ -48,7 +48,7 @@ from hoodie.state.handle import TableHandle
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
 from hoodie.timeline import Timeline, load_commit_metadata, markers_of
-from hoodie.view import GroupId, list_data_folders
+from hoodie.view import GroupId, list_data_paths
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +119,11 @@ def load_rollback_plan(
     if target.is_completed and stats and not (blocks and handle.config.is_merge_on_read):
         names = [path for stat in stats for path in (stat.path, *(stat.cdc_stats or ())) if path]
         return RollbackPlan(info, (*plan_deletions(undone, names, form), *plan_blocks(undone, stats, {}, form)))
-    folders = sorted(metadata.partition_to_write_stats) if target.is_completed else list_data_folders(handle.storage)
-    listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in folders], "list for rollback")
-    paths = [path for found in listed for path in found]
+    paths = (
+        _list_paths(handle.storage, metadata.partition_to_write_stats, engine)
+        if target.is_completed
+        else list_data_paths(handle.storage)
+    )
     requests = plan_deletions(undone, paths, form)
     if blocks and target.action in (DELTA_COMMIT, LOG_COMPACTION):
         plans = PendingPlans(handle.storage, timeline)
@@ -145,10 +147,8 @@ def _known_slices(handle: TableHandle, timeline: Timeline, named: Iterable[Slice
     """Slices in the partitions of those that are named: such as have files of a write that completed, or are reserved
     by a pending compaction.
     """
-    partitions = sorted({partition for partition, _, _ in named})
-    listed = engine.run(_list_names, [_ListTask(handle.storage, one) for one in partitions], "list for rollback")
     found = {(*group, at) for group, at in PendingPlans(handle.storage, timeline).compactions().items()}
-    for path in (path for paths in listed for path in paths):
+    for path in _list_paths(handle.storage, {partition for partition, _, _ in named}, engine):
         partition, file_name = _split(path)
         name = parse_data_file_name(file_name)
         if name is not None and timeline.is_committed(name.instant):
@@ -188,7 +188,7 @@ def plan_from_markers(
     later writes'.
     """
     requests: list[RollbackRequest] = []
-    blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+    blocks: dict[Slice, dict[str, int]] = defaultdict(dict)
     for marker in markers:
         partition, file_name = _split(marker.data_path)
         name = parse_data_file_name(file_name)
@@ -228,7 +228,7 @@ def plan_blocks(
     `stats` are what the write did, or (pending) was about to do: then they do not name files. `slices` is the newest
     base instant of each group as of the write.
     """
-    blocks: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+    blocks: dict[Slice, dict[str, int]] = defaultdict(dict)
     for stat in stats:
         if not stat.file_id or (stat.prev_commit or NULL_COMMIT) == NULL_COMMIT:
             continue
@@ -285,6 +285,12 @@ def _planned_stats(plan: CompactionPlan, target: Instant) -> list[WriteStat]:
         WriteStat(file_id=one.file_id, prev_commit=one.base_instant or target.requested, partition_path=one.partition)
         for one in plan.operations
     ]
+
+
+def _list_paths(storage: Storage, partitions: Iterable[str], engine: Engine) -> tuple[str, ...]:
+    """Paths of all files in these partitions."""
+    tasks = [_ListTask(storage, one) for one in sorted(partitions)]
+    return tuple(path for found in engine.run(_list_names, tasks, "list for rollback") for path in found)
 
 
 @dataclass(frozen=True, slots=True)

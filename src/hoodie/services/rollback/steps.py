@@ -23,7 +23,6 @@ from hoodie.config import Config
 from hoodie.engine import Engine, TaskId
 from hoodie.errors import Conflict, HudiError, Unsupported
 from hoodie.index import roll_back_indexes
-from hoodie.logs import read_blocks
 from hoodie.services.rollback.plan import path_form
 from hoodie.spec import (
     CLUSTERING,
@@ -52,11 +51,10 @@ from hoodie.storage import FileInfo, Storage
 from hoodie.storage.fence import ensure_held
 from hoodie.timeline import instant_path, list_instants
 from hoodie.transaction.deletion import delete_files
+from hoodie.transaction.taken_back import load_commands
 
 PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 """Actions that are plans while pending: a rollback takes back what was done of them, and keeps the plan."""
-
-_MAX_COMMAND_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +187,7 @@ def _append_command(_task: TaskId, task: _Command) -> tuple[str, dict[str, int]]
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }
     for _, file in logs:
-        if file.size_bytes <= _MAX_COMMAND_BYTES and _says(task.storage, file, header):
+        if _says(task.storage, file, header):
             return file.path, sizes
     data = encode_block(BlockKind.COMMAND, header, b"")
     version = max((name.version for name, _ in logs), default=0)
@@ -214,10 +212,9 @@ def _logs_of_slice(task: _Command) -> list[tuple[LogFileName, FileInfo]]:
 def _says(storage: Storage, file: FileInfo, header: Mapping[HeaderKey, str]) -> bool:
     """Whether a small log file is exactly the command of this rollback."""
     try:
-        blocks = read_blocks(storage, file.path, file.size_bytes)
+        return dict(header) in load_commands(storage, file)
     except HudiError:
         return False
-    return any(block.kind is BlockKind.COMMAND and dict(block.header) == dict(header) for block in blocks)
 
 
 def _per_partition(
