@@ -15,6 +15,8 @@ It does not know where files go, what rows mean, or commits. Format page: docs/f
 from __future__ import annotations
 
 import math
+from collections import deque
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, get_args
@@ -53,6 +55,8 @@ MIB: Final = 1024 * 1024
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
 _BUFFER_BYTES: Final = 512 * 1024
+_KEYS_BEHIND: Final = 8
+"""Pieces of keys that may wait for the thread that looks at them."""
 
 Codec = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 
@@ -133,17 +137,21 @@ class BaseFileWriter(UnfinishedFile):
         table_name: str = "table",
         avro_schema: str | None = None,
         inherit: BaseFooter | None = None,
+        keys_aside: Executor | None = None,
     ) -> None:
         """Open `path` for rows of `schema` (storable, with meta columns unless the table has none).
 
         `avro_schema` is the footer's schema text when the table has one; otherwise it is made from `schema` and
-        `table_name`. `inherit` is the footer of the file being rewritten.
+        `table_name`. `inherit` is the footer of the file being rewritten. `keys_aside`: the one thread that makes the
+        filter of the keys meanwhile; without it that is done here.
         """
         options = options or BaseFileOptions()
         self._path = path
         self._schema = pa.schema([_stored_field(column) for column in schema])
         self._avro_schema = avro_text(schema, table_name) if avro_schema is None else avro_schema
         self._keys = KeyCollector(options.bloom, inherit) if options.bloom and KEY_FIELD in schema.names else None
+        self._keys_aside = keys_aside
+        self._keys_at_work: deque[Future[None]] = deque()
         self._options = options
         self._parquet: Any = None
         self._waiting: list[pa.Table] = []
@@ -166,8 +174,7 @@ class BaseFileWriter(UnfinishedFile):
         table = self._encoded(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows)
         if table.num_rows == 0:
             return
-        if self._keys is not None:
-            self._keys.add(table.column(KEY_FIELD), inherited=inherited)
+        self._add_keys(table, inherited=inherited)
         self._rows += table.num_rows
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
@@ -190,8 +197,21 @@ class BaseFileWriter(UnfinishedFile):
         stats = self.close()
         return footer_of_written(self._path, stats.size_bytes, self._written[0], self._footer())
 
+    def _add_keys(self, table: pa.Table, *, inherited: bool) -> None:
+        if self._keys is None:
+            return
+        if self._keys_aside is None:
+            self._keys.add(table.column(KEY_FIELD), inherited=inherited)
+            return
+        work = self._keys_aside.submit(self._keys.add, table.column(KEY_FIELD), inherited=inherited)
+        self._keys_at_work.append(work)
+        if len(self._keys_at_work) > _KEYS_BEHIND:
+            self._keys_at_work.popleft().result()
+
     def _drop(self) -> None:
         self._waiting.clear()
+        while self._keys_at_work:
+            self._keys_at_work.popleft().cancel()
         if self._parquet is not None:
             # The parquet writer must not try to finish the file when it is collected.
             self._parquet.is_open = False
@@ -251,6 +271,8 @@ class BaseFileWriter(UnfinishedFile):
             rest = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
             self._write_group(rest, is_last=True)
         self._waiting.clear()
+        while self._keys_at_work:
+            self._keys_at_work.popleft().result()
         found = None if self._keys is None else self._keys.range
         with writing(self._path):
             self._parquet.add_key_value_metadata(self._footer())

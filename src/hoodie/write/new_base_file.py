@@ -8,6 +8,7 @@ It does not know what rows mean, nor commits.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -67,11 +68,19 @@ class NewBaseFile:
         """How long it has taken until now."""
         return int((self._target.env.monotonic() - self._started) * 1000)
 
-    def open(self, schema: pa.Schema, inherit: BaseFooter | None = None) -> BaseFileWriter:
-        """The writer of the file, for rows of `schema`; `inherit` as it has it."""
+    def open(
+        self, schema: pa.Schema, inherit: BaseFooter | None = None, *, keys_aside: Executor | None = None
+    ) -> BaseFileWriter:
+        """The writer of the file, for rows of `schema`; `inherit` and `keys_aside` as it has them."""
         target = self._target
         return BaseFileWriter(
-            target.storage, self._path, schema, target.options, table_name=target.table_name, inherit=inherit
+            target.storage,
+            self._path,
+            schema,
+            target.options,
+            table_name=target.table_name,
+            inherit=inherit,
+            keys_aside=keys_aside,
         )
 
     def copied(self, like: ParquetLayout, keys: KeyFooter, *, named: bool) -> RowGroupCopy:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import Unsupported
-from hoodie.services.clustering.positions import sorted_positions
-from hoodie.spec.sort_order import Curve
+from hoodie.services.clustering.row_order import ByColumns
+from hoodie.spec import Curve, SortOrder
 
 GRID = 8
 
@@ -22,7 +22,7 @@ def column(values, kind=None):
 
 
 def order_of(curve, *columns):
-    return sorted_positions(columns, [f"c{n}" for n in range(len(columns))], curve).tolist()
+    return ByColumns(SortOrder(tuple(f"c{n}" for n in range(len(columns))), curve)).positions(columns).tolist()
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-3, 3), st.none() | st.sampled_from(["", "a", "aa", "b", "ä"]))))

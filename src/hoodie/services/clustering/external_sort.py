@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.ahead import done_ahead
 from hoodie.merge.spill_folder import SpillFolder
+from hoodie.services.clustering.positions import Places
 from hoodie.services.clustering.row_files import RowFile
-
-Places = npt.NDArray[np.int64]
+from hoodie.services.clustering.value_numbers import numbered_values
 
 BATCH_ROWS: Final = 1 << 16
 """Rows that are taken at once, at most."""
@@ -50,11 +49,13 @@ that threads sort ahead."""
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueOrder:
     """An order in which two rows compare by their own values of `columns`, whatever other rows there are. `positions`
-    gives the places of rows by them, and is stable.
+    gives the places of rows by them, and is stable. `by_first`: a row with a lesser value in the first column comes
+    before others (NULL is the least, NaN the greatest).
     """
 
     columns: tuple[str, ...]
     positions: Callable[[Sequence[pa.ChunkedArray]], Places]
+    by_first: bool
 
 
 class ExternalSort:
@@ -121,6 +122,7 @@ class _Parting:
     def __init__(self, order: ValueOrder, rows: pa.Table) -> None:
         self._order = order
         self._rows = rows
+        self._first = numbered_values(rows.column(0)) if order.by_first else None
         before, behind = self._counted(rows)
         self._least = 1 if (before - behind == len(rows)).all() else 2
         self.alike = frozenset((before + behind)[before - behind >= self._least].tolist())
@@ -129,7 +131,7 @@ class _Parting:
         """The rows of a batch by the numbers of their files."""
         before, behind = self._counted(batch)
         numbers = np.where(before - behind >= self._least, before + behind, 2 * before)
-        grouped = np.argsort(numbers, kind="stable")
+        grouped = np.argsort(numbers.astype(np.uint8), kind="stable")  # numpy sorts small numbers by their digits
         found, first = np.unique(numbers[grouped], return_index=True)
         ends = [*first[1:], len(grouped)]
         return [
@@ -139,6 +141,16 @@ class _Parting:
 
     def _counted(self, batch: pa.RecordBatch | pa.Table) -> tuple[Places, Places]:
         """For each row how many parting rows are not behind it, and how many lie before it."""
+        if self._first is None:
+            return self._compared(batch)
+        behind, before = self._first.counted(pa.chunked_array(_chunks(batch.column(self._order.columns[0]))))
+        (unknown,) = np.nonzero(before != behind)  # numbers say that they are near a parting row, not on which side
+        if len(unknown):
+            before[unknown], behind[unknown] = self._compared(batch.take(pa.array(unknown)))
+        return before, behind
+
+    def _compared(self, batch: pa.RecordBatch | pa.Table) -> tuple[Places, Places]:
+        """What `_counted` gives, by putting parting rows and others in order together."""
         asked, parts = batch.num_rows, len(self._rows)
         places = self._order.positions(
             [

@@ -26,8 +26,7 @@ from hoodie.services.clustering.partition_orders import noted_order
 from hoodie.services.clustering.partitions import chosen_partitions
 from hoodie.services.clustering.plan import clustering_plan, joined_ranges, plan_groups
 from hoodie.services.clustering.plan_strategy import GroupOfSlices, PlanFacts
-from hoodie.services.clustering.positions import ensure_sortable
-from hoodie.services.clustering.row_order import order_text, sorted_by
+from hoodie.services.clustering.row_order import ensure_sortable, order_text, sorted_by
 from hoodie.services.clustering.slice_facts import RangeSource, load_commits, newest_notes
 from hoodie.services.clustering.stitch import why_decoded
 from hoodie.services.clustering.strategies import CHECKPOINT, ByCommits, ByRanges

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Unsupported
 from hoodie.services.clustering.curves import hilbert_axes
+from hoodie.services.clustering.ordered_values import is_text
 
 Words = npt.NDArray[np.uint64]
 
@@ -66,24 +67,6 @@ def direct_positions(
     return np.lexsort(words[::-1])
 
 
-def sampled_positions(
-    columns: Sequence[pa.ChunkedArray], names: Sequence[str], sample_size: int, *, hilbert: bool
-) -> npt.NDArray[np.int64]:
-    """The places of the rows in the order of a curve by bounds of `sample_size` rows.
-
-    Raises:
-        Unsupported: Hudi puts no values of such a type on a curve.
-    """
-    step = sampling_step(len(columns[0]), sample_size)
-    sampled = [one.take(pa.array(np.arange(0, len(one), step))) for one in columns]
-    return np.lexsort(sampled_words(columns, names, sampled, hilbert=hilbert)[::-1])
-
-
-def sampling_step(rows: int, sample_size: int) -> int:
-    """Each how many rows one is sampled."""
-    return max(1, rows // sample_size)
-
-
 def sampled_words(
     columns: Sequence[pa.ChunkedArray], names: Sequence[str], sampled: Sequence[pa.ChunkedArray], *, hilbert: bool
 ) -> list[Words]:
@@ -109,7 +92,7 @@ def sampled_words(
 def _comparable(column: pa.ChunkedArray, name: str) -> npt.NDArray[np.generic]:
     """Values as a sample compares them; NULLs are some value, and are told by the column."""
     kind = column.type
-    if _is_text(kind):
+    if is_text(kind):
         ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
         found: npt.NDArray[np.generic] = ranks.to_numpy(zero_copy_only=False).astype(np.int64)
         return found
@@ -128,7 +111,7 @@ def _bytes(column: pa.ChunkedArray, name: str) -> Words:
         return (raw ^ np.uint64(1 << 31)) & np.uint64((1 << 32) - 1)
     if pa.types.is_boolean(kind):
         return np.minimum(raw, np.uint64(1)) ^ np.uint64(1 << 31)
-    if kind == pa.int8() or _is_text(kind):
+    if kind == pa.int8() or is_text(kind):
         return raw
     return raw ^ _SIGN
 
@@ -146,7 +129,7 @@ def _number(column: pa.ChunkedArray, name: str) -> Words:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _number(column.cast(kind.value_type), name)
-    if _is_text(kind):
+    if is_text(kind):
         return _first_bytes(column)
     if pa.types.is_boolean(kind):
         return np.where(pc.fill_null(column, False).to_numpy(), np.uint64(_LONG_MAX), np.uint64(0))
@@ -186,10 +169,6 @@ def _low_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
         words = np.frombuffer(one.buffers()[1], "<i8")[one.offset * words_each :: words_each]
         found.append(pa.array(words[: len(one)], mask=one.is_null().to_numpy(zero_copy_only=False)))
     return pa.chunked_array(found, pa.int64())
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
 def _first_bytes(column: pa.ChunkedArray) -> Words:

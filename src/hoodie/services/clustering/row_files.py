@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.merge.spill_folder import SpillFolder
+from hoodie.services.clustering.row_sample import RowSample
 
-_SAMPLED_ROWS: Final = 1024
+_SAMPLED_ROWS: Final = 2048
 _BATCH_BYTES: Final = 1 << 20
 """Rows are written in batches of about so many bytes: compressed buffers of a few rows are read slowly."""
 
@@ -31,13 +31,10 @@ class RowFile:
         self.size_bytes = 0
         self._folder = folder
         self._schema = schema
-        self._columns = list(columns)
+        self._sample = RowSample(pa.schema([schema.field(one) for one in columns]), _SAMPLED_ROWS, is_cut=False)
         self._writer: Any = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
-        self._sampled: list[pa.RecordBatch] = []
-        self._sampled_rows = 0
-        self._step = 1
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Adds rows.
@@ -45,8 +42,7 @@ class RowFile:
         Raises:
             Unavailable: the disk is full.
         """
-        if self._columns:
-            self._sample(rows)
+        self._sample.add(rows)
         self.count += rows.num_rows
         self.size_bytes += rows.nbytes
         self._waiting.append(rows)
@@ -64,10 +60,10 @@ class RowFile:
     @property
     def sample(self) -> pa.Table:
         """The sampled columns of some rows, evenly over all: of every row while they are few."""
-        return pa.Table.from_batches(self._sampled, pa.schema([self._schema.field(one) for one in self._columns]))
+        return self._sample.rows
 
-    def batches(self, *, is_kept: bool = False) -> Iterator[pa.RecordBatch]:
-        """The rows as they came. The file goes afterwards, unless `is_kept`.
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they came. The file goes afterwards.
 
         Raises:
             Unavailable: the disk refuses.
@@ -75,8 +71,7 @@ class RowFile:
         if self.count:
             with self._folder.disk(), pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as reader:  # no map
                 yield from reader
-            if not is_kept:
-                Path(self._path).unlink()
+            Path(self._path).unlink()
 
     @property
     def _path(self) -> str:
@@ -91,13 +86,3 @@ class RowFile:
             for batch in pa.Table.from_batches(self._waiting, self._schema).combine_chunks().to_batches():
                 self._writer.write_batch(batch)
         self._waiting, self._waiting_bytes = [], 0
-
-    def _sample(self, rows: pa.RecordBatch) -> None:
-        places = np.arange(-self.count % self._step, rows.num_rows, self._step)
-        self._sampled.append(rows.select(self._columns).take(pa.array(places)))
-        self._sampled_rows += len(places)
-        if self._sampled_rows > 2 * _SAMPLED_ROWS:
-            table = pa.Table.from_batches(self._sampled).combine_chunks()
-            self._sampled = table.take(pa.array(np.arange(0, len(table), 2))).combine_chunks().to_batches()
-            self._sampled_rows = -(-self._sampled_rows // 2)
-            self._step *= 2

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.config.own_class import answer_of_own_class, made_by_own_class
 from hoodie.errors import Invalid, Unsupported
-from hoodie.services.clustering.hudi_curves import direct_positions, in_hudis_order, sampled_positions
-from hoodie.services.clustering.positions import ensure_sortable, sorted_positions
+from hoodie.services.clustering.curve_words import curve_bits, curve_positions
+from hoodie.services.clustering.hudi_curves import direct_positions, in_hudis_order
+from hoodie.services.clustering.positions import Places, dense_ranks, sorted_positions
 from hoodie.spec import Curve, CurveMethod, SortOrder, TableConfig
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,6 @@ ORDER: Final = "hoodie.clustering.order"
 """Extra metadata of our commits: the order that was asked for, so that what is in order is not sorted again."""
 
 GIVEN: Final = "the options of the call (Config) and the table's config (TableConfig)"
-
-Places = npt.NDArray[np.int64]
 
 
 @runtime_checkable
@@ -62,10 +60,14 @@ class ByColumns:
         return self.order.columns
 
     @property
+    def is_linear(self) -> bool:
+        """Whether rows are in the order of the first column, then in that of the next."""
+        return self.order.curve is Curve.LINEAR or len(self.order.columns) == 1
+
+    @property
     def is_of_values(self) -> bool:
-        """Whether two rows compare by their own values, whatever rows there are beside them, as by ranks."""
-        order = self.order
-        return order.curve is Curve.LINEAR or len(order.columns) == 1 or order.method is CurveMethod.DIRECT
+        """Whether two rows compare by their own values, whatever rows there are beside them, as by a sample."""
+        return self.is_linear or self.order.method is CurveMethod.DIRECT
 
     def positions(self, columns: Sequence[pa.ChunkedArray]) -> Places:
         """See `ExecutionStrategy`.
@@ -74,12 +76,11 @@ class ByColumns:
             Unsupported: values of a column have no order, or a curve of too many columns.
         """
         order = self.order
-        if order.curve is Curve.LINEAR or len(columns) == 1 or order.method is CurveMethod.RANK:
-            return sorted_positions(columns, order.columns, order.curve)
-        hilbert = order.curve is Curve.HILBERT
+        if self.is_linear:
+            return sorted_positions(columns, order.columns)
         if order.method is CurveMethod.DIRECT:
-            return direct_positions(columns, order.columns, hilbert=hilbert)
-        return sampled_positions(columns, order.columns, order.sample_size, hilbert=hilbert)
+            return direct_positions(columns, order.columns, hilbert=order.curve is Curve.HILBERT)
+        return curve_positions(columns, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,24 @@ def own_order(path: str, config: Config, table: TableConfig) -> OwnOrder:
             key=EXECUTION_STRATEGY,
         )
     return OwnOrder(path, made)
+
+
+def ensure_sortable(schema: pa.Schema, order: SortOrder) -> None:
+    """Checks that rows of `schema` can be sorted so: what is found out here is not found out by an executor.
+
+    Raises:
+        Invalid: there is no such column. Unsupported: its values have no order, or a curve of too many columns.
+    """
+    for name in order.columns:
+        if name not in schema.names:
+            raise Invalid(
+                f"There is no column {name} to sort by",
+                remedy=f"The table has {', '.join(one for one in schema.names if not one.startswith('_hoodie_'))}",
+                column=name,
+            )
+        dense_ranks(pa.chunked_array([], type=schema.field(name).type), name)
+    if not ByColumns(order).is_linear:
+        curve_bits(len(order.columns))
 
 
 def order_text(order: ByColumns | OwnOrder) -> str:

@@ -2,30 +2,31 @@
 
 1. Rows come in batches and are held up to a limit. Beyond it they go to a file.
 2. Rows that are held are sorted by their places (`row_order`) and taken in that order.
-3. Those in a file are put in order by way of the disk (`external_sort`). Where an order looks at all rows to place one
-   (ranks or samples on a curve), they are sorted by words that say where they are on it: made in memory while the sort
-   columns fit there, else by way of the disk, too (`curve_words`).
+3. Those in a file are put in order by way of the disk (`external_sort`). Where an order on a curve goes by a sample of
+   all rows, this is gathered as they come, and they are sorted by words that say where they are on it (`curve_words`).
 4. An order of a caller's own is given its columns of all rows: these are held, whatever they take.
 5. The folder goes when the rows are closed (`spill_folder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.ahead import done_ahead
 from hoodie.merge.spill_folder import SpillFolder
-from hoodie.services.clustering.curve_words import by_words, curve_words
-from hoodie.services.clustering.external_sort import BATCH_ROWS, ExternalSort, ValueOrder, taken
+from hoodie.services.clustering.curve_words import CurveWords, curve_sample_rows
+from hoodie.services.clustering.external_sort import THREADS, ExternalSort, ValueOrder, taken
+from hoodie.services.clustering.positions import places_by
 from hoodie.services.clustering.row_files import RowFile
 from hoodie.services.clustering.row_order import ByColumns, ExecutionStrategy
-from hoodie.services.clustering.row_pieces import RowPieces
+from hoodie.services.clustering.row_sample import RowSample
+from hoodie.services.clustering.sampled_ranks import SAMPLED_ROWS, sampling_step
 
-_PLACING_BYTES: Final = 48
-"""What placing a row on a curve takes for each sort column, beside the column."""
+Words = npt.NDArray[np.uint64]
 
 
 class SortedRows:
@@ -47,15 +48,14 @@ class SortedRows:
         self._held_bytes = 0
         self._spill_folder: SpillFolder | None = None
         self._spilled: RowFile | None = None
-        self._keys: _Keys | None = None
+        self._keys: _CurveKeys | _OwnKeys | None = None
 
     def __enter__(self) -> SortedRows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self._spilled, None if self._keys is None else self._keys.file):
-            if file is not None:
-                file.close()
+        if self._spilled is not None:
+            self._spilled.close()
         if self._spill_folder is not None:
             self._spill_folder.close()
 
@@ -92,8 +92,10 @@ class SortedRows:
             by_value = _value_order(self._order)
             self._spill_folder = folder
             self._spilled = RowFile(folder, "rows", self._schema, () if by_value is None else by_value.columns)
-            if self._order is not None and by_value is None:
-                self._keys = _Keys(folder, self._order, self._schema, self._limit)
+            if isinstance(self._order, ByColumns) and by_value is None:
+                self._keys = _CurveKeys(self._order, self._schema)
+            elif self._order is not None and by_value is None:
+                self._keys = _OwnKeys(self._order, self._schema)
         assert self._spilled is not None
         for rows in self._held:
             self._spilled.write(rows)
@@ -113,69 +115,83 @@ class SortedRows:
             yield from ExternalSort(self._spill_folder, self._schema, by_value, self._limit).in_order(spilled)
         else:
             assert self._keys is not None
-            words = self._keys.words()
-            order = by_words(len(words.sample.schema))
-            keyed = pa.schema([*self._schema, *words.sample.schema])
-            sort = ExternalSort(self._spill_folder, keyed, order, self._limit)
-            size_bytes = spilled.size_bytes + words.size_bytes
-            for rows in sort.parted("keyed", _joined(spilled, words, keyed), words.sample, size_bytes):
+            sample, keyed = self._keys.keyed(spilled.batches())
+            schema = pa.schema([*self._schema, *sample.schema])
+            by_words = ValueOrder(tuple(sample.schema.names), _places_by_words, by_first=True)
+            sort = ExternalSort(self._spill_folder, schema, by_words, self._limit)
+            word_bytes = spilled.count * 8 * sample.num_columns
+            for rows in sort.parted("keyed", keyed, sample, spilled.size_bytes + word_bytes):
                 yield rows.select(self._schema.names)
 
 
-class _Keys:
-    """The sort columns of rows that went to a file: in memory while they fit, or while there is no other way. `file`:
-    where they are when they do not.
-    """
+class _CurveKeys:
+    """Where rows are on a curve, by a sample of all that were added."""
 
-    def __init__(self, folder: SpillFolder, order: ExecutionStrategy, schema: pa.Schema, limit_bytes: int) -> None:
-        self.file: RowFile | None = None
-        self._folder = folder
-        self._order = order
-        self._schema = pa.schema([schema.field(name) for name in order.columns])
-        self._limit = limit_bytes
-        self._held: list[pa.RecordBatch] = []
-        self._needed_bytes = 0
+    def __init__(self, order: ByColumns, schema: pa.Schema) -> None:
+        self._order = order.order
+        columns = pa.schema([schema.field(name) for name in order.columns])
+        self._sample = RowSample(columns, curve_sample_rows(self._order), is_cut=True)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Adds the sort columns of rows."""
-        keys = rows.select(self._schema.names)
-        self._needed_bytes += keys.nbytes + keys.num_rows * _PLACING_BYTES * len(self._schema)
-        self._held.append(keys)
-        if isinstance(self._order, ByColumns) and self._needed_bytes > self._limit:
-            self.file = self.file or RowFile(self._folder, "keys", self._schema)
-            for held in self._held:
-                self.file.write(held)
-            self._held = []
+        """Looks at rows."""
+        self._sample.add(rows)
 
-    def words(self) -> RowFile:
-        """A file of words by which the rows are sorted, in the order of the rows."""
-        if self.file is not None:
-            assert isinstance(self._order, ByColumns)
-            self.file.close()
-            return curve_words(self._order.order, self.file, self._folder, self._limit)
+    def keyed(self, rows: Iterator[pa.RecordBatch]) -> tuple[pa.Table, Iterator[pa.RecordBatch]]:
+        """Words of some rows, and all rows with their words."""
+        sample = self._sample.rows
+        curve = CurveWords(self._order, sample.columns)
+
+        def with_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+            columns = [pa.chunked_array([batch.column(name)]) for name in self._order.columns]
+            return _with_words(batch, curve.of(columns))
+
+        return _words_table(curve.of(sample.columns)), done_ahead(with_words, rows, THREADS)
+
+
+class _OwnKeys:
+    """Where rows are in an order of a caller's own, by the columns it looks at of all that were added."""
+
+    def __init__(self, order: ExecutionStrategy, schema: pa.Schema) -> None:
+        self._order = order
+        self._schema = pa.schema([schema.field(name) for name in order.columns])
+        self._held: list[pa.RecordBatch] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Keeps their columns."""
+        self._held.append(rows.select(self._schema.names))
+
+    def keyed(self, rows: Iterator[pa.RecordBatch]) -> tuple[pa.Table, Iterator[pa.RecordBatch]]:
+        """Words of some rows, and all rows with their words."""
         table = pa.Table.from_batches(self._held, self._schema)
         self._held = []
         places = self._order.positions(table.columns)
         ranks = np.empty(len(places), dtype=np.uint64)
         ranks[places] = np.arange(len(places), dtype=np.uint64)
-        (name,) = by_words(1).columns
-        file = RowFile(self._folder, "words", pa.schema([(name, pa.uint64())]), (name,))
-        for at in range(0, len(ranks), BATCH_ROWS):
-            file.write(pa.RecordBatch.from_arrays([pa.array(ranks[at : at + BATCH_ROWS])], names=[name]))
-        file.close()
-        return file
+
+        def with_ranks() -> Iterator[pa.RecordBatch]:
+            at = 0
+            for batch in rows:
+                yield _with_words(batch, [ranks[at : at + batch.num_rows]])
+                at += batch.num_rows
+
+        return _words_table([ranks[:: sampling_step(len(ranks), SAMPLED_ROWS)]]), with_ranks()
+
+
+def _with_words(batch: pa.RecordBatch, words: Sequence[Words]) -> pa.RecordBatch:
+    fields = [*batch.schema, *_words_table(words).schema]
+    return pa.RecordBatch.from_arrays([*batch.columns, *(pa.array(one) for one in words)], schema=pa.schema(fields))
+
+
+def _words_table(words: Sequence[Words]) -> pa.Table:
+    return pa.table({f"_word_{number}": one for number, one in enumerate(words)})
+
+
+def _places_by_words(words: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.int64]:
+    return places_by([one.to_numpy() for one in words])
 
 
 def _value_order(order: ExecutionStrategy | None) -> ValueOrder | None:
     """The order, if rows compare by their own values alone."""
     if isinstance(order, ByColumns) and order.is_of_values:
-        return ValueOrder(order.columns, order.positions)
+        return ValueOrder(order.columns, order.positions, by_first=order.is_linear)
     return None
-
-
-def _joined(rows: RowFile, words: RowFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows with their words."""
-    pieces = RowPieces(words.batches())
-    for batch in rows.batches():
-        own = pa.Table.from_batches(pieces.take(batch.num_rows)).combine_chunks().to_batches()[0]
-        yield pa.RecordBatch.from_arrays([*batch.columns, *own.columns], schema=schema)

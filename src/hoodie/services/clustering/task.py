@@ -14,6 +14,7 @@ No row becomes a Python object.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hoodie.ahead import all_made_ahead, made_ahead
+from hoodie.ahead import all_made_ahead, done_ahead, made_ahead
 from hoodie.engine import TaskId
 from hoodie.metadata_writer.file_facts import base_file_facts
 from hoodie.records import FILE_NAME_FIELD, BaseFileWriter, BaseFooter, read_footer, with_meta
@@ -75,14 +76,17 @@ def cluster_slices(task_id: TaskId, task: ClusterTask) -> ClusteredGroup:
         Unsupported: a sort column's values have no order.
     """
     target = task.target
-    footers = [None if part.base is None else read_footer(target.storage, part.base.path) for part in task.parts]
-    parts = tuple(zip(task.parts, footers, strict=True))
+    parts = tuple(zip(task.parts, done_ahead(partial(_footer, target), task.parts, _READING_THREADS), strict=True))
     schema = with_meta(target.schema, operation=any(target.has_operation(part, footer) for part, footer in parts))
     found = "rows are sorted" if task.order else load_stitchable(target.storage, parts, schema, task.copy_from_bytes)
     if isinstance(found, str):
         return ClusteredGroup(_decoded(task_id, task, parts, schema), found)
     runs = zip(split_evenly(found, len(task.file_ids)), task.file_ids, strict=False)
     return ClusteredGroup(tuple(_stitched(task_id, task, one, run, schema) for run, one in runs), None)
+
+
+def _footer(target: RewriteTarget, part: SliceRead) -> BaseFooter | None:
+    return None if part.base is None else read_footer(target.storage, part.base.path)
 
 
 def _decoded(
@@ -101,9 +105,11 @@ def _decoded(
             for batch in chain.from_iterable(read):
                 held.add(batch)
         per_file = -(-held.count // len(task.file_ids))
-        with made_ahead(held.batches) as in_order:
+        with ThreadPoolExecutor(1, "hoodie-keys") as aside, made_ahead(held.batches) as in_order:
             pieces = RowPieces(in_order)
-            written = (_written(task_id, task, one, schema, pieces.take(per_file)) for one in task.file_ids)
+            written = (
+                _written(task_id, task, one, schema, pieces.take(per_file), keys_aside=aside) for one in task.file_ids
+            )
             return tuple(file for file in written if file is not None)
 
 
@@ -131,7 +137,13 @@ def _merged(
 
 
 def _written(
-    task_id: TaskId, task: ClusterTask, file_id: str, schema: pa.Schema, rows: Iterator[pa.RecordBatch]
+    task_id: TaskId,
+    task: ClusterTask,
+    file_id: str,
+    schema: pa.Schema,
+    rows: Iterator[pa.RecordBatch],
+    *,
+    keys_aside: Executor | None = None,
 ) -> WrittenFile | None:
     """The base file with these rows; None when there are none."""
     first = next(rows, None)
@@ -139,7 +151,7 @@ def _written(
         return None
     target = task.target
     file = NewBaseFile(target, task.partition, file_id, target.token(task_id))
-    with file.open(schema) as writer:
+    with file.open(schema, keys_aside=keys_aside) as writer:
         for batch in chain((first,), rows):
             writer.write(with_file_name(batch, schema, file.name if target.populate_meta_fields else None))
     return _closed(target, file, writer)
