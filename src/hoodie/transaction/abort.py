@@ -29,6 +29,7 @@ from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.own_files import load_appended, load_own_files
 from hoodie.transaction.participant import Participant
+from hoodie.transaction.reopened import reopen, seen_by_others, still_own
 from hoodie.transaction.taken_back import taken_back
 from hoodie.view import list_data_paths
 
@@ -64,19 +65,27 @@ def abort(
 
 
 def remove_strays(
-    handle: TableHandle, requested: InstantTime, markers: Markers, offered: Collection[str] | None = None
-) -> None:
-    """Removes the files that this process's write `requested` made after another writer had taken its instant away.
+    handle: TableHandle, write: Instant, markers: Markers, offered: Collection[str] | None = None
+) -> bool:
+    """Whether the table is rid of the files that this process's `write` made after another writer had taken its instant
+    away: False where a rollback has to take some of them back, for which the write is pending again (`reopened`).
     `offered`: those it was about to commit, if it got so far and did not.
 
     An instant that is on the timeline is left alone, and one that is so old that it may have completed and be archived.
     """
-    timeline = timeline_of(handle)
-    if timeline.find(requested) is None and (offered is not None or not timeline.is_before_start(requested)):
-        # The marker of a file may have gone before the file came.
-        told = load_own_files(handle, requested, markers) or ()
-        _remove_files(handle, requested, {*told, *_named_by(handle, requested), *(offered or ())})
+    timeline, requested = timeline_of(handle), write.requested
+    if timeline.find(requested) is not None or (offered is None and timeline.is_before_start(requested)):
+        return True
+    # The marker of a file may have gone before the file came.
+    told = {*(load_own_files(handle, requested, markers) or ()), *_named_by(handle, requested)}
+    told |= still_own(handle, requested, offered or ())
+    seen = seen_by_others(handle, requested, told)
+    _remove_files(handle, requested, told - seen)
+    if seen:
+        reopen(handle, write, markers, seen)
+    else:
         markers.drop()
+    return not seen
 
 
 def remove_fenced(
@@ -85,18 +94,25 @@ def remove_fenced(
     files: Iterable[str],
     participants: Sequence[Participant],
     markers: Markers,
-) -> None:
-    """Removes what a fenced write has made: whoever rolled it back may have looked before the last of it was there.
+) -> bool:
+    """Whether the table is rid of what a fenced write has made, as `remove_strays` says: whoever rolled it back may
+    have looked before the last of it was there.
 
     A failure is silent: nothing may hide that the write was fenced.
     """
     with contextlib.suppress(HudiError):
         for one in participants:
             handle = one.withdraw(handle, inflight)
-        for path in _going(handle, inflight.requested, files):
+        made = still_own(handle, inflight.requested, files)
+        seen = seen_by_others(handle, inflight.requested, made)
+        for path in _going(handle, inflight.requested, made - seen):
             with contextlib.suppress(HudiError):
                 handle.storage.delete(path)
+        if seen:
+            reopen(handle, inflight, markers, seen)
+            return False
     drop_markers(markers, inflight.requested)
+    return True
 
 
 def remove_losers(handle: TableHandle, instant: InstantTime, markers: Markers, stats: Sequence[WriteStat]) -> None:

@@ -69,7 +69,7 @@ def load_appended(handle: TableHandle, instant: Instant) -> list[str]:
             name = parse_log_file_name(file.path.rpartition("/")[2])
             if name is None or name.file_id not in file_ids or naming.writer_of(name) is not None:
                 continue
-            if _first_writer(handle.storage, file.path) == instant.requested:
+            if first_writer(handle.storage, file.path) == instant.requested:
                 found.append(file.path)
     return found
 
@@ -85,14 +85,18 @@ def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
 def _has_begun(storage: Storage, instant: InstantTime, path: str) -> bool:
     """Whether the first block that can be read of a log file is the write's, or there is none, as where it died."""
     try:
-        return _first_writer(storage, path) in (instant, None)
+        return first_writer(storage, path) in (instant, None)
     except Missing:
         return True
     except (Corrupt, Unsupported):  # no torn append leaves that
         return False
 
 
-def _first_writer(storage: Storage, path: str) -> InstantTime | None:
-    """The instant of the first block that can be read; None where there is none."""
+def first_writer(storage: Storage, path: str) -> InstantTime | None:
+    """The instant of the first block of a log file that can be read; None where there is none.
+
+    Raises:
+        Missing: there is no such file. Corrupt, Unsupported: as `read_blocks`.
+    """
     blocks = read_blocks(storage, path, storage.head(path).size_bytes)
     return next((block.instant for block in blocks if block.instant), None)

@@ -30,7 +30,7 @@ def taken_back(handle: TableHandle, instant: InstantTime, paths: Iterable[str]) 
     for path in paths:
         partition, _, file_name = path.rpartition("/")
         name = parse_log_file_name(file_name)
-        if name is None or handle.profile.log_naming.writer_of(name) is not None:
+        if name is None or not is_of_its_slice(handle, path):
             continue
         if partition not in logs:
             logs[partition] = _logs_in(handle.storage, partition)
@@ -52,13 +52,20 @@ def load_commands(storage: Storage, file: FileInfo) -> list[Mapping[HeaderKey, s
     return [dict(block.header) for block in blocks if block.kind is BlockKind.COMMAND]
 
 
+def is_of_its_slice(handle: TableHandle, path: str) -> bool:
+    """Whether the name of a log file tells its slice, and not who wrote it."""
+    name = parse_log_file_name(path.rpartition("/")[2])
+    return name is not None and handle.profile.log_naming.writer_of(name) is None
+
+
 def _logs_in(storage: Storage, partition: str) -> list[tuple[LogFileName, FileInfo]]:
     named = ((parse_log_file_name(file.path.rpartition("/")[2]), file) for file in storage.list_dir(partition).files)
     return [(name, file) for name, file in named if name is not None]
 
 
 def _is_behind(other: LogFileName, name: LogFileName) -> bool:
-    return (other.file_id, other.instant) == (name.file_id, name.instant) and other.version > name.version
+    """Whether a log file is read after another of its slice: by the version first, then by the write token."""
+    return other.file_id == name.file_id and other.instant == name.instant and other.order > name.order
 
 
 def _takes_back(storage: Storage, file: FileInfo, instant: InstantTime) -> bool:

@@ -86,6 +86,7 @@ class Transaction:
         self._requested: Instant | None = None
         self._participants: Sequence[Participant] = ()
         self._offered: tuple[str, ...] | None = None
+        self._reopened = False
         self._heartbeat: Heartbeat | None = None
         self._block = ExitStack()
 
@@ -177,7 +178,8 @@ class Transaction:
                 self.after, self._offered = state_from(handle, seen), None
             except Fenced:
                 with deleting_own(handle.storage):
-                    remove_fenced(handle, inflight, outcome.files, participants, self.markers(handle))
+                    markers = self.markers(handle)
+                    self._reopened = not remove_fenced(handle, inflight, outcome.files, participants, markers)
                 raise
             drop_markers(self.markers(handle), inflight.requested)
         return done
@@ -301,12 +303,17 @@ class Transaction:
     def _abort(self, cause: BaseException) -> None:
         try:
             markers = self.markers(self.handle)
+            late = (self._inflight or self._requested) if isinstance(cause, Conflict | Fenced) else None
+            names_tell = self.handle.profile.log_naming.has_one_write_per_file
             with deleting_own(self.handle.storage):
-                if isinstance(cause, Conflict | Fenced):
-                    remove_strays(self.handle, self.instant, markers, self._offered)
+                if late is not None and names_tell:
+                    remove_strays(self.handle, late, markers, self._offered)
                 # Others may be at work: the metadata table, and the folders of new partitions, are theirs, too.
                 with self._locking.to_commit(self.handle) as (handle, _):
-                    abort(handle, self.instant, self._participants, markers)
+                    if late is not None and not names_tell:
+                        self._reopened |= not remove_strays(handle, late, markers, self._offered)
+                    if not self._reopened:
+                        abort(handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)
 

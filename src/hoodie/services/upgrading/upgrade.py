@@ -37,6 +37,7 @@ from hoodie.services.rewrite.executor import run_plan
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.service import Argument, Service
+from hoodie.services.upgrading.late_logs import remove_late_logs
 from hoodie.services.upgrading.logs import plan_renames, run_renames, store_renames
 from hoodie.services.upgrading.properties import plan_properties, property_blockers
 from hoodie.services.upgrading.timeline import (
@@ -119,6 +120,10 @@ def upgrade(handle: TableHandle, config: Config, engine: Engine, to: int) -> Upg
     wanted = _kept_by(handle, target)
     if handle.config.table_type == "MERGE_ON_READ":
         steps.append(f"{_compact_all(handle, config, engine)} compactions took in all log files")
+        if handle.profile.log_naming == NAMED_BY_SLICE != target.log_naming and (
+            late := remove_late_logs(handle, engine)
+        ):
+            steps.append(f"{late} log files of writes that were rolled back before they came were removed")
     renamed = target.log_naming == NAMED_BY_SLICE and handle.profile.log_naming != target.log_naming
     renames = _renames(handle) if renamed else {}
     if handle.config.has_metadata_table:

@@ -1,0 +1,90 @@
+"""Log files of version 6 that come when their write has been taken back.
+
+1. A rollback leaves log files of slices that are older than the write, and puts a command block behind them. Of a file
+   that comes later it knows nothing: this may be read behind the command, and be listed by whoever looks at the folder
+   (the plan of a compaction, a service, a metadata table that is made anew, the rollback of another write).
+2. Its writer does not delete it then: others would miss it. It makes its write pending again, and the rollback that
+   follows takes the blocks back once more. Else they would count to Hudi 0.15 as soon as the timeline begins later.
+3. Who dies before that leaves the file as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from hoodie.errors import Conflict
+from hoodie.fileview.listed import unlisted
+from hoodie.spec import (
+    BaseFileName,
+    CommitMetadata,
+    Instant,
+    InstantTime,
+    LogFileName,
+    MarkerKind,
+    WriteStat,
+    parse_data_file_name,
+    parse_log_file_name,
+)
+from hoodie.state.handle import TableHandle
+from hoodie.storage import Storage
+from hoodie.timeline import Markers, create_requested, to_inflight
+from hoodie.transaction.taken_back import is_of_its_slice, taken_back
+
+
+def still_own(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> set[str]:
+    """Those of a write's files that go with it. A log file of version 6 in a table that was upgraded meanwhile stays in
+    a slice that is not the newest of its group: it may be listed there, and no row of it counts.
+    """
+    found = set(paths)
+    if not handle.profile.log_naming.has_one_write_per_file:
+        return found
+    named = ((path, parse_log_file_name(path.rpartition("/")[2])) for path in found)
+    others = {path: name for path, name in named if name is not None and name.instant != requested}
+    older = {path for path, name in others.items() if _is_followed(handle.storage, path, name)}
+    return found - older
+
+
+def _is_followed(storage: Storage, path: str, log: LogFileName) -> bool:
+    """Whether the group of a log file has a base file behind its slice."""
+    folder = path.rpartition("/")[0]
+    names = (parse_data_file_name(file.path.rpartition("/")[2]) for file in storage.list_dir(folder).files)
+    return any(
+        isinstance(name, BaseFileName) and name.file_id == log.file_id and name.instant > log.instant for name in names
+    )
+
+
+def seen_by_others(handle: TableHandle, instant: InstantTime, paths: Iterable[str]) -> frozenset[str]:
+    """Those of `paths`, files of a write that is no more on the timeline, that are log files which others may know of
+    and no command block takes back.
+    """
+    if handle.profile.log_naming.has_one_write_per_file:
+        return frozenset()
+    logs = [path for path in paths if is_of_its_slice(handle, path)]
+    if handle.config.is_metadata_table_ready:
+        logs = sorted(set(logs).difference(unlisted(handle, logs)))
+    folders = {path.rpartition("/")[0] for path in logs}
+    there = {file.path for folder in folders for file in handle.storage.list_dir(folder).files}
+    present = there.intersection(logs)
+    return frozenset(present - taken_back(handle, instant, present))
+
+
+def reopen(handle: TableHandle, write: Instant, markers: Markers, logs: Iterable[str]) -> None:
+    """Makes a write pending again that a rollback took off the timeline before these log files came: the next writer
+    rolls it back, and finds their slices by markers and by the inflight file.
+    """
+    slices: dict[str, set[tuple[str, InstantTime]]] = {}
+    for path in sorted(logs):
+        with suppress(Conflict):  # the marker was not gone
+            markers.create(path, MarkerKind.APPEND)
+        partition, _, file_name = path.rpartition("/")
+        name = parse_log_file_name(file_name)
+        assert name is not None, "told by its name"
+        slices.setdefault(partition, set()).add((name.file_id, name.instant))
+    stats = {
+        partition: tuple(WriteStat(file_id=file_id, prev_commit=base) for file_id, base in sorted(some))
+        for partition, some in slices.items()
+    }
+    requested = create_requested(handle.storage, handle.profile, write.requested, write.action)
+    payload = handle.profile.commit_codec.encode(CommitMetadata(stats), write.action)
+    to_inflight(handle.storage, handle.profile, requested, payload, is_new=True)

@@ -1,0 +1,182 @@
+"""Log files of version 6 that come when their write was taken back: nobody misses one that others have seen, and none
+ever counts, to readers that only know the timeline of today either.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from hoodie.engine import LocalEngine
+from hoodie.env import SystemEnv
+from hoodie.errors import Conflict, Fenced
+from hoodie.logs import read_blocks
+from hoodie.spec import BlockKind, HeaderKey, parse_log_file_name
+from hoodie.state.handle import load_handle
+from hoodie.table import Table
+from hoodie.testing.counting_storage import Call, CountingStorage, Crash
+from hoodie.testing.lake import Lake, logged_lake, row, table_of
+
+OPTIONS = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.clean.automatic": "false",
+    "hoodie.compact.inline": "false",
+}
+ARCHIVING = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+GROUPS = 2
+NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
+
+
+def lake_of(metadata: str) -> Lake:
+    lake = logged_lake(6, **{**OPTIONS, "hoodie.metadata.enable": metadata})
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("x", part="q"), row("y", part="q"))
+    return lake
+
+
+def is_log_file(call: Call) -> bool:
+    return call.op == "open_output" and ".log." in call.path and ".hoodie" not in call.path
+
+
+def is_completion(call: Call) -> bool:
+    return call.op == "create" and call.path.endswith(".deltacommit") and "/metadata/" not in call.path
+
+
+def written_late(lake: Lake, meanwhile: Callable[[], object], **rolling_back: str) -> list[str]:
+    """Paths of the log files that a writer made after its write had been rolled back. `meanwhile`: what others do when
+    these files are there.
+    """
+    late: list[str] = []
+    done: list[bool] = []
+    one_task = threading.Lock()
+
+    def others(call: Call) -> None:
+        if is_log_file(call):
+            with one_task:
+                if not late:
+                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested, **rolling_back)
+                late.append(call.path)
+        elif len(late) == GROUPS and not done and call.op in {"create", "exclusive"} and ".temp" not in call.path:
+            done.append(True)
+            meanwhile()
+
+    storage = CountingStorage(lake.storage, on_call=others)
+    table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises((Conflict, Fenced)):
+        table.upsert(table_of([row("a", "late", 9), row("x", "late", 9, part="q")]))
+    assert done
+    return late
+
+
+def is_covered(lake: Lake, path: str) -> bool:
+    """Whether a command block behind the log file takes it back."""
+    folder, _, file_name = path.rpartition("/")
+    mine = parse_log_file_name(file_name)
+    assert mine is not None
+    writers = {block.instant for block in read_blocks(lake.storage, path, lake.storage.head(path).size_bytes)}
+    for file in lake.storage.list_dir(folder).files:
+        name = parse_log_file_name(file.path.rpartition("/")[2])
+        if name is None or name.file_id != mine.file_id or name.order <= mine.order:
+            continue
+        for block in read_blocks(lake.storage, file.path, file.size_bytes):
+            if block.kind is BlockKind.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) in writers:
+                return True
+    return False
+
+
+def ensure_settled(lake: Lake, late: list[str]) -> None:
+    """Rows are those that were committed, now and when the timeline begins later, and services go on."""
+    expected = {"a": "a", "b": "new", "x": "a", "y": "new"}
+    lake.upsert(row("b", "new", 2), row("y", "new", 2, part="q"))
+    lake.table.services.clean()  # which rolls back what is pending, where several write
+    there = [path for path in late if path in lake.files()]
+    assert all(is_covered(lake, path) for path in there)
+    assert lake.values() == expected
+    assert lake.table.validate() == []
+    for number in range(8):
+        lake.upsert(row("b", "new", 3 + number), row("y", "new", 3 + number, part="q"))
+    lake.table.services.archive(**ARCHIVING)
+    assert lake.values() == expected
+    lake.table.services.compact(**NOW)
+    assert lake.values() == expected
+    assert lake.table.validate() == []
+    folders = Table.open(lake.uri, options={**lake.options, "hoodie.metadata.enable": "false"})
+    found = folders.scan(["id", "v"]).read_all().to_pydict()
+    assert dict(zip(found["id"], found["v"], strict=True)) == expected
+
+
+@pytest.mark.parametrize("by_markers", ["true", "false"], ids=["by markers", "by names"])
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+def test_a_file_that_comes_late_never_counts(metadata: str, by_markers: str) -> None:
+    lake = lake_of(metadata)
+    late = written_late(lake, lambda: None, **{"hoodie.rollback.using.markers": by_markers})
+    lake.options = {**lake.options, "hoodie.rollback.using.markers": by_markers}
+    ensure_settled(lake, late)
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+def test_a_compaction_that_was_planned_with_it_can_be_carried_out(metadata: str) -> None:
+    lake = lake_of(metadata)
+    planned: list[object] = []
+    late = written_late(lake, lambda: planned.append(lake.table.services.schedule_compaction(**NOW)))
+    assert planned[0]
+    done = lake.table.services.compact()
+    assert done is not None
+    ensure_settled(lake, late)
+
+
+def test_a_metadata_table_that_was_made_with_it_stays_right() -> None:
+    lake = lake_of("false")
+    with_metadata = {**lake.options, "hoodie.metadata.enable": "true"}
+
+    def made() -> None:
+        Table.open(lake.uri, options=with_metadata).upsert(table_of([row("z", part="r")]))
+
+    late = written_late(lake, made)
+    lake.options = with_metadata
+    assert all(path in lake.files() for path in late)
+    assert lake.values() == {"a": "a", "b": "a", "x": "a", "y": "a", "z": "a"}
+    lake.write("delete", [row("z", part="r")])
+    ensure_settled(lake, late)
+
+
+def changed(storage: CountingStorage, lake: Lake) -> None:
+    table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
+    table.upsert(table_of([row("b", "dead", 9), row("y", "dead", 9, part="q")]))
+
+
+def completing() -> int:
+    """The number of the call by which such a write completes."""
+    lake = lake_of("true")
+    storage = CountingStorage(lake.storage)
+    changed(storage, lake)
+    return next(call.n for call in storage.calls if is_completion(call))
+
+
+def test_a_file_that_the_rollback_of_another_write_has_listed_is_taken_back_again() -> None:
+    lake = lake_of("true")
+
+    def dies_and_is_rolled_back() -> None:
+        storage = CountingStorage(lake.storage, crash_at=completing())
+        with pytest.raises(Crash):
+            changed(storage, lake)
+        lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+
+    late = written_late(lake, dies_and_is_rolled_back)
+    ensure_settled(lake, late)
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+def test_a_table_that_was_upgraded_meanwhile_keeps_it(metadata: str) -> None:
+    lake = lake_of(metadata)
+    written_late(lake, lambda: lake.table.services.upgrade(8))
+    lake.options = {**lake.options, "hoodie.write.table.version": 8}
+    assert lake.table.validate() == []
+    lake.upsert(row("b", "new", 2))
+    assert lake.values() == {"a": "a", "b": "new", "x": "a", "y": "a"}
+    lake.table.services.compact(**NOW)
+    assert lake.values() == {"a": "a", "b": "new", "x": "a", "y": "a"}
+    assert lake.table.validate() == []
