@@ -235,6 +235,8 @@ class Service:
                 if view is None:
                     view = open_view(handle, table.stores.open(table.place), seen)
                 else:
+                    if (view.timeline.last_time() or "") > (seen.last_time() or ""):
+                        table.looked_s = -math.inf  # who waited for a look is not given what a writer saw before it
                     view = synced(view, handle, seen)
                 table.is_table = True
                 view = load_into(view, partitions)

@@ -65,26 +65,45 @@ def abort(
 
 
 def remove_strays(
-    handle: TableHandle, write: Instant, markers: Markers, offered: Collection[str] | None = None
+    handle: TableHandle,
+    write: Instant,
+    markers: Markers,
+    offered: Collection[str] = (),
+    *,
+    may_be_done: bool = False,
 ) -> bool:
     """Whether the table is rid of the files that this process's `write` made after another writer had taken its instant
     away: False where a rollback has to take some of them back, for which the write is pending again (`reopened`).
-    `offered`: those it was about to commit, if it got so far and did not.
+    `offered`: those it was about to commit, if it got so far. `may_be_done`: nobody knows whether it has completed.
 
     An instant that is on the timeline is left alone, and one that is so old that it may have completed and be archived.
     """
     timeline, requested = timeline_of(handle), write.requested
-    if timeline.find(requested) is not None or (offered is None and timeline.is_before_start(requested)):
+    if timeline.find(requested) is not None or (may_be_done and timeline.is_before_start(requested)):
         return True
     # The marker of a file may have gone before the file came.
     told = {*(load_own_files(handle, requested, markers) or ()), *_named_by(handle, requested)}
-    told |= still_own(handle, requested, offered or ())
+    told |= still_own(handle, requested, offered)
     seen = seen_by_others(handle, requested, told)
     _remove_files(handle, requested, told - seen)
     if seen:
         reopen(handle, write, markers, seen)
     else:
         markers.drop()
+    return not seen
+
+
+def leave_strays(handle: TableHandle, write: Instant, markers: Markers, offered: Collection[str] = ()) -> bool:
+    """Whether nothing is left to a rollback of what `remove_strays` would look at, for who cannot have the table lock:
+    log files that others may see need it (version 6). Nothing is deleted.
+    """
+    requested = write.requested
+    if handle.profile.log_naming.has_one_write_per_file or timeline_of(handle).find(requested) is not None:
+        return True
+    told = {*(load_own_files(handle, requested, markers) or ()), *offered}
+    seen = seen_by_others(handle, requested, told, holds_lock=False)
+    if seen:
+        reopen(handle, write, markers, seen)
     return not seen
 
 

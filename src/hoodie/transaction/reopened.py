@@ -54,14 +54,16 @@ def _is_followed(storage: Storage, path: str, log: LogFileName) -> bool:
     )
 
 
-def seen_by_others(handle: TableHandle, instant: InstantTime, paths: Iterable[str]) -> frozenset[str]:
+def seen_by_others(
+    handle: TableHandle, instant: InstantTime, paths: Iterable[str], *, holds_lock: bool = True
+) -> frozenset[str]:
     """Those of `paths`, files of a write that is no more on the timeline, that are log files which others may know of
-    and no command block takes back.
+    and no command block takes back. Who does not hold the table lock cannot tell what is not listed.
     """
     if handle.profile.log_naming.has_one_write_per_file:
         return frozenset()
     logs = [path for path in paths if is_of_its_slice(handle, path)]
-    if handle.config.is_metadata_table_ready:
+    if handle.config.is_metadata_table_ready and holds_lock:
         logs = sorted(set(logs).difference(unlisted(handle, logs)))
     folders = {path.rpartition("/")[0] for path in logs}
     there = {file.path for folder in folders for file in handle.storage.list_dir(folder).files}

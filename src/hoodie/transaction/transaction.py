@@ -31,7 +31,7 @@ from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, to_inflight
-from hoodie.transaction.abort import abort, drop_markers, remove_fenced, remove_losers, remove_strays
+from hoodie.transaction.abort import abort, drop_markers, leave_strays, remove_fenced, remove_losers, remove_strays
 from hoodie.transaction.conflicts import ConflictRule, NobodyElse
 from hoodie.transaction.early_detection import parse_early_detection
 from hoodie.transaction.heartbeat import Heartbeat, heartbeat_rule, holding_heartbeat
@@ -302,20 +302,36 @@ class Transaction:
 
     def _abort(self, cause: BaseException) -> None:
         try:
-            markers = self.markers(self.handle)
-            late = (self._inflight or self._requested) if isinstance(cause, Conflict | Fenced) else None
-            names_tell = self.handle.profile.log_naming.has_one_write_per_file
+            markers, begun = self.markers(self.handle), self._inflight or self._requested
             with deleting_own(self.handle.storage):
-                if late is not None and names_tell:
-                    remove_strays(self.handle, late, markers, self._offered)
+                if begun is not None and self.handle.profile.log_naming.has_one_write_per_file:
+                    self._remove_strays(self.handle, begun, markers, cause)
                 # Others may be at work: the metadata table, and the folders of new partitions, are theirs, too.
-                with self._locking.to_commit(self.handle) as (handle, _):
-                    if late is not None and not names_tell:
-                        self._reopened |= not remove_strays(handle, late, markers, self._offered)
+                with self._unless_locked_out(begun, markers), self._locking.to_commit(self.handle) as (handle, _):
+                    if begun is not None and not self.handle.profile.log_naming.has_one_write_per_file:
+                        self._remove_strays(handle, begun, markers, cause)
                     if not self._reopened:
                         abort(handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)
+
+    @contextmanager
+    def _unless_locked_out(self, begun: Instant | None, markers: Markers) -> Iterator[None]:
+        """Leaves what the block would have taken away to a rollback, where others have the table lock."""
+        try:
+            yield
+        except Conflict:
+            if begun is not None and not self._reopened and self._offered is not None:
+                handle = load_handle(self.handle.storage, self.handle.env)
+                self._reopened = not leave_strays(handle, begun, markers, self._offered)
+            raise
+
+    def _remove_strays(self, handle: TableHandle, begun: Instant, markers: Markers, cause: BaseException) -> None:
+        if isinstance(cause, CommitUnknown):
+            return
+        may_be_done = self._offered is None or not isinstance(cause, Conflict | Fenced)
+        is_rid = remove_strays(handle, begun, markers, self._offered or (), may_be_done=may_be_done)
+        self._reopened |= not is_rid
 
 
 def _last_time(instant: Instant) -> InstantTime:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -179,4 +180,88 @@ def test_a_table_that_was_upgraded_meanwhile_keeps_it(metadata: str) -> None:
     assert lake.values() == {"a": "a", "b": "new", "x": "a", "y": "a"}
     lake.table.services.compact(**NOW)
     assert lake.values() == {"a": "a", "b": "new", "x": "a", "y": "a"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, ValueError], ids=["interrupt", "foreign"])
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_who_was_rolled_back_and_fails_for_another_reason_leaves_nothing_that_counts(
+    version: int, made: Any, metadata: str, cause: type[BaseException]
+) -> None:
+    given = {**OPTIONS, "hoodie.metadata.enable": metadata}
+    lake: Lake = Lake(version, given) if made is Lake else made(version, **given)
+    lake.upsert(row("a"), row("b"))
+    before = set(lake.files())
+
+    def late(call: Call) -> None:
+        if call.op == "exclusive" and any("open_output" in one for one in seen):
+            seen.clear()
+            lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+            raise cause
+        if call.op == "open_output":
+            seen.append(call.op)
+
+    seen: list[str] = []
+    storage = CountingStorage(lake.storage, on_call=late)
+    table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises(cause):
+        table.upsert(table_of([row("a", "late", 9), row("c", "late", 9)]))
+    lake.table.services.clean()
+    new = {path for path in set(lake.files()) - before if not path.startswith(".hoodie")}
+    assert all(is_covered(lake, path) or not has_rows(lake, path) for path in new)
+    assert lake.values() == {"a": "a", "b": "a"}
+    assert lake.table.validate() == []
+
+
+def has_rows(lake: Lake, path: str) -> bool:
+    """Whether a file has rows: a log file of command blocks alone has none."""
+    if ".log." not in path:
+        return True
+    blocks = read_blocks(lake.storage, path, lake.storage.head(path).size_bytes)
+    return any(block.kind is not BlockKind.COMMAND for block in blocks)
+
+
+def test_who_is_locked_out_leaves_its_log_files_to_a_rollback() -> None:
+    lake = lake_of("true")
+
+    def locked_out(call: Call) -> None:
+        if call.op == "exclusive" and late:
+            raise Conflict("another writer holds the table", remedy="wait")
+
+    late: list[str] = []
+    one_task = threading.Lock()
+
+    def others(call: Call) -> None:
+        locked_out(call)
+        if is_log_file(call):
+            with one_task:
+                if not late:
+                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+                late.append(call.path)
+
+    storage = CountingStorage(lake.storage, on_call=others)
+    table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises(Conflict):
+        table.upsert(table_of([row("a", "late", 9), row("x", "late", 9, part="q")]))
+    ensure_settled(lake, late)
+
+
+def test_writes_of_one_slice_are_rolled_back_one_after_the_other() -> None:
+    """The log files of a slice go with the write that began it, also from what other writes have listed."""
+    lake = logged_lake(6, **{"hoodie.clean.automatic": "false", "hoodie.merge.small.file.group.candidates.limit": "0"})
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("n", "new"))
+    lake.upsert(row("n", "log", 2))
+    for _ in range(2):
+        lake.table.services.rollback(lake.table.timeline().completed_writes()[-1].requested)
+    assert lake.values() == {"a": "a", "b": "a"}
+    assert lake.table.validate() == []
+    for number in range(8):
+        lake.upsert(row("b", "new", 3 + number))
+    lake.table.services.archive(**ARCHIVING)
+    assert lake.values() == {"a": "a", "b": "new"}
+    lake.table.services.compact(**NOW)
+    assert lake.values() == {"a": "a", "b": "new"}
     assert lake.table.validate() == []

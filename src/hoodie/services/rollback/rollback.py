@@ -22,6 +22,7 @@ from typing import Final
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Conflict
+from hoodie.fileview.listed import not_in_metadata
 from hoodie.metadata_writer import TableUpdate, record_update, remake_withdrawn, undo_update
 from hoodie.notebook import Displayed
 from hoodie.services.rollback.checks import (
@@ -51,6 +52,7 @@ from hoodie.spec import (
     encode_rollback_metadata,
     encode_rollback_plan,
     keys,
+    parse_log_file_name,
     parse_rollback_plan,
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
@@ -271,13 +273,27 @@ def _tell_metadata(
         return
     handle = load_handle(handle.storage, handle.env)  # an earlier rollback may have had to drop the metadata table
     handle = undo_update(handle, target, rollback.requested, engine, was_completed=was_completed)
-    logs = files.logs
-    while logs:
-        record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=logs), engine)
+    logs, deleted = files.logs, _listed_logs(handle, files)
+    while logs or deleted:
+        record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=logs, deleted=deleted), engine)
         left = _still_there(handle.storage, logs)
         if len(left) == len(logs):
             return
         logs = left
+
+
+def _listed_logs(handle: TableHandle, files: RolledBackFiles) -> dict[str, tuple[str, ...]]:
+    """Names of log files that went with their slice and are still listed, by partition: other writes have listed them
+    that appended to it (version 6).
+    """
+    if handle.profile.log_naming.has_one_write_per_file:
+        return {}
+    logs = {path for path in files.deleted_paths if parse_log_file_name(path.rpartition("/")[2]) is not None}
+    found: dict[str, tuple[str, ...]] = {}
+    for path in sorted(logs.difference(not_in_metadata(handle, logs))):
+        partition, _, file_name = path.rpartition("/")
+        found[partition] = (*found.get(partition, ()), file_name)
+    return found
 
 
 def _still_there(storage: Storage, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -61,12 +61,13 @@ PLANNED_ACTIONS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 class RolledBackFiles:
     """What was done to files: by partition in the words of rollback metadata. `logs` are all log files of the slices in
     which log blocks were taken back, as paths from the table's root with their sizes in bytes; `command_logs` those of
-    them that say so.
+    them that say so; `deleted_paths` files that were deleted, as such paths.
     """
 
     partitions: Mapping[str, RollbackPartition]
     command_logs: tuple[str, ...]
     logs: Mapping[str, int]
+    deleted_paths: tuple[str, ...]
 
     @property
     def deleted(self) -> int:
@@ -115,7 +116,8 @@ def roll_back_files(
     for task, (path, logs) in zip(tasks, written, strict=True):
         by_partition[task.partition][form.of_log(path)] = logs[path]
     all_logs = {path: size_bytes for _, logs in written for path, size_bytes in logs.items()}
-    return RolledBackFiles(_per_partition(plan.requests, by_partition), tuple(path for path, _ in written), all_logs)
+    commands = tuple(path for path, _ in written)
+    return RolledBackFiles(_per_partition(plan.requests, by_partition), commands, all_logs, doomed)
 
 
 def unpublish(handle: TableHandle, target: InstantInfo) -> bool:
