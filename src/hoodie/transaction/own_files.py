@@ -79,10 +79,10 @@ def _is_own(handle: TableHandle, instant: InstantTime, path: str) -> bool:
     if name is None:
         return False
     writer = handle.profile.log_naming.writer_of(name)
-    return _has_begun(handle.storage, instant, path) if writer is None else writer == instant
+    return has_begun(handle.storage, instant, path) if writer is None else writer == instant
 
 
-def _has_begun(storage: Storage, instant: InstantTime, path: str) -> bool:
+def has_begun(storage: Storage, instant: InstantTime, path: str) -> bool:
     """Whether the first block that can be read of a log file is the write's, or there is none, as where it died."""
     try:
         return first_writer(storage, path) in (instant, None)

@@ -307,3 +307,17 @@ def test_spellings_of_one_place_are_one(tmp_path: Path) -> None:
     assert is_below("/a/b", ["/a"])
     assert is_below("/a", ["/"])
     assert not is_below("/ab", ["/a"])
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_who_waited_for_a_look_is_not_given_what_a_writer_saw_before_it(tmp_path: Path, version: int) -> None:
+    lake = Lake(version, uri=str(tmp_path / "lake"))
+    lake.upsert(row("a"))
+    handle, before = lake.handle(), timeline(lake)
+    service = Service([str(tmp_path)])
+    lake.upsert(row("a", "b", 2))
+    ask(service, lake, "slices/partition/latest/", told(timeline(lake)), partition="p")
+    service.known_at(handle, before, None, 1.0)
+    (table,) = service._tables.values()
+    waiting_since_s = 0.0
+    assert service._synced(table, waiting_since_s).timeline == timeline(lake)

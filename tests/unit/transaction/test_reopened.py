@@ -170,6 +170,37 @@ def test_a_file_that_the_rollback_of_another_write_has_listed_is_taken_back_agai
     ensure_settled(lake, late)
 
 
+def test_a_file_of_a_dead_writer_is_not_listed_by_the_rollback_of_another_write() -> None:
+    lake = lake_of("true")
+    late: list[str] = []
+    one_task = threading.Lock()
+
+    def others(call: Call) -> None:
+        if is_log_file(call):
+            with one_task:
+                if not late:
+                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+                late.append(call.path)
+        elif len(late) == GROUPS and call.op in {"create", "exclusive"} and ".temp" not in call.path:
+            dead.append(call.n)
+
+    dead: list[int] = []
+    written = CountingStorage(lake.storage, on_call=others)
+    with pytest.raises(Fenced):
+        changed(written, lake)
+    lake = lake_of("true")
+    late.clear()
+    with pytest.raises(Crash):
+        changed(CountingStorage(lake.storage, crash_at=dead[0], on_call=others), lake)
+    assert all(path in lake.files() for path in late)
+    with pytest.raises(Crash):
+        changed(CountingStorage(lake.storage, crash_at=completing()), lake)
+    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+    listed = {file.path for partition in lake.metadata().files(["p", "q"]) for file in partition.everything}
+    assert not listed.intersection(late)
+    assert lake.values() == {"a": "a", "b": "a", "x": "a", "y": "a"}
+
+
 @pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
 def test_a_table_that_was_upgraded_meanwhile_keeps_it(metadata: str) -> None:
     lake = lake_of(metadata)
@@ -195,15 +226,16 @@ def test_who_was_rolled_back_and_fails_for_another_reason_leaves_nothing_that_co
     lake.upsert(row("a"), row("b"))
     before = set(lake.files())
 
-    def late(call: Call) -> None:
-        if call.op == "exclusive" and any("open_output" in one for one in seen):
-            seen.clear()
-            lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
-            raise cause
-        if call.op == "open_output":
-            seen.append(call.op)
+    rolled_back: list[bool] = []
 
-    seen: list[str] = []
+    def late(call: Call) -> None:
+        if call.op == "open_output" and ".hoodie" not in call.path and not rolled_back:
+            rolled_back.append(True)
+            lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+        elif call.op == "exclusive" and rolled_back == [True]:
+            rolled_back.append(False)
+            raise cause
+
     storage = CountingStorage(lake.storage, on_call=late)
     table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
     with pytest.raises(cause):

@@ -74,6 +74,7 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import executor_lock
 from hoodie.transaction.heartbeat import heartbeat_path
+from hoodie.transaction.own_files import has_begun
 
 log = logging.getLogger(__name__)
 
@@ -273,13 +274,23 @@ def _tell_metadata(
         return
     handle = load_handle(handle.storage, handle.env)  # an earlier rollback may have had to drop the metadata table
     handle = undo_update(handle, target, rollback.requested, engine, was_completed=was_completed)
-    logs, deleted = files.logs, _listed_logs(handle, files)
+    logs, deleted = _settled_logs(handle, target, files), _listed_logs(handle, files)
     while logs or deleted:
         record_update(handle, TableUpdate(rollback.requested, ROLLBACK, sizes=logs, deleted=deleted), engine)
         left = _still_there(handle.storage, logs)
         if len(left) == len(logs):
             return
         logs = left
+
+
+def _settled_logs(handle: TableHandle, target: Instant, files: RolledBackFiles) -> dict[str, int]:
+    """The log files of the slices, without those that the metadata table does not list and another write has begun: one
+    that is at work lists them when it completes, and those of one that died count for nobody.
+    """
+    others = set(files.logs).difference(files.command_logs)
+    hidden = not_in_metadata(handle, others)
+    strange = {path for path in hidden if not has_begun(handle.storage, target.requested, path)}
+    return {path: size_bytes for path, size_bytes in files.logs.items() if path not in strange}
 
 
 def _listed_logs(handle: TableHandle, files: RolledBackFiles) -> dict[str, tuple[str, ...]]:
