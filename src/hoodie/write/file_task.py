@@ -13,7 +13,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.ahead import all_made_ahead
 from hoodie.engine import TaskId
 from hoodie.index import Positions, StitchedRows
 from hoodie.metadata_writer.file_facts import IndexNeeds, base_file_facts
@@ -275,14 +278,24 @@ class _Rewrite:
         layout, schema = patch.layout, self.task.target.file_schema
         footer = layout.footer
         starts = [0, *np.cumsum(footer.rows_per_group).tolist()]
-        for is_untouched, run in groupby(range(len(footer.rows_per_group)), patch.untouched.__contains__):
-            groups = tuple(run)
-            if is_untouched:
-                writer.copy(storage, layout, groups)
-                continue
-            stored = iter_batches(storage, footer.path, schema=schema, footer=footer, groups=groups)
-            for rows in self._left(stored, starts[groups[0]]):
-                writer.write(rows, inherited=True)
+        runs = [
+            (is_untouched, tuple(run))
+            for is_untouched, run in groupby(range(len(footer.rows_per_group)), patch.untouched.__contains__)
+        ]
+        reads = [
+            partial(iter_batches, storage, footer.path, schema=schema, footer=footer, groups=groups)
+            for is_untouched, groups in runs
+            if not is_untouched
+        ]
+        with closing(all_made_ahead(reads, 1)) as read:
+            stored = next(read, None)  # which begins while others are copied
+            for is_untouched, groups in runs:
+                if is_untouched:
+                    writer.copy(storage, layout, groups)
+                elif stored is not None:
+                    for rows in self._left(stored, starts[groups[0]]):
+                        writer.write(rows, inherited=True)
+                    stored = next(read, None)
 
     def rows(self, storage: InputStorage, old_path: str, footer: BaseFooter | None) -> Iterator[pa.Table]:
         """Batch by batch what is left of the old file, whose footer is known."""
