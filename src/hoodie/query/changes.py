@@ -32,7 +32,7 @@ from hoodie.spec import (
     WriteStat,
     parse_log_file_name,
 )
-from hoodie.view import BaseFile, GroupId, LogFile, View
+from hoodie.view import BaseFile, FileSlice, GroupId, LogFile, View
 
 _DATA_CHANGES: Final = frozenset(
     {
@@ -77,10 +77,12 @@ def change_reads(
     *,
     renamed_logs: Mapping[str, str] | None = None,
     being_taken: Mapping[tuple[str, str], InstantTime] | None = None,
+    cleaned: Mapping[GroupId, tuple[InstantTime, ...]] | None = None,
 ) -> tuple[ChangeRead, ...]:
     """The changes of the window's commits, oldest first. `sources` has the other halves of bootstrap skeletons,
     `renamed_logs` the other names of log files that lie under either, `being_taken` the files (partition, name) that
     pending cleans take: a metadata table lists them until the clean completes, so nobody knows which are there.
+    `cleaned`: instants of files that cleans took, by group: a slice that a savepoint keeps is older than these.
 
     Raises:
         Invalid: a file that is needed was cleaned, or is about to be, or commits of the range are archived.
@@ -92,7 +94,7 @@ def change_reads(
             remedy="Begin at a commit of the active timeline, and at none that only a savepoint keeps there",
             begin=window.begin,
         )
-    known = _Known(view, mode, sources or {}, renamed_logs or {})
+    known = _Known(view, mode, sources or {}, renamed_logs or {}, cleaned or {})
     reads: list[ChangeRead] = []
     for instant in window.instants:
         metadata = commits[instant.requested]
@@ -117,9 +119,15 @@ class _Known:
     """Files of the table by path, to put slices of the past together."""
 
     def __init__(
-        self, view: View, mode: str, sources: Mapping[GroupId, BootstrapSource], renamed_logs: Mapping[str, str]
+        self,
+        view: View,
+        mode: str,
+        sources: Mapping[GroupId, BootstrapSource],
+        renamed_logs: Mapping[str, str],
+        cleaned: Mapping[GroupId, tuple[InstantTime, ...]],
     ) -> None:
         self._sources = sources
+        self._cleaned = cleaned
         self._renamed_logs = renamed_logs
         self._view = replace(view, replaced={})  # slices of replaced groups are asked for, too
         self._mode = mode
@@ -147,7 +155,7 @@ class _Known:
         for partition, file_ids in replaced.items():
             slices = {part.file_id: part for part in self._view.slices_at(requested, (partition,))}
             for file_id in file_ids:
-                if file_id not in slices:
+                if file_id not in slices or self._is_cleaned(partition, slices[file_id], requested):
                     raise _gone(f"the replaced file group {file_id}", requested, None)
                 before = self._read(partition, slices[file_id].base, slices[file_id].logs)
                 yield ChangeRead(ChangeKind.REPLACED, requested, partition, before=before)
@@ -195,7 +203,9 @@ class _Known:
         name = parse_log_file_name(base_name)
         if base is None and name is not None and name.instant != requested:
             base, below = self._below(partition, name)
-            if base is None and not below and not logs:
+            last = max((file.name.instant for file in (base, *below) if file is not None), default="")
+            is_cleaned = self._took((partition, name.file_id), last, name.instant)
+            if is_cleaned or (base is None and not below and not logs):
                 raise _gone(f"the file slice below {base_name}", requested, stat.path)
             logs = [*below, *logs]
         if base is None and not logs:
@@ -213,6 +223,14 @@ class _Known:
         older = max((file.name.instant for file in files if file.name.instant < name.instant), default="")
         logs = [log for log in files if isinstance(log, LogFile) and log.name.instant == older]
         return self._by_instant.get((partition, name.file_id, older)), logs
+
+    def _is_cleaned(self, partition: str, part: FileSlice, before: InstantTime) -> bool:
+        """Whether a clean took something of the group that is later than this slice."""
+        last = max((log.name.instant for log in part.logs), default=part.base_instant)
+        return self._took((partition, part.file_id), max(last, part.base_instant), before)
+
+    def _took(self, group_id: GroupId, since: InstantTime, before: InstantTime) -> bool:
+        return any(since < instant < before for instant in self._cleaned.get(group_id, ()))
 
     def _read(self, partition: str, base: BaseFile | None, logs: tuple[LogFile, ...] = ()) -> SliceRead:
         return SliceRead(partition, base, logs, source=source_of(self._sources, partition, base))

@@ -93,6 +93,23 @@ def load_being_taken(storage: Storage, view: View) -> dict[tuple[str, str], Inst
     return found
 
 
+def load_cleaned(storage: Storage, view: View, begin: InstantTime) -> dict[GroupId, tuple[InstantTime, ...]]:
+    """The instants in names of files that cleans after `begin` took, by file group, in order. An older slice of the
+    group may be there still, for a savepoint: it is not what such a file held. Reads what these cleans say.
+
+    Raises:
+        Corrupt: metadata of a clean cannot be read.
+    """
+    found: defaultdict[GroupId, set[InstantTime]] = defaultdict(set)
+    for removal in _load_removals(storage, view, begin):
+        for partition, names in removal.files.items():
+            for name in names:
+                known = parse_base_file_name(name) or parse_log_file_name(name)
+                if known is not None:
+                    found[partition, known.file_id].add(known.instant)
+    return {group_id: tuple(sorted(instants)) for group_id, instants in found.items()}
+
+
 def _load_removals(storage: Storage, view: View, as_of: InstantTime) -> Iterator[Removal]:
     profile, cleans = view.timeline.profile, _cleans_now(storage, view)
     for clean in cleans:

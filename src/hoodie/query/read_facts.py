@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.query.asked_state import AskedState, load_asked_state
-from hoodie.query.cleaned import load_being_taken, load_retained_from
+from hoodie.query.cleaned import load_being_taken, load_cleaned, load_retained_from
 from hoodie.query.incremental import Window, needs_whole_state
 from hoodie.query.read_options import ReadOptions
 from hoodie.query.time_travel import KnownPast, ensure_known, load_known_past
@@ -36,7 +36,8 @@ class ReadFacts:
     where files cannot be read by column name; `sources` has the other halves of bootstrap skeletons; `base_path` is the
     full path of the table. `range_end` is the time whose state answers for a range whose files are not all there or
     known; None: the newest. `renamed_logs`: the other names of log files where a downgrade names them, or died;
-    `being_taken`: files (partition, name) that pending cleans take. Both are for queries of changes.
+    `being_taken`: files (partition, name) that pending cleans take; `cleaned`: instants of files that cleans took, by
+    file group. These are for queries of changes.
     """
 
     schema: pa.Schema | None
@@ -50,6 +51,7 @@ class ReadFacts:
     range_end: InstantTime | None = None
     renamed_logs: Mapping[str, str] = field(default_factory=dict)
     being_taken: Mapping[tuple[str, str], InstantTime] = field(default_factory=dict)
+    cleaned: Mapping[GroupId, tuple[InstantTime, ...]] = field(default_factory=dict)
 
 
 def load_read_facts(
@@ -100,6 +102,7 @@ def _ranged_facts(
         range_end=range_end,
         renamed_logs=renamed,
         being_taken=load_being_taken(storage, view) if of_changes else {},
+        cleaned=load_cleaned(storage, view, window.begin) if of_changes else {},
     )
 
 

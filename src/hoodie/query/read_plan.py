@@ -122,6 +122,7 @@ def _plan_changes(view: View, config: TableConfig, facts: ReadFacts, options: Re
             facts.sources,
             renamed_logs=facts.renamed_logs,
             being_taken=facts.being_taken,
+            cleaned=facts.cleaned,
         ),
         rows=replace(rows, images=images),
         table_schema=CHANGE_SCHEMA,

@@ -230,6 +230,36 @@ def test_files_that_a_dead_clean_took_are_cleaned_not_lost(version, kind):
     assert (change["op"], change["ts_ms"]) == ("i", later.instant)
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_of_a_replaced_group_are_not_those_of_an_older_slice_that_a_savepoint_keeps(version, kind):
+    """The newest slice was cleaned, the one below is there still (state machine, seed 1300)."""
+    lake = Lake(
+        version,
+        {
+            "hoodie.table.cdc.enabled": "true",
+            "hoodie.datasource.write.table.type": kind,
+            "hoodie.clean.automatic": "false",
+            "hoodie.compact.inline": "false",
+        },
+    )
+    lake.upsert(lake_row("a", "old", 1), lake_row("q", part="q"))
+    lake.table.savepoints.create()
+    newer = lake.upsert(lake_row("a", "new", 2), lake_row("b", "new", 2))
+    if kind == "MERGE_ON_READ":
+        lake.table.services.compact(**{"hoodie.compact.inline.max.delta.commits": "1"})
+    lake.write("delete_partition", [], {"hoodie.datasource.write.partitions.to.delete": "p"})
+    begin = newer.completed or newer.instant
+    changes = lake.table.scan(query="cdc", begin=begin).read_all().to_pylist()
+    assert sorted(json.loads(one["before"])["v"] for one in changes) == ["new", "new"]
+    for number in range(3):
+        lake.upsert(lake_row("q", str(number), number + 2, part="q"))
+    lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
+    assert any("/" in path and path.startswith("p/") for path in lake.base_files())
+    with pytest.raises(Invalid, match=r"the replaced file group \S+ is gone, cleaned since"):
+        lake.table.scan(query="cdc", begin=begin).read_all()
+
+
 @pytest.mark.parametrize("view", ["listing", "metadata table"])
 @pytest.mark.parametrize("mode", ["data_before_after", "data_before", "op_key_only"])
 @pytest.mark.parametrize("version", [6, 8, 9])
