@@ -250,9 +250,9 @@ def test_a_writer_that_was_rolled_back_takes_away_what_it_wrote_later(table, mon
     with pytest.raises((Conflict, Fenced)):
         table.upsert(pa.concat_tables([rows("b", "p0", 9), rows("y", "p1", 9)]))
     assert rows_of(table) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
-    for left in table.timeline().pending():  # in version 6 what others may have seen is left to another rollback
-        assert (table.config.table_version, metadata) == (6, "false")
-        table.services.rollback(left.requested)
+    # In version 6 what others may have seen is left to another rollback, as cleans make it where several write.
+    assert bool(table.timeline().pending()) == ((table.config.table_version, metadata) == (6, "false"))
+    table.services.clean()
     assert shown(table) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
     listed = Table.open(table.storage.absolute(""), options={"hoodie.metadata.enable": "false"})
     assert rows_of(listed) == [("a", 5), ("b", 1), ("x", 2), ("y", 5)]
