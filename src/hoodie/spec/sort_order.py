@@ -30,7 +30,7 @@ class Curve(StrEnum):
 
 
 class CurveMethod(StrEnum):
-    """How values are put on a curve: by their ranks among all of a group, or as Hudi does, by their bits or by bounds
+    """How values are put on a curve: by ranks among evenly spaced rows, or as Hudi does, by their bits or by bounds
     of a sample.
     """
 
