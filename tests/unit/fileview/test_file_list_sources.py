@@ -27,6 +27,7 @@ MAY_LIST = {
     "services/save.py": "files of a first write that is aborted lie in the folders alone",
     "transaction/abort.py": "files of a write that is aborted lie in the folders alone",
     "services/rollback": "what a failed write left lies in the folders alone",
+    "services/upgrading/late_logs.py": "files that came when their write was rolled back lie in the folders alone",
     "services/relayout": "a move takes along what lies in the folders, files of no commit among it",
     "services/cleaning/clean.py": "whether a file is there to be deleted, its folder says",
 }
