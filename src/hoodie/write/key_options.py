@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.config import Config
+from hoodie.errors import Invalid
 from hoodie.records import KeyGenerator, key_options, stored_text_form
 from hoodie.records.columns import has_column
 from hoodie.spec import FormatProfile, TableConfig
@@ -41,10 +42,25 @@ def key_generator(
 
 
 def _partition_types(table: TableConfig, config: Config) -> tuple[str, ...]:
-    """Types of the partition fields: as stored, or as this write says them again (version 6 stores bare names)."""
-    if any(table.partition_field_types) or not config.is_set(_PARTITION_PATH):
+    """Types of the partition fields: as stored, or as this write says them again (version 6 stores bare names).
+
+    Raises:
+        Invalid: the custom key generator has fields of which neither says it: a time would be stored as its number, and
+            keys a second time.
+    """
+    if any(table.partition_field_types):
         return table.partition_field_types
-    return tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
+    given = tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
+    found = given if config.is_set(_PARTITION_PATH) else table.partition_field_types
+    if table.keygen_type == "CUSTOM" and not all(found):
+        fields = ",".join(f"{name}:simple" for name in table.partition_fields)
+        raise Invalid(
+            f"The custom key generator of {table.name} needs to know which partition fields are times, and a table of "
+            f"version {table.table_version} does not store it",
+            remedy=f"Say it with each write: {_PARTITION_PATH}={fields}, with :timestamp for a time",
+            key=_PARTITION_PATH,
+        )
+    return found
 
 
 def _slash_dates(table: TableConfig, config: Config) -> bool:

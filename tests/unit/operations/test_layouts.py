@@ -9,6 +9,7 @@ import pytest
 
 from hoodie.errors import Invalid
 from hoodie.records import read_columns, read_footer
+from hoodie.table import Table
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 
 KEY = "hoodie.datasource.write.recordkey.field"
@@ -271,3 +272,23 @@ def test_unknown_partition_of_an_upsert_gets_its_metafile_before_it_is_visible(v
     assert lake.table.scan(columns=["id"]).read_all().num_rows == 2
     lake.write("insert", table_of([row("c", part="new")]))
     lake.ensure_sound()
+
+
+def test_a_custom_key_generator_whose_times_nobody_names_is_refused() -> None:
+    """Version 6 does not store them: a time would be stored as its number, and its key a second time."""
+    write = "hoodie.datasource.write."
+    typed = {
+        write + "partitionpath.field": "ts:TIMESTAMP",
+        write + "keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    lake = Lake(6, typed)
+    lake.upsert(row("a", ts=1_700_000_000))
+    for said in ({}, {write + "partitionpath.field": "ts"}):
+        table = Table.open(lake.uri, options=said)
+        for change in (table.upsert, table.delete):
+            with pytest.raises(Invalid, match="which partition fields are times"):
+                change(table_of([row("a", "new", 1_700_000_000)]))
+    lake.upsert(row("a", "new", ts=1_700_000_000))
+    assert lake.rows(("_hoodie_partition_path", "id", "v")) == [("2023-11-14", "a", "new")]
