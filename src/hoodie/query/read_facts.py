@@ -92,6 +92,8 @@ def _ranged_facts(
     of_changes = options.query == "cdc"
     range_end = None if of_changes else _range_end(storage, view, window, state)
     renamed = load_renames(storage) if of_changes and config.is_merge_on_read else {}
+    # Nothing else is told from a slice that no commit of the window names.
+    asks_older = config.is_merge_on_read or any(said.partition_to_replace_file_ids for said in state.commits.values())
     root = storage.absolute("")
     return ReadFacts(
         schema.arrow,
@@ -102,7 +104,7 @@ def _ranged_facts(
         range_end=range_end,
         renamed_logs=renamed,
         being_taken=load_being_taken(storage, view) if of_changes else {},
-        cleaned=load_cleaned(storage, view, window.begin) if of_changes else {},
+        cleaned=load_cleaned(storage, view, window.begin) if of_changes and asks_older else {},
     )
 
 

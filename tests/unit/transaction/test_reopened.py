@@ -46,21 +46,36 @@ def is_completion(call: Call) -> bool:
     return call.op == "create" and call.path.endswith(".deltacommit") and "/metadata/" not in call.path
 
 
+def rolled_back_at_first(lake: Lake, late: list[str], **options: str) -> Callable[[Call], bool]:
+    """Whether a call begins a log file, which then is one of the `late` ones: before the first of them its write is
+    rolled back.
+    """
+    one_task = threading.Lock()
+
+    def begins(call: Call) -> bool:
+        if not is_log_file(call):
+            return False
+        with one_task:
+            if not late:
+                lake.table.services.rollback(lake.table.timeline().pending()[-1].requested, **options)
+            late.append(call.path)
+        return True
+
+    return begins
+
+
 def written_late(lake: Lake, meanwhile: Callable[[], object], **rolling_back: str) -> list[str]:
     """Paths of the log files that a writer made after its write had been rolled back. `meanwhile`: what others do when
     these files are there.
     """
     late: list[str] = []
     done: list[bool] = []
-    one_task = threading.Lock()
+    begins = rolled_back_at_first(lake, late, **rolling_back)
 
     def others(call: Call) -> None:
-        if is_log_file(call):
-            with one_task:
-                if not late:
-                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested, **rolling_back)
-                late.append(call.path)
-        elif len(late) == GROUPS and not done and call.op in {"create", "exclusive"} and ".temp" not in call.path:
+        if begins(call):
+            return
+        if len(late) == GROUPS and not done and call.op in {"create", "exclusive"} and ".temp" not in call.path:
             done.append(True)
             meanwhile()
 
@@ -173,23 +188,21 @@ def test_a_file_that_the_rollback_of_another_write_has_listed_is_taken_back_agai
 def test_a_file_of_a_dead_writer_is_not_listed_by_the_rollback_of_another_write() -> None:
     lake = lake_of("true")
     late: list[str] = []
-    one_task = threading.Lock()
 
     def others(call: Call) -> None:
-        if is_log_file(call):
-            with one_task:
-                if not late:
-                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
-                late.append(call.path)
-        elif len(late) == GROUPS and call.op in {"create", "exclusive"} and ".temp" not in call.path:
+        if rolled_back(call):
+            return
+        if len(late) == GROUPS and call.op in {"create", "exclusive"} and ".temp" not in call.path:
             dead.append(call.n)
 
     dead: list[int] = []
+    rolled_back = rolled_back_at_first(lake, late)
     written = CountingStorage(lake.storage, on_call=others)
     with pytest.raises(Fenced):
         changed(written, lake)
     lake = lake_of("true")
     late.clear()
+    rolled_back = rolled_back_at_first(lake, late)
     with pytest.raises(Crash):
         changed(CountingStorage(lake.storage, crash_at=dead[0], on_call=others), lake)
     assert all(path in lake.files() for path in late)
@@ -258,20 +271,13 @@ def has_rows(lake: Lake, path: str) -> bool:
 def test_who_is_locked_out_leaves_its_log_files_to_a_rollback() -> None:
     lake = lake_of("true")
 
-    def locked_out(call: Call) -> None:
-        if call.op == "exclusive" and late:
-            raise Conflict("another writer holds the table", remedy="wait")
-
     late: list[str] = []
-    one_task = threading.Lock()
+    begins = rolled_back_at_first(lake, late)
 
     def others(call: Call) -> None:
-        locked_out(call)
-        if is_log_file(call):
-            with one_task:
-                if not late:
-                    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
-                late.append(call.path)
+        if call.op == "exclusive" and late:
+            raise Conflict("another writer holds the table", remedy="wait")
+        begins(call)
 
     storage = CountingStorage(lake.storage, on_call=others)
     table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))

@@ -33,7 +33,7 @@ class CurveWords:
     """The words of 64 bits for rows on the curve of `order`, which sort as they do, by `sample`."""
 
     def __init__(self, order: SortOrder, sample: Sequence[pa.ChunkedArray]) -> None:
-        """`sample`: the sort columns of some rows (`curve_sample`).
+        """`sample`: the sort columns of some rows (`curve_sample_rows`).
 
         Raises:
             Unsupported: values of a column have no order, or a curve of too many columns.
