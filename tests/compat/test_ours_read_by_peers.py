@@ -346,6 +346,33 @@ def test_peers_read_and_change_row_groups_that_were_copied_beside_longer_decimal
     ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_peers_read_and_change_row_groups_of_which_only_some_columns_were_encoded_anew(
+    version: int, readers: Readers, tmp_path: Path
+) -> None:
+    table, before = tmp_path / "table", typed_rows(range(300), zoneless=False)
+    model = Model(before.schema)
+    options = table_options(version, "id") | {
+        "hoodie.parquet.block.size": "20000",
+        "hoodie.row.group.copy.min.bytes": "1",
+    }
+    changed = before.take(pa.array([3, 4, 150]))
+    for name, values in (("ts", [5000, 5001, 5002]), ("c_string", ["x", None, "z"]), ("c_double", [None, -0.0, 1.5])):
+        place = changed.schema.get_field_index(name)
+        changed = changed.set_column(place, before.schema.field(name), pa.array(values, before.schema.field(name).type))
+    for rows in (before, changed):
+        write_rows(table, "upsert", rows, options)
+        model.upsert(rows)
+    ours = readers.ensure_agree(table, version)
+    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+    peer: Peer = readers.hudi_015 if version == 6 else readers.hudi_12
+    rows = typed_rows([4, 200, 301], 9, zoneless=False)
+    peer.write(table, "upsert", rows, table_options(version, "id"))
+    model.upsert(rows)
+    ours = readers.ensure_agree(table, version)
+    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+
+
 def _priced(numbers: Iterable[int], digits: int, turn: int = 0) -> pa.Table:
     """Slim rows with a decimal of so many digits."""
     rows = slim_rows(numbers, turn)

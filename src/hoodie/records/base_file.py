@@ -174,13 +174,36 @@ class ParquetRows:
 
     def within_bounds(self, group: int, column: pa.Field, values: pa.Array) -> pa.Array:
         """Which of the values, which are of the column's type, may be in a row group by its statistics (boolean)."""
+        bounds = self._bounds(group, column)
+        if bounds is None:
+            return pa.repeat(pa.scalar(True), len(values))
+        return pc.and_(pc.greater_equal(values, bounds[0]), pc.less_equal(values, bounds[1]))
+
+    def read_between(self, column: pa.Field, low: pa.Scalar, high: pa.Scalar) -> tuple[pa.ChunkedArray, list[int]]:
+        """The values of a column in all row groups that may have one from `low` to `high` by their statistics; and
+        which these are.
+        """
+        groups = []
+        for group in range(self.group_count):
+            bounds = self._bounds(group, column)
+            if bounds is None or (pc.less_equal(bounds[0], high).as_py() and pc.less_equal(low, bounds[1]).as_py()):
+                groups.append(group)
+        if len(groups) == self.group_count:
+            return self.read([column.name]).column(0), groups
+        rows = self._file.read_row_groups(groups, columns=[column.name], use_threads=False)
+        _ensure_all_rows(
+            rows.num_rows, sum(self._file.metadata.row_group(group).num_rows for group in groups), self._path
+        )
+        return rows.column(0), groups
+
+    def _bounds(self, group: int, column: pa.Field) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """Between which values all of a column of a row group are by its statistics."""
         known = None
         if self._stored_footer is not None and _has_alike(self._file.schema_arrow, column):
             known = group_stats(self._stored_footer, group, pa.schema([column])).get(column.name)
         if known is None or known.low is None:
-            return pa.repeat(pa.scalar(True), len(values))
-        low, high = pa.scalar(known.low, column.type), pa.scalar(known.high, column.type)
-        return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+            return None
+        return pa.scalar(known.low, column.type), pa.scalar(known.high, column.type)
 
 
 class OrcRows:

@@ -1,10 +1,11 @@
 """Writes the next version of a base file: row groups that did not change are copied, rows of the others are encoded.
 
-1. Rows between two runs of copied row groups are encoded to a Parquet file in memory, whose row groups are copied like
-   the others. So there is one way to make a footer, and memory holds the encoded bytes of one such run.
-2. A row group that is encoded anew stays one: it may grow to twice the wanted size before it is split. Groups would
+1. Rows between two runs of copied row groups are encoded to Parquet files in memory, whose row groups are copied like
+   the others. So there is one way to make a footer. Memory holds two encoded row groups of the wanted size.
+2. Of a row group whose rows stay, columns that did not change are copied as well (`change`).
+3. A row group that is encoded anew stays one: it may grow to twice the wanted size before it is split. Groups would
    fall to pieces otherwise, a little with each write.
-3. Keys are collected as by the writer that encodes all rows: where its footer is inherited, those of copied row groups
+4. Keys are collected as by the writer that encodes all rows: where its footer is inherited, those of copied row groups
    are covered by it, else they are read.
 """
 
@@ -43,7 +44,7 @@ def patched_like(layout: ParquetLayout, schema: pa.Schema) -> ParquetLayout | No
     None when they do not fit into one file.
     """
     encoded = _encoded_layout(schema)
-    if encoded is None or why_not_copied(layout, encoded) is not None:
+    if why_not_copied(layout, encoded) is not None:
         return None
     return layout if layout.footer.schema.equals(schema) else encoded
 
@@ -85,6 +86,8 @@ class PatchedFileWriter:
         self._encoder.write(rows, inherited=inherited)
         if self._keys is not None:
             self._keys.add(rows.column(KEY_FIELD), inherited=inherited)
+        if self._encoder.size_estimate() > self._options.row_group_bytes:
+            self._settle()
 
     def copy(self, storage: InputStorage, layout: ParquetLayout, groups: Collection[int]) -> None:
         """Appends row groups of a file, as they are.
@@ -94,10 +97,22 @@ class PatchedFileWriter:
         """
         self._settle()
         self._copy.copy(storage, layout, groups)
-        if self._keys is not None and not self._keys.inherits:
-            stored = iter_batches(storage, layout.path, [KEY_FIELD], footer=layout.footer, groups=groups)
-            for batch in stored:
-                self._keys.add(pa.chunked_array([batch.column(0)]), inherited=True)
+        self._add_keys(storage, layout, groups)
+
+    def change(self, storage: InputStorage, layout: ParquetLayout, group: int, columns: pa.Table) -> None:
+        """Appends a row group of a file with `columns` in place of its own: as many rows, of the same keys.
+
+        Raises:
+            Corrupt: the file is damaged. Missing: it is gone. Unavailable: a storage failed.
+        """
+        self._settle()
+        memory = _Memory()
+        schema = pa.schema([self._schema.field(name) for name in columns.schema.names])
+        options = replace(self._options, row_group_bytes=columns.nbytes + 1)
+        with BaseFileWriter(memory, _ROWS, schema, options, avro_schema="") as encoder:
+            encoder.write(columns)
+        self._copy.copy_with(storage, layout, group, memory, memory.layout())
+        self._add_keys(storage, layout, (group,))
 
     def close(self) -> BaseFileStats:
         """Finishes the file and makes it durable; what was written. Closing twice gives the same answer."""
@@ -122,15 +137,20 @@ class PatchedFileWriter:
                 self._encoder.abort()
             self._copy.abort()
 
+    def _add_keys(self, storage: InputStorage, layout: ParquetLayout, groups: Collection[int]) -> None:
+        """Adds the keys of row groups that were copied, where they are not inherited."""
+        if self._keys is None or self._keys.inherits:
+            return
+        for batch in iter_batches(storage, layout.path, [KEY_FIELD], footer=layout.footer, groups=groups):
+            self._keys.add(pa.chunked_array([batch.column(0)]), inherited=True)
+
     def _settle(self) -> None:
         """Copies the rows that were encoded in memory."""
         if self._encoder is None:
             return
         self._encoder.close()
         self._encoder = None
-        layout = load_layout(self._memory, read_footer(self._memory, _ROWS))
-        assert layout is not None
-        self._copy.copy(self._memory, layout)
+        self._copy.copy(self._memory, self._memory.layout())
 
     def _key_footer(self) -> KeyFooter:
         values = {AVRO_SCHEMA_FOOTER_KEY: self._avro_schema, MODEL_FOOTER_KEY: "avro"}
@@ -158,6 +178,12 @@ class _Memory:
     def keep(self, buffer: pa.Buffer) -> None:
         self._buffer = buffer
 
+    def layout(self) -> ParquetLayout:
+        """The layout of the file."""
+        layout = load_layout(self, read_footer(self, _ROWS))
+        assert layout is not None
+        return layout
+
 
 class _MemoryFile:
     """The file being written."""
@@ -179,9 +205,9 @@ class _MemoryFile:
 
 
 @lru_cache(16)
-def _encoded_layout(schema: pa.Schema) -> ParquetLayout | None:
+def _encoded_layout(schema: pa.Schema) -> ParquetLayout:
     """The layout of a file of this schema without rows, as it is encoded here."""
     memory = _Memory()
     with BaseFileWriter(memory, _ROWS, schema, BaseFileOptions(bloom=None), avro_schema=""):
         pass
-    return load_layout(memory, read_footer(memory, _ROWS))
+    return memory.layout()

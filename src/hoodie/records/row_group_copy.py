@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -39,16 +39,19 @@ from hoodie.records.unfinished_file import BaseFileStats, UnfinishedFile
 
 # Numbers of fields of FileMetaData, RowGroup, ColumnChunk, ColumnMetaData, PageHeader and PageLocation.
 _NUM_ROWS, _ROW_GROUPS, _PAIRS = 3, 4, 5
-_COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_AT, _STORED_BYTES, _ORDINAL = 1, 2, 3, 5, 6, 7
+_COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _ORDER, _GROUP_AT, _STORED_BYTES, _ORDINAL = 1, 2, 3, 4, 5, 6, 7
 _CHUNK_AT, _META, _OFFSETS_AT, _OFFSETS_BYTES, _BOUNDS_AT, _BOUNDS_BYTES = 2, 3, 4, 5, 6, 7
 _CODEC, _PATH, _BYTES, _STORED, _DATA_AT, _INDEX_AT, _DICTIONARY_AT = 4, 3, 6, 7, 9, 10, 11
 _FILTER = (14, 15)
 _PAGE_STORED, _PAGE_CHECKSUM = 3, 4
 _LOCATIONS, _PAGE_AT = 1, 1
-_NAME: Final = FILE_NAME_FIELD.encode()
+_NAME: Final = (FILE_NAME_FIELD.encode(),)
 _ODD: Final = (NoThrift, KeyError, AttributeError, TypeError, IndexError)
 _CODECS: Final = {0: "none", 1: "snappy", 2: "gzip", 6: "zstd", 7: "lz4"}
 _NO_CODEC: Final = "none"
+
+_Path = tuple[bytes, ...]
+"""Names of a leaf column and of what it lies in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,23 @@ class RowGroupCopy(UnfinishedFile):
         Raises:
             Corrupt: the file is damaged. Missing: it is gone. Unavailable: a storage failed.
         """
-        with reading(layout.path), storage.open_input(layout.path) as source:
-            taken = [at for at in layout.filled if groups is None or at in groups]
-            try:
-                self._copy(source, layout, taken)
-            except _ODD as error:
-                raise _damaged(layout.path, "its footer, indexes and pages do not fit together") from error
+        self._append_groups(storage, layout, [at for at in layout.filled if groups is None or at in groups], {})
+
+    def copy_with(
+        self, storage: InputStorage, layout: ParquetLayout, group: int, other: InputStorage, columns: ParquetLayout
+    ) -> None:
+        """Appends a row group of a file with all `columns` of another one in place of its own: as many rows, in one row
+        group, that can be joined with it but for columns it has not.
+
+        Raises:
+            Corrupt: the file is damaged. Missing: it is gone. Unavailable: a storage failed.
+        """
+        (changed,) = columns.groups
+        if changed[_GROUP_ROWS].value != layout.groups[group][_GROUP_ROWS].value:
+            raise AssertionError("columns of a row group have as many rows as it has")
+        with reading(columns.path), other.open_input(columns.path) as source:
+            made = _made_chunks(source, changed)
+        self._append_groups(storage, layout, [group], made)
 
     def footer(self) -> BaseFooter:
         """The footer of the file, which is closed: what reading it would give."""
@@ -118,7 +132,18 @@ class RowGroupCopy(UnfinishedFile):
     def _drop(self) -> None:
         self._sink.abort()
 
-    def _copy(self, source: Any, layout: ParquetLayout, taken: Sequence[int]) -> None:
+    def _append_groups(
+        self, storage: InputStorage, layout: ParquetLayout, taken: Sequence[int], made: Mapping[_Path, _MadeChunk]
+    ) -> None:
+        with reading(layout.path), storage.open_input(layout.path) as source:
+            try:
+                self._copy(source, layout, taken, made)
+            except _ODD as error:
+                raise _damaged(layout.path, "its footer, indexes and pages do not fit together") from error
+
+    def _copy(
+        self, source: Any, layout: ParquetLayout, taken: Sequence[int], changed: Mapping[_Path, _MadeChunk]
+    ) -> None:
         indexes = _Indexes(source, [chunk for at in taken for chunk in chunks_of(layout.groups[at])])
         for at in taken:
             group = layout.groups[at]
@@ -129,9 +154,11 @@ class RowGroupCopy(UnfinishedFile):
                 raise _damaged(layout.path, "it was cut short")
             group_at, chunks = self._at, []
             for chunk, (start, end) in zip(chunks_of(group), places, strict=True):
-                if self._file_name is not None and chunk[_META].value[_PATH].value.values == [_NAME]:
+                made = changed.get(_path_of(chunk))
+                if self._file_name is not None and _path_of(chunk) == _NAME:
                     codec = _CODECS.get(chunk[_META].value[_CODEC].value, _NO_CODEC)
                     made = self._file_name.chunk(group[_GROUP_ROWS].value, codec)
+                if made is not None:
                     chunks.append(self._append(made.struct, made.data, made.bounds, made.offsets))
                 else:
                     pages = data[start - first : end - first]
@@ -259,14 +286,27 @@ class _NameColumn:
         data = out.getvalue()
         length = int.from_bytes(data[-8:-4], "little")
         (group,) = parse_struct(data[-8 - length : -8])[_ROW_GROUPS].value.values
-        (chunk,) = chunks_of(group)
+        return _made_chunks(pa.BufferReader(data), group)[_NAME]
+
+
+def _made_chunks(source: Any, group: Struct) -> dict[_Path, _MadeChunk]:
+    """All columns of a row group of a file that was made here."""
+    indexes, made = _Indexes(source, chunks_of(group)), {}
+    for chunk in chunks_of(group):
         start, end = chunk_bounds(chunk[_META].value)
-        bounds, offsets = _Indexes(pa.BufferReader(data), [chunk]).of(chunk)
-        return _MadeChunk(chunk, memoryview(data)[start:end], bounds, offsets)
+        made[_path_of(chunk)] = _MadeChunk(chunk, memoryview(source.read_at(end - start, start)), *indexes.of(chunk))
+    return made
+
+
+def _path_of(chunk: Struct) -> _Path:
+    return tuple(chunk[_META].value[_PATH].value.values)
 
 
 def _with_place(group: Struct, at: int, ordinal: int, chunks: Sequence[_Chunk]) -> Struct:
-    """The row group as the new footer has it. Its chunks are shared: they learn where their indexes lie."""
+    """The row group as the new footer has it. Its chunks are shared: they learn where their indexes lie. In which order
+    its rows are is not said: columns may have changed.
+    """
+    group = {number: field for number, field in group.items() if number != _ORDER}
     metas = [chunk.struct[_META].value for chunk in chunks]
     stored = sum(meta[_STORED].value for meta in metas)
     return group | {

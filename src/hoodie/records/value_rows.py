@@ -3,7 +3,8 @@
 1. Row groups and pages are not read when their bounds rule the values out. That pays where values lie together, as
    ascending keys do; where they lie anywhere, the column is read as a whole.
 2. Bounds only rule out: the answer is that of comparing every value.
-3. Where many values are asked for, hardly a page can be left out, and bounds are not looked at.
+3. Where many values are asked for, hardly a page can be left out between the least and the greatest of them: bounds
+   tell of row groups that lie outside of these.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hoodie.records.footer import BaseFooter
 Positions = npt.NDArray[np.int64]
 
 _ROWS_PER_VALUE: Final = 200
-"""Bounds are looked at where the file has at least so many rows for each value."""
+"""Bounds of pages are looked at where the file has at least so many rows for each value."""
 _BATCH_ROWS: Final = 64 * 1024
 
 
@@ -42,8 +43,10 @@ def rows_with_values(
     """
     with opened_base_file(storage, path, footer) as file:
         looked_at = selected_columns(file.schema, [column], path)
-        if not isinstance(file, ParquetRows) or len(values) * _ROWS_PER_VALUE > footer.rows:
+        if not isinstance(file, ParquetRows):
             return places_of_values(align(file.read([column]), looked_at).column(0), values)
+        if len(values) * _ROWS_PER_VALUE > footer.rows:
+            return _between(file, looked_at, values, footer)
         found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         first = 0
         for group, count in enumerate(footer.rows_per_group):
@@ -53,6 +56,24 @@ def rows_with_values(
             first += count
     rows, places = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(places)
+
+
+def _between(
+    file: ParquetRows, looked_at: pa.Schema, values: pa.Array, footer: BaseFooter
+) -> tuple[Positions, Positions]:
+    """As `rows_with_values`, of which every row group is read that may have a value between the least and the greatest
+    of `values`.
+    """
+    ends = pc.min_max(values)
+    stored, groups = file.read_between(looked_at.field(0), ends["min"], ends["max"])
+    if not groups:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    table = pa.Table.from_arrays([stored], names=looked_at.names)
+    rows, places = places_of_values(align(table, looked_at).column(0), values)
+    counts = np.array(footer.rows_per_group, dtype=np.int64)
+    firsts, read = np.cumsum(counts) - counts, counts[groups]
+    moved = np.repeat(firsts[groups] - (np.cumsum(read) - read), read)
+    return rows + moved[rows], places
 
 
 def _in_group(

@@ -12,12 +12,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
-from typing import Any
+from itertools import chain, groupby
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -47,10 +47,14 @@ from hoodie.records.patched_file import PatchedFileWriter, patched_like
 from hoodie.spec import LogFileName, WriteStat
 from hoodie.view import BaseFile
 from hoodie.write.change_log import SUFFIX, ChangeLog, ChangeLogging, aborted_on_failure
+from hoodie.write.changed_rows import ChangedRows
 from hoodie.write.combine import ordering_values, root_columns
 from hoodie.write.incoming import KEY, RowsRef
 from hoodie.write.new_base_file import FileTarget, NewBaseFile
 from hoodie.write.written_file import WrittenFile
+
+_WORTH: Final = 4
+"""Columns of a row group are copied that are one in so many of its bytes, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class WriteTarget(FileTarget):
     `schema` is the write schema (data columns); `dropped` names partition columns that are not stored in files.
     `blank` is what meta columns hold in a table that does not fill them: Hudi's row writer (bulk insert) leaves empty
     text, its other operations NULL. `needs`: what indexes need to know of its files.
-    `copy_from_bytes`: so many bytes of untouched row groups are copied and not decoded, where that is possible.
+    `copy_from_bytes`: row groups of so many bytes, or their unchanged columns, are copied where that is possible.
     """
 
     schema: pa.Schema
@@ -116,8 +120,9 @@ def write_file(task_id: TaskId, task: FileTask) -> WrittenFile:
     meta_columns = MetaColumnWriter(target, task_id, task.partition, file.name)
     with opened_once(target.storage, task.kept) as stored:
         footer = None if old is None else stored.footer(old.path)
-        inherit = None if _may_delete(task, updates) else footer
-        patch = None if footer is None else _patch_of(task, stored, footer, inserts.num_rows)
+        rows_go = _may_delete(task, updates)
+        inherit = None if rows_go else footer
+        patch = None if footer is None else _patch_of(task, stored, footer, inserts.num_rows, rows_go=rows_go)
         log = aborted_on_failure(_change_log(task, task_id))
         new = (
             file.open(target.file_schema, inherit)
@@ -175,15 +180,18 @@ def untouched_groups(task: FileTask, footer: BaseFooter, inserts: int) -> frozen
     return frozenset(range(len(ends))) - touched
 
 
-def _patch_of(task: FileTask, storage: InputStorage, footer: BaseFooter, inserts: int) -> _Patch | None:
-    """What of the old base file is copied, where that is worth it and possible: its untouched row groups are at least
-    half of it. Else None, mostly without a look at the file.
+def _patch_of(
+    task: FileTask, storage: InputStorage, footer: BaseFooter, inserts: int, *, rows_go: bool
+) -> _Patch | None:
+    """What of the old base file is copied, where that is worth it and possible: all its row groups or columns of them;
+    where rows may go, its untouched row groups are at least half of it. Else None, mostly without a look at the file.
     """
     if task.stitched is not None or footer.native is None:
         return None
     untouched = untouched_groups(task, footer, inserts)
-    saved = sum(footer.bytes_per_group[at] for at in untouched)
-    if not untouched or saved < max(task.target.copy_from_bytes, sum(footer.bytes_per_group) // 2):
+    stored = sum(footer.bytes_per_group)
+    saved = sum(footer.bytes_per_group[at] for at in untouched) if rows_go else stored
+    if not saved or saved < max(task.target.copy_from_bytes, stored // 2):
         return None
     layout = load_layout(storage, footer)
     like = None if layout is None else patched_like(layout, task.target.file_schema)
@@ -283,41 +291,89 @@ class _Rewrite:
             for is_untouched, run in groupby(range(len(footer.rows_per_group)), patch.untouched.__contains__)
         ]
         reads = [
-            partial(iter_batches, storage, footer.path, schema=schema, footer=footer, groups=groups)
+            partial(iter_batches, storage, footer.path, self._read, schema=schema, footer=footer, groups=(group,))
             for is_untouched, groups in runs
             if not is_untouched
+            for group in groups
         ]
-        with closing(all_made_ahead(reads, 1)) as read:
+        with closing(all_made_ahead(reads, 2)) as read:
             stored = next(read, None)  # which begins while others are copied
             for is_untouched, groups in runs:
                 if is_untouched:
                     writer.copy(storage, layout, groups)
-                elif stored is not None:
-                    for rows in self._left(stored, starts[groups[0]]):
-                        writer.write(rows, inherited=True)
+                    continue
+                for group in groups:
+                    assert stored is not None
+                    self._write_group(writer, storage, layout, group, self._changes(stored, starts[group]))
                     stored = next(read, None)
+
+    def _write_group(
+        self,
+        writer: PatchedFileWriter,
+        storage: InputStorage,
+        layout: ParquetLayout,
+        group: int,
+        changes: Iterator[ChangedRows],
+    ) -> None:
+        """Writes what is left of a row group: of its columns only those that changed, where others are worth it, all
+        its rows stay, and it is neither so small that it joins its neighbours, nor so large that it is split.
+        """
+        wanted = self.task.target.options.row_group_bytes
+        held: list[ChangedRows] = []
+        changed: list[str] = []
+        size = 0
+        for change in changes:
+            held.append(change)
+            size += change.stored.nbytes
+            changed += change.changed_columns(changed)
+            if len(change.gone) or size > 2 * wanted or not _saves(change.stored, changed):
+                break
+        else:
+            if 2 * size >= wanted:
+                columns = [name for name in self._read if name in changed]
+                if columns:
+                    writer.change(storage, layout, group, pa.concat_tables([change.rows(columns) for change in held]))
+                else:
+                    writer.copy(storage, layout, (group,))
+                return
+        for change in chain(held, changes):
+            writer.write(self._rows(change), inherited=True)
 
     def rows(self, storage: InputStorage, old_path: str, footer: BaseFooter | None) -> Iterator[pa.Table]:
         """Batch by batch what is left of the old file, whose footer is known."""
         schema, stitched = self.task.target.file_schema, self.task.stitched
-        own = iter_batches(storage, old_path, schema=schema, footer=footer)
-        yield from self._left(own if stitched is None else stitched(schema), 0)
+        own = iter_batches(storage, old_path, self._read, schema=schema, footer=footer)
+        yield from map(self._rows, self._changes(own if stitched is None else stitched(schema), 0))
 
-    def _left(self, stored: Iterable[pa.RecordBatch], first: int) -> Iterator[pa.Table]:
-        """Batch by batch what is left of stored rows, of which the first is the row `first` of the old file."""
+    @property
+    def _read(self) -> list[str]:
+        """The columns of stored rows that are read: not in which file they lie, which is another one now."""
+        target = self.task.target
+        return [name for name in target.file_schema.names if name != FILE_NAME_FIELD or not target.populate_meta_fields]
+
+    def _rows(self, change: ChangedRows) -> pa.Table:
+        """What is left of stored rows, in the file schema."""
+        rows, schema = change.rows(self._read), self.task.target.file_schema
+        if rows.num_columns < len(schema):
+            place = schema.get_field_index(FILE_NAME_FIELD)
+            rows = rows.add_column(place, schema.field(place), self.meta_columns.file_names(rows.num_rows))
+        return rows
+
+    def _changes(self, stored: Iterable[pa.RecordBatch], first: int) -> Iterator[ChangedRows]:
+        """Batch by batch what becomes of stored rows, of which the first is the row `first` of the old file."""
         task = self.task
         for batch in stored:
             at, matching = _within(task.update_rows, first, batch.num_rows)
             drop, _ = _within(task.drop_rows, first, batch.num_rows)
             rows = self.updates.slice(matching.start, len(at))
-            yield self._merged(pa.Table.from_batches([batch]), rows, at, drop)
+            yield self._changed(pa.Table.from_batches([batch]), rows, at, drop)
             first += batch.num_rows
 
-    def _merged(self, stored: pa.Table, rows: pa.Table, at: Positions, drop: Positions) -> pa.Table:
+    def _changed(self, stored: pa.Table, rows: pa.Table, at: Positions, drop: Positions) -> ChangedRows:
         """`stored` without the rows to `drop`, and with the incoming `rows` where they win against those `at` them."""
-        target, gone = self.task.target, drop
+        gone, fresh = drop, stored.slice(0, 0)
         if len(at):
-            deleted = is_deleted(rows, target.delete_marker)
+            deleted = is_deleted(rows, self.task.target.delete_marker)
             wins = _wins(self.task, rows, stored, at, deleted)
             deleted &= wins
             replaced = wins & ~deleted
@@ -333,16 +389,7 @@ class _Rewrite:
             self.changes.deleted(stored.take(pa.array(gone)))
             if len(at):
                 self.changes.updated(stored.take(pa.array(at)), fresh)
-        if target.populate_meta_fields:
-            place = stored.schema.get_field_index(FILE_NAME_FIELD)
-            stored = stored.set_column(place, stored.schema.field(place), self.meta_columns.file_names(stored.num_rows))
-        if len(at):
-            stored = _replace(stored, at, fresh)
-        if len(gone):
-            keep = np.ones(stored.num_rows, dtype=bool)
-            keep[gone] = False
-            stored = stored.filter(pa.array(keep))
-        return stored
+        return ChangedRows(stored, at, fresh, gone)
 
 
 def _wins(task: FileTask, rows: pa.Table, stored: pa.Table, at: Positions, deleted: Any) -> Any:
@@ -353,11 +400,10 @@ def _wins(task: FileTask, rows: pa.Table, stored: pa.Table, at: Positions, delet
     return newer_wins(ordering_values(rows, task.ordering), ordering_values(old, task.ordering), pa.array(deleted))
 
 
-def _replace(stored: pa.Table, at: Positions, fresh: pa.Table) -> pa.Table:
-    """`stored` with row `at[i]` replaced by row i of `fresh`."""
-    indices = np.arange(stored.num_rows, dtype=np.int64)
-    indices[at] = stored.num_rows + np.arange(len(at), dtype=np.int64)
-    return pa.concat_tables([stored, fresh]).combine_chunks().take(pa.array(indices))
+def _saves(stored: pa.Table, changed: Collection[str]) -> bool:
+    """Whether a part of the rows that counts lies in columns that did not change."""
+    alike = sum(stored.column(name).nbytes for name in stored.schema.names if name not in changed)
+    return bool(_WORTH * alike >= stored.nbytes)
 
 
 def _within(rows: Positions, first: int, size: int) -> tuple[Positions, slice]:

@@ -66,7 +66,7 @@ class WriteOptions:
     (None: a copy-on-write table), `begins_in_logs` whether file groups begin with a log file, `partial` names the
     columns an update changes (None: rows are whole). Performance: `local_job_bytes` (largest input plus touched base
     files a commit handles in the driver), `inline_bytes` (rows a task keeps in memory before it spools),
-    `copy_from_bytes` (untouched row groups of so many bytes are copied).
+    `copy_from_bytes` (what did not change in row groups of so many bytes is copied).
 
     `knows_buckets`: no row lies in buckets that the index does not know of, as far as options and properties tell.
     """

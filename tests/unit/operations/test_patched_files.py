@@ -83,22 +83,40 @@ def test_the_table_is_as_if_all_rows_had_been_decoded(version: int, change: str)
     copied.ensure_sound()
 
 
-def test_only_touched_row_groups_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    lake, found = made(9, "0"), []
-    groups = len(read_footer(lake.storage, newest(lake)).rows_per_group)
-    whole = RowGroupCopy.copy
-
-    def copy(self, storage, layout, taken=None):  # type: ignore[no-untyped-def]
-        found.append(None if taken is None else tuple(taken))
-        whole(self, storage, layout, taken)
-
-    monkeypatch.setattr(RowGroupCopy, "copy", copy)
-    lake.upsert(*keys(ROWS - 1))
-    assert found == [tuple(range(groups - 1)), None]
-    found.clear()
+def test_only_touched_row_groups_are_decoded_and_only_changed_columns_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = made(9, "0")
+    sizes = read_footer(lake.storage, newest(lake)).rows_per_group
+    seen = steps_of(monkeypatch)
+    lake.upsert(*keys(1, sizes[0] + sizes[1]))
+    columns = ["_hoodie_commit_time", "_hoodie_commit_seqno", "ts", "v"]
+    assert seen == [(0, columns), (1,), (2, columns), tuple(range(3, len(sizes)))]
+    seen.clear()
+    lake.upsert({**row("k0002", "v2", 2)}, {**row("k0003", "v3", 2)})
+    assert seen[0] == (0, columns[:3])  # `v` says what it said
+    seen.clear()
+    lake.upsert(row("k0002", "late", 0))
+    assert seen == [(0,), tuple(range(1, len(sizes)))]
+    seen.clear()
     made(9, NEVER).upsert(*keys(ROWS - 1))
-    lake.upsert(*keys(*range(0, ROWS, 10)))
-    assert found == []
+    assert seen == []
+
+
+def steps_of(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is copied from now on: the numbers of row groups, or that of one and the columns that others replace."""
+    seen: list[object] = []
+    copy, copy_with = RowGroupCopy.copy, RowGroupCopy.copy_with
+
+    def copied(self, storage, layout, groups=None):  # type: ignore[no-untyped-def]
+        seen.append(groups if groups is None else tuple(groups))
+        copy(self, storage, layout, groups)
+
+    def copied_with(self, storage, layout, group, other, columns):  # type: ignore[no-untyped-def]
+        seen.append((group, columns.footer.schema.names))
+        copy_with(self, storage, layout, group, other, columns)
+
+    monkeypatch.setattr(RowGroupCopy, "copy", copied)
+    monkeypatch.setattr(RowGroupCopy, "copy_with", copied_with)
+    return seen
 
 
 def test_small_row_groups_do_not_pile_up() -> None:

@@ -105,7 +105,7 @@ def test_random_files_give_the_rows_of_the_whole_column(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(page_rows, "_MIN_ROWS", 1)
         patched.setattr(page_rows, "MIN_REMOTE_BYTES", 0)
-        patched.setattr(value_rows, "_ROWS_PER_VALUE", 0)
+        patched.setattr(value_rows, "_ROWS_PER_VALUE", data.draw(st.sampled_from([0, 1 << 30]), "rows per value"))
         assert found(file, values) == every(keys, values)
 
 
@@ -127,6 +127,17 @@ def test_row_groups_are_left_out_by_their_bounds_where_pages_have_none() -> None
     rows, _ = rows_with_values(file, "f.parquet", "key", pa.array([KEYS[5], KEYS[29_999]]), footer=footer)
     assert rows.tolist() == [5, 29_999]
     assert file.read_bytes < len(KEYS) * 20 * 0.3
+
+
+def test_of_many_keys_row_groups_beyond_them_are_not_read() -> None:
+    file = OneFile(written(KEYS, compression="none", use_dictionary=False, row_group_size=3000))
+    footer = read_footer(file, "f.parquet")
+    file.read_bytes = 0
+    rows, places = rows_with_values(file, "f.parquet", "key", pa.array(KEYS[29_500:20_000:-2]), footer=footer)
+    assert rows.tolist() == list(range(20_002, 29_502, 2))
+    assert [29_500 - 2 * place for place in places] == rows.tolist()
+    assert file.read_bytes < len(KEYS) * 20 * 0.5
+    assert found(file, [f"z{n}" for n in range(500)]) == []
 
 
 def test_orc_files_are_read_whole() -> None:
