@@ -17,6 +17,7 @@ Grammar of names and contents: `docs/format/timeline.md`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from hoodie.env import Env
@@ -134,25 +135,48 @@ def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, kn
 def _ensure_kept(
     storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone
 ) -> tuple[Instant, ...]:
-    """The state files, after a check that nobody undoes or has undone the pending `instant` that has become `done`."""
+    """The state files, after a check that nobody undoes or has undone the pending `instant` that has become `done`. The
+    look is owed: where it fails it is taken once more, by who is interrupted or meets an error of another kind, too.
+    """
     try:
-        known = list_instants(storage, profile, timezone)
-        cause = _undone_by(storage, profile, instant, known)
-        is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
-        if is_inflight and not cause:
-            return known
-        if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
-            # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
-            # files before. Whoever has lost the lock may delete this: it is his own.
-            with deleting_own(storage):
-                storage.delete(instant_path(profile, done))
-            raise _fenced(instant, cause or "its inflight file is gone")
-    except Fenced:
+        return _look(storage, profile, instant, done, timezone)
+    except (Fenced, CommitUnknown):
+        raise
+    except HudiError:
+        pass
+    except BaseException:
+        with suppress(HudiError):
+            _look(storage, profile, instant, done, timezone)
+        raise
+    try:
+        return _look(storage, profile, instant, done, timezone)
+    except (Fenced, CommitUnknown):
         raise
     except HudiError as error:
-        cause = f"the look for a rollback failed ({error.cause})"
-    raise CommitUnknown(
-        f"Whether the {instant.action} {instant.requested} stays is not known: {cause or 'its inflight file is gone'}",
+        raise _unknown(instant, f"the look for a rollback failed ({error.cause})") from error
+
+
+def _look(
+    storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone
+) -> tuple[Instant, ...]:
+    """The state files, when nobody undoes or has undone the instant; who was undone takes `done` away."""
+    known = list_instants(storage, profile, timezone)
+    cause = _undone_by(storage, profile, instant, known)
+    is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
+    if is_inflight and not cause:
+        return known
+    if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
+        # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
+        # files before. Whoever has lost the lock may delete this: it is his own.
+        with deleting_own(storage):
+            storage.delete(instant_path(profile, done))
+        raise _fenced(instant, cause or "its inflight file is gone")
+    raise _unknown(instant, cause or "its inflight file is gone")
+
+
+def _unknown(instant: Instant, cause: str) -> CommitUnknown:
+    return CommitUnknown(
+        f"Whether the {instant.action} {instant.requested} stays is not known: {cause}",
         remedy="Look whether it is on the timeline once no rollback is pending; do not repeat it before",
         instant=instant.requested,
     )

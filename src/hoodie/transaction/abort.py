@@ -69,23 +69,32 @@ def remove_strays(
     write: Instant,
     markers: Markers,
     offered: Collection[str] = (),
+    participants: Sequence[Participant] = (),
     *,
     may_be_done: bool = False,
 ) -> bool:
-    """Whether the table is rid of the files that this process's `write` made after another writer had taken its instant
-    away: False where a rollback has to take some of them back, for which the write is pending again (`reopened`).
-    `offered`: those it was about to commit, if it got so far. `may_be_done`: nobody knows whether it has completed.
+    """Whether the table is rid of what this process's `write` made after another writer had taken its instant away:
+    False where a rollback has to take some of it back, for which the write is pending again (`reopened`). `offered`:
+    files it was about to commit, if it got so far; `participants`: those that were told of it, under the table lock.
+    `may_be_done`: nobody knows whether it has completed.
 
     An instant that is on the timeline is left alone, and one that is so old that it may have completed and be archived.
     """
-    timeline, requested = timeline_of(handle), write.requested
-    if timeline.find(requested) is not None or (may_be_done and timeline.is_before_start(requested)):
+    if not _is_gone(handle, write, may_be_done=may_be_done):
         return True
-    # The marker of a file may have gone before the file came.
-    told = {*(load_own_files(handle, requested, markers) or ()), *_named_by(handle, requested)}
-    told |= still_own(handle, requested, offered)
-    seen = seen_by_others(handle, requested, told)
-    _remove_files(handle, requested, told - seen)
+    told, requested = set(offered), write.requested
+    try:
+        # The marker of a file may have gone before the file came.
+        told |= {*(load_own_files(handle, requested, markers) or ()), *_named_by(handle, requested)}
+        for one in participants:
+            handle = one.withdraw(handle, write)
+        told = still_own(handle, requested, told)
+        seen = seen_by_others(handle, requested, told)
+        _remove_files(handle, requested, told - seen)
+    except HudiError:
+        seen = frozenset(told)
+        reopen(handle, write, markers, seen)
+        return False
     if seen:
         reopen(handle, write, markers, seen)
     else:
@@ -93,12 +102,25 @@ def remove_strays(
     return not seen
 
 
-def leave_strays(handle: TableHandle, write: Instant, markers: Markers, offered: Collection[str] = ()) -> bool:
+def leave_strays(
+    handle: TableHandle,
+    write: Instant,
+    markers: Markers,
+    offered: Collection[str] = (),
+    *,
+    was_told: bool = False,
+    may_be_done: bool = False,
+) -> bool:
     """Whether nothing is left to a rollback of what `remove_strays` would look at, for who cannot have the table lock:
-    log files that others may see need it (version 6). Nothing is deleted.
+    log files that others may see need it (version 6), and participants that were told of the write. Nothing is deleted.
     """
     requested = write.requested
-    if handle.profile.log_naming.has_one_write_per_file or timeline_of(handle).find(requested) is not None:
+    if not _is_gone(handle, write, may_be_done=may_be_done):
+        return True
+    if was_told:
+        reopen(handle, write, markers, offered)
+        return False
+    if handle.profile.log_naming.has_one_write_per_file:
         return True
     told = {*(load_own_files(handle, requested, markers) or ()), *offered}
     seen = seen_by_others(handle, requested, told, holds_lock=False)
@@ -119,18 +141,21 @@ def remove_fenced(
 
     A failure is silent: nothing may hide that the write was fenced.
     """
-    with contextlib.suppress(HudiError):
+    made, requested = set(files), inflight.requested
+    try:
         for one in participants:
             handle = one.withdraw(handle, inflight)
-        made = still_own(handle, inflight.requested, files)
-        seen = seen_by_others(handle, inflight.requested, made)
-        for path in _going(handle, inflight.requested, made - seen):
-            with contextlib.suppress(HudiError):
-                handle.storage.delete(path)
-        if seen:
+        made = still_own(handle, requested, made)
+        seen = seen_by_others(handle, requested, made)
+        delete_files(handle.storage, _LOCAL, _going(handle, requested, made - seen), "abort")
+        is_rid = not seen
+    except HudiError:
+        seen, is_rid = frozenset(made), False
+    if not is_rid:
+        with contextlib.suppress(HudiError):
             reopen(handle, inflight, markers, seen)
             return False
-    drop_markers(markers, inflight.requested)
+    drop_markers(markers, requested)
     return True
 
 
@@ -152,6 +177,16 @@ def drop_markers(markers: Markers, instant: InstantTime) -> None:
         markers.drop()
     except HudiError as error:
         log.warning("could not delete the markers of %s: %s", instant, error)
+
+
+def _is_gone(handle: TableHandle, write: Instant, *, may_be_done: bool) -> bool:
+    """Whether a write is off the timeline that was on it. Without an instant that tells nothing: the table is moving to
+    another version.
+    """
+    timeline = timeline_of(handle)
+    if not timeline.instants or timeline.find(write.requested) is not None:
+        return False
+    return not (may_be_done and timeline.is_before_start(write.requested))
 
 
 def _remove_files(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> None:
@@ -181,6 +216,8 @@ def _ensure_unlisted(handle: TableHandle, requested: InstantTime, files: Collect
 def _going(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> tuple[str, ...]:
     """Those of a write's files that go with it: not those that a rollback has left to the table."""
     files = unlisted(handle, paths)
+    if handle.config.is_metadata_table_ready:
+        return files  # what it does not list nobody plans with, and no clean would find
     kept = taken_back(handle, requested, files)
     return tuple(path for path in files if path not in kept)
 

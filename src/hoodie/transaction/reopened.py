@@ -1,11 +1,12 @@
-"""Log files of version 6 that come when their write has been taken back.
+"""Files that come when their write has been taken back: log files of version 6, and what cannot be deleted.
 
 1. A rollback leaves log files of slices that are older than the write, and puts a command block behind them. Of a file
    that comes later it knows nothing: this may be read behind the command, and be listed by whoever looks at the folder
    (the plan of a compaction, a service, a metadata table that is made anew, the rollback of another write).
 2. Its writer does not delete it then: others would miss it. It makes its write pending again, and the rollback that
    follows takes the blocks back once more. Else they would count to Hudi 0.15 as soon as the timeline begins later.
-3. Who dies before that leaves the file as it is.
+3. So does who cannot take away what is left of a write, in every version: a storage failed.
+4. Who dies before that leaves the file as it is.
 """
 
 from __future__ import annotations
@@ -71,18 +72,18 @@ def seen_by_others(
     return frozenset(present - taken_back(handle, instant, present))
 
 
-def reopen(handle: TableHandle, write: Instant, markers: Markers, logs: Iterable[str]) -> None:
-    """Makes a write pending again that a rollback took off the timeline before these log files came: the next writer
-    rolls it back, and finds their slices by markers and by the inflight file.
+def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterable[str]) -> None:
+    """Makes a write pending again that a rollback took off the timeline before these files came, or what is left of
+    them: the next writer rolls it back, and finds them by markers and slices of log files by the inflight file, too.
     """
     slices: dict[str, set[tuple[str, InstantTime]]] = {}
-    for path in sorted(logs):
-        with suppress(Conflict):  # the marker was not gone
-            markers.create(path, MarkerKind.APPEND)
+    for path in sorted(files):
         partition, _, file_name = path.rpartition("/")
         name = parse_log_file_name(file_name)
-        assert name is not None, "told by its name"
-        slices.setdefault(partition, set()).add((name.file_id, name.instant))
+        with suppress(Conflict):  # the marker was not gone
+            markers.create(path, MarkerKind.CREATE if name is None else MarkerKind.APPEND)
+        if name is not None:
+            slices.setdefault(partition, set()).add((name.file_id, name.instant))
     stats = {
         partition: tuple(WriteStat(file_id=file_id, prev_commit=base) for file_id, base in sorted(some))
         for partition, some in slices.items()

@@ -304,34 +304,57 @@ class Transaction:
         try:
             markers, begun = self.markers(self.handle), self._inflight or self._requested
             with deleting_own(self.handle.storage):
-                if begun is not None and self.handle.profile.log_naming.has_one_write_per_file:
-                    self._remove_strays(self.handle, begun, markers, cause)
+                alone = self.handle.profile.log_naming.has_one_write_per_file and not self._participants
+                if alone:
+                    self._remove_strays(begun, markers, cause)
                 # Others may be at work: the metadata table, and the folders of new partitions, are theirs, too.
-                with self._unless_locked_out(begun, markers), self._locking.to_commit(self.handle) as (handle, _):
-                    if begun is not None and not self.handle.profile.log_naming.has_one_write_per_file:
-                        self._remove_strays(handle, begun, markers, cause)
+                with (
+                    self._unless_locked_out(begun, markers, cause),
+                    self._locking.to_commit(self.handle) as (handle, _),
+                ):
+                    if not alone:
+                        self._remove_strays(begun, markers, cause)
                     if not self._reopened:
                         abort(handle, self.instant, self._participants, markers)
         except HudiError as error:
             log.warning("the failed write (%s) could not be aborted now: %s; the next write will do it", cause, error)
 
     @contextmanager
-    def _unless_locked_out(self, begun: Instant | None, markers: Markers) -> Iterator[None]:
+    def _unless_locked_out(self, begun: Instant | None, markers: Markers, cause: BaseException) -> Iterator[None]:
         """Leaves what the block would have taken away to a rollback, where others have the table lock."""
         try:
             yield
         except Conflict:
             if begun is not None and not self._reopened and self._offered is not None:
-                handle = load_handle(self.handle.storage, self.handle.env)
-                self._reopened = not leave_strays(handle, begun, markers, self._offered)
+                self._reopened = not leave_strays(
+                    self._handle_now(),
+                    begun,
+                    markers,
+                    self._offered,
+                    was_told=bool(self._participants),
+                    may_be_done=self._may_be_done(cause),
+                )
             raise
 
-    def _remove_strays(self, handle: TableHandle, begun: Instant, markers: Markers, cause: BaseException) -> None:
-        if isinstance(cause, CommitUnknown):
+    def _remove_strays(self, begun: Instant | None, markers: Markers, cause: BaseException) -> None:
+        if begun is None or isinstance(cause, CommitUnknown):
             return
-        may_be_done = self._offered is None or not isinstance(cause, Conflict | Fenced)
-        is_rid = remove_strays(handle, begun, markers, self._offered or (), may_be_done=may_be_done)
+        is_rid = remove_strays(
+            self._handle_now(),
+            begun,
+            markers,
+            self._offered or (),
+            self._participants,
+            may_be_done=self._may_be_done(cause),
+        )
         self._reopened |= not is_rid
+
+    def _handle_now(self) -> TableHandle:
+        """The table as it is: others may have taken it to another version, where its timeline lies elsewhere."""
+        return load_handle(self.handle.storage, self.handle.env)
+
+    def _may_be_done(self, cause: BaseException) -> bool:
+        return self._offered is None or not isinstance(cause, Conflict | Fenced)
 
 
 def _last_time(instant: Instant) -> InstantTime:

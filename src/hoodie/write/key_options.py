@@ -52,7 +52,7 @@ def _partition_types(table: TableConfig, config: Config) -> tuple[str, ...]:
         return table.partition_field_types
     given = tuple(text.partition(":")[2].upper() for text in config.list(_PARTITION_PATH))
     found = given if config.is_set(_PARTITION_PATH) else table.partition_field_types
-    if table.keygen_type == "CUSTOM" and not all(found):
+    if table.keygen_type == "CUSTOM" and table.partition_fields and not all(found or ("",)):
         fields = ",".join(f"{name}:simple" for name in table.partition_fields)
         raise Invalid(
             f"The custom key generator of {table.name} needs to know which partition fields are times, and a table of "

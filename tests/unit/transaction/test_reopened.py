@@ -260,6 +260,79 @@ def test_who_was_rolled_back_and_fails_for_another_reason_leaves_nothing_that_co
     assert lake.table.validate() == []
 
 
+@pytest.mark.parametrize("ending", ["told", "dies"])
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+@pytest.mark.parametrize("meanwhile", ["cluster", "overwrite", "compact"])
+def test_a_file_that_comes_late_goes_with_its_slice(meanwhile: str, metadata: str, ending: str) -> None:
+    """Without what lies before it, it would be a file group, and count in later versions."""
+    lake = logged_lake(6, **{**OPTIONS, "hoodie.metadata.enable": metadata, "hoodie.archive.automatic": "false"})
+    lake.upsert(row("a"), row("b"))
+    late: list[str] = []
+
+    def others(call: Call) -> None:
+        if is_log_file(call) and not late:
+            late.append(call.path)
+            lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+            if meanwhile == "cluster":
+                lake.table.services.cluster()
+            elif meanwhile == "overwrite":
+                lake.write("insert_overwrite", [row("a"), row("b")])
+            else:
+                lake.upsert(row("a", "a", 2))
+                lake.table.services.compact(**NOW)
+        elif late and ending == "dies" and call.op == "exclusive":
+            raise Crash
+
+    table = Table(load_handle(CountingStorage(lake.storage, on_call=others), SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises((Conflict, Crash)):
+        table.upsert(table_of([row("a", "late", 9), row("b", "late", 9)]))
+    for number in range(8):
+        lake.upsert(row("c", f"c{number}", 2 + number, part="q"))
+    lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
+    lake.table.services.archive(**ARCHIVING)
+    assert late[0] not in lake.files()
+    lake.upsert(row("b", "more", 20))
+    lake.table.services.upgrade(8)
+    lake.options = {**lake.options, "hoodie.write.table.version": "8"}
+    assert lake.values() == {"a": "a", "b": "more", "c": "c7"}
+    assert lake.table.validate() == []
+
+
+def test_an_old_file_of_a_writer_that_never_completed_is_not_upgraded() -> None:
+    lake, late = lake_of("false"), []
+
+    def dies(call: Call) -> None:
+        if is_log_file(call) and not late:
+            late.append(call.path)
+            lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+        elif late and call.op == "exclusive":
+            raise Crash
+
+    table = Table(load_handle(CountingStorage(lake.storage, on_call=dies), SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises(Crash):
+        table.upsert(table_of([row("a", "late", 9)]))
+    for number in range(8):
+        lake.upsert(row("y", f"y{number}", 2 + number, part="q"))
+    lake.table.services.archive(**ARCHIVING)
+    lake.table.services.upgrade(8)
+    lake.options = {**lake.options, "hoodie.write.table.version": "8"}
+    assert lake.values() == {"a": "a", "b": "a", "x": "a", "y": "y7"}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#HUDI#", bytes(40), b"no log file at all", b"#HUDI#" + bytes(8) + b"\0\0\0\x63"]
+)
+def test_a_torn_stray_does_not_hold_up_an_upgrade(content: bytes) -> None:
+    lake = lake_of("true")
+    (base,) = (path for path in lake.files() if path.startswith("p/") and path.endswith(".parquet"))
+    file_id, _, rest = base.removeprefix("p/").partition("_")
+    instant = rest.rpartition("_")[2].removesuffix(".parquet")
+    lake.storage.create(f"p/.{file_id}_{instant}.log.1_0-9-9", content)
+    lake.table.services.upgrade(8)
+    lake.options = {**lake.options, "hoodie.write.table.version": "8"}
+    assert lake.values() == {"a": "a", "b": "a", "x": "a", "y": "a"}
+
+
 def has_rows(lake: Lake, path: str) -> bool:
     """Whether a file has rows: a log file of command blocks alone has none."""
     if ".log." not in path:

@@ -31,6 +31,7 @@ from hoodie.services.cleaning.plan import (
     first_read,
     plan_clean,
     touched_partitions,
+    with_unknown_logs,
 )
 from hoodie.services.cleaning.retention import earliest_retained, first_unseen
 from hoodie.services.rollback.savepoint import load_savepoints
@@ -135,6 +136,10 @@ def draft_clean(
         # Nobody else knows files of dead writers: whether a partition is empty, storage has to say.
         sure = plan_clean(reader.view(folders.files(plan.partitions)), earliest, options, protected)
         plan = replace(plan, partitions=sure.partitions)
+    is_told = isinstance(source, FolderView) or handle.profile.log_naming.has_one_write_per_file
+    if handle.config.is_merge_on_read and not is_told:
+        folders_of_steps = folders.files(frozenset(step.partition for step in plan.steps))
+        plan = replace(plan, steps=with_unknown_logs(plan.steps, folders_of_steps))
     if options.only is None:
         return plan
     return replace(plan, chosen=options.chosen, removed=tuple(sorted(_removed_savepoints(last, protected))))

@@ -31,7 +31,9 @@ from hoodie.spec import (
     CommitMetadata,
     Instant,
     InstantTime,
+    LogFileName,
     RetainedInstant,
+    parse_data_file_name,
 )
 from hoodie.view import FileGroup, FileSlice, GroupId, LogFile, PartitionFiles, View
 
@@ -119,6 +121,26 @@ def plan_clean(view: View, earliest: Instant | None, options: CleanOptions, prot
         if _goes(files, found, keep):
             dropped.append(files.partition)
     return replace(plan, steps=tuple(steps), partitions=tuple(dropped))
+
+
+def with_unknown_logs(steps: Iterable[PreviewStep], files: Iterable[PartitionFiles]) -> tuple[PreviewStep, ...]:
+    """The steps, with log files of the slices that go which only the folders show: in version 6 one may have come after
+    the rollback of its write, which nobody is told. Without the files before it, it would be a file group.
+    """
+    logs: dict[tuple[str, str, InstantTime], list[tuple[str, int]]] = defaultdict(list)
+    for partition in files:
+        for file in partition.everything:
+            name = parse_data_file_name(file.path.rpartition("/")[2])
+            if isinstance(name, LogFileName):
+                logs[partition.partition, name.file_id, name.instant].append((file.path, file.size_bytes))
+    found = []
+    for step in steps:
+        names = (parse_data_file_name(path.rpartition("/")[2]) for path in step.paths)
+        slices = {(step.partition, name.file_id, name.instant) for name in names if name is not None}
+        more = [(path, size) for key in sorted(slices) for path, size in logs[key] if path not in step.paths]
+        paths, size = (*step.paths, *(path for path, _ in more)), step.size_bytes + sum(size for _, size in more)
+        found.append(replace(step, paths=paths, size_bytes=size))
+    return tuple(found)
 
 
 def touched_partitions(commits: Iterable[CommitMetadata], *, is_merge_on_read: bool) -> frozenset[str]:

@@ -1,0 +1,158 @@
+"""Who was rolled back while it slept takes back all it has made, whatever fails, and nothing that completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from hoodie.config import resolve
+from hoodie.engine import LocalEngine
+from hoodie.env import SystemEnv
+from hoodie.errors import Fenced, HudiError, Unavailable
+from hoodie.locks.lock_provider import EndsWithProcess
+from hoodie.services.ingest import Request
+from hoodie.services.save import write_table
+from hoodie.table import as_source
+from hoodie.testing.counting_storage import Call, CountingStorage
+from hoodie.testing.lake import Lake, logged_lake, row, table_of
+
+ARCHIVING = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+CAUSES = [KeyboardInterrupt, ValueError, Unavailable]
+ROOT = (".hoodie", ".hoodie/timeline")
+
+
+class Unlocked(CountingStorage):
+    """A storage whose lock keeps nobody out, as a lease that was lost."""
+
+    @contextmanager
+    def locked(self, what: Any, scope: Any, patience: Any) -> Iterator[EndsWithProcess]:
+        del what, scope, patience
+        yield EndsWithProcess()
+
+
+def lake_of(version: int, made: Any, **options: str) -> Lake:
+    given = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", **options}
+    lake: Lake = Lake(version, given) if made is Lake else made(version, **given)
+    lake.upsert(row("a"), row("b"))
+    return lake
+
+
+def answer_of(lake: Lake, operation: str, on_call: Callable[[Call], None]) -> BaseException | None:
+    """What a writer is told that meets `on_call`; None when its write is done."""
+    options = resolve({**lake.options, "hoodie.datasource.write.operation": operation})
+    rows = as_source(table_of([row("a", "late", 9), row("new", "late", 9)]))
+    try:
+        write_table(
+            Unlocked(lake.storage, on_call=on_call), Request(operation, rows, options, LocalEngine(1)), SystemEnv()
+        )
+    except (HudiError, KeyboardInterrupt, ValueError) as error:
+        return error
+    return None
+
+
+def error_of(cause: type[BaseException]) -> BaseException:
+    return Unavailable("503", remedy="again") if cause is Unavailable else cause("x")
+
+
+def is_begun(call: Call) -> bool:
+    return call.op == "open_output" and not call.path.startswith(".hoodie")
+
+
+def is_completion(call: Call) -> bool:
+    return call.op == "create" and call.path.endswith("commit") and "/metadata/" not in call.path
+
+
+def roll_back(lake: Lake) -> None:
+    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+
+
+def ensure_refused(lake: Lake) -> None:
+    """Checks that nothing of the write counts: now, and when the timeline begins later."""
+    assert lake.values() == {"a": "a", "b": "a"}
+    for number in range(8):
+        lake.upsert(row("c", f"c{number}", 2 + number, part="q"))
+    lake.table.services.clean()
+    lake.table.services.archive(**ARCHIVING)
+    assert lake.values() == {"a": "a", "b": "a", "c": "c7"}
+    assert lake.table.validate() == []
+    lake.upsert(row("a", "more", 20))
+    assert lake.values()["a"] == "more"
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_look_behind_a_completed_instant_is_taken_once_more(
+    version: int, made: Any, operation: str, cause: type[BaseException]
+) -> None:
+    """Without it the instant of a write without files stays; of an overwrite, in the place of rows that were there."""
+    lake, state = lake_of(version, made), {"created": False, "failed": False}
+
+    def others(call: Call) -> None:
+        if is_completion(call) and not state["created"]:
+            state["created"] = True
+            roll_back(lake)
+        elif state["created"] and not state["failed"] and call.op == "list_dir" and call.path in ROOT:
+            state["failed"] = True
+            raise error_of(cause)
+
+    answer = answer_of(lake, operation, others)
+    assert state["failed"]
+    assert isinstance(answer, Fenced if cause is Unavailable else cause)
+    ensure_refused(lake)
+
+
+@pytest.mark.deep
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("nth", range(12))
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_its_part_of_the_metadata_table_says_goes_with_it(
+    version: int, made: Any, cause: type[BaseException], nth: int
+) -> None:
+    """One call fails after that was stored: before the completed instant, or while all is taken back."""
+    lake, state = lake_of(version, made), {"asleep": -1, "stored": -1, "failed": -1}
+
+    def others(call: Call) -> None:
+        if is_begun(call) and state["asleep"] < 0:
+            state["asleep"] = call.n
+            roll_back(lake)
+        elif call.op == "create" and "/metadata/" in call.path and call.path.endswith(".deltacommit"):
+            state["stored"] = call.n
+        elif state["stored"] > 0 and call.n > state["stored"] + nth and state["failed"] < 0:
+            state["failed"] = call.n
+            raise error_of(cause)
+
+    assert answer_of(lake, "insert", others) is not None
+    ensure_refused(lake)
+
+
+@pytest.mark.parametrize(("before", "after"), [(9, 6), (8, 6), (6, 8), (8, 9)])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+def test_files_of_a_completed_write_stay_in_a_table_that_changes_its_version(
+    before: int, after: int, made: Any
+) -> None:
+    """Its timeline lies elsewhere then, and that of before tells nothing of the write."""
+    lake = lake_of(before, made, **{"hoodie.metadata.enable": "false", "hoodie.write.auto.upgrade": "false"})
+    state = {"completed": False, "interrupted": False, "moved": False}
+
+    def others(call: Call) -> None:
+        if is_completion(call):
+            state["completed"] = True
+        elif state["completed"] and not state["interrupted"]:
+            state["interrupted"] = True
+            raise KeyboardInterrupt
+        elif state["interrupted"] and not state["moved"] and call.op == "list_dir":
+            state["moved"] = True
+            lake.table.services.upgrade(after)
+
+    assert isinstance(answer_of(lake, "upsert", others), KeyboardInterrupt)
+    assert state["moved"]
+    lake.options = {**lake.options, "hoodie.write.table.version": str(after)}
+    assert lake.values() == {"a": "late", "b": "a", "new": "late"}
+    assert lake.table.validate() == []
