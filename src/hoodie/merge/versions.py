@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from hoodie.merge.rules import MergeRules
 from hoodie.records import KEY_FIELD
+from hoodie.records.align import widened
 from hoodie.records.columns import column, has_column
 from hoodie.records.deletion import is_deleted, is_deleting_operation
 from hoodie.records.ordering import Mask, Positions, goes_by_time
@@ -223,7 +224,7 @@ def _as(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if not (_is_number(values.type) and _is_number(kind)) and not pa.types.is_null(values.type):
         return None
     try:
-        return values.cast(kind)
+        return widened(values, kind) if pa.types.is_float32(values.type) else values.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.metadata.ranges import Ranges
+from hoodie.records.align import widened
 from hoodie.records.byte_columns import bytes_of
 
 _V1: Final = 0
@@ -148,7 +149,7 @@ _OLD_SPELLINGS: Final = frozenset({(1, pa.date32()), (2, pa.timestamp("us", tz="
 def _widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The values as the column has them now; unknown when they do not fit."""
     try:
-        return values.cast(wanted)
+        return widened(values, wanted) if pa.types.is_float32(values.type) else values.cast(wanted)
     except pa.ArrowInvalid:
         return pa.nulls(len(values), wanted)
 

@@ -153,6 +153,15 @@ def _validity(values: pa.Array) -> pa.Buffer | None:
     return pc.is_valid(values).buffers()[1] if values.null_count else None
 
 
+def widened(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Values without children in another type, as `align` gives them.
+
+    Raises:
+        pa.ArrowInvalid, pa.ArrowNotImplementedError: they do not fit.
+    """
+    return _conversion(values.type, to)(values)
+
+
 def _aligned_leaf(values: pa.Array, to: pa.DataType, path: str) -> pa.Array:
     convert = _conversion(values.type, to)
     try:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
@@ -108,7 +109,7 @@ class PatchedFileWriter:
         self._settle()
         memory = _Memory()
         schema = pa.schema([self._schema.field(name) for name in columns.schema.names])
-        options = replace(self._options, row_group_bytes=columns.nbytes + 1)
+        options = replace(self._options, row_group_bytes=sys.maxsize)
         with BaseFileWriter(memory, _ROWS, schema, options, avro_schema="") as encoder:
             encoder.write(columns)
         self._copy.copy_with(storage, layout, group, memory, memory.layout())

@@ -25,6 +25,7 @@ from hoodie.metadata_writer import METADATA_ENABLE, MetadataOptions, drop_partit
 from hoodie.records import KEY_FIELD, from_avro, read_footer, without_meta
 from hoodie.remote import AskedServer, asked_server, open_asked_view, open_writer_view
 from hoodie.services.clustering.admin import give_up_plans
+from hoodie.services.dropped_columns import ensure_not_dropped
 from hoodie.services.rewrite.abandoned import drop_abandoned_plans
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.services.rollback.leftovers import list_leftovers
@@ -179,6 +180,8 @@ def _ready_write(handle: TableHandle, request: Request, locking: Locking) -> Wri
         partial(_has_rings, options, below),
     )
     change = evolve_schema(options, handle.config, current, schema, config)
+    if current is not None and change.table_schema is not None and options.replaces != "table":
+        ensure_not_dropped(state, current, change.table_schema)
     before = replace(state, handle=_without_unwanted_metadata(handle, config))
     state = _cleared(before, config, leftovers)
     look = look if state is before else None  # who cleared something away may have taken it out of the metadata table

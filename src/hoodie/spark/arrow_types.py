@@ -104,10 +104,11 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def is_natively_readable(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Spark's vectorised reader gives a parquet column of Arrow type `stored` as `wanted`.
+    """Whether Spark's vectorised reader gives a parquet column of Arrow type `stored` as `wanted`, and filters it so.
 
-    Besides equal types these are the widenings that Spark 4 has, a part of those Hudi allows: int to long, double or
-    decimal, float to double, a decimal to one with more digits on either side.
+    Besides equal types these are some of the widenings that Spark 4 has, a part of those Hudi allows: int to long or
+    double, a decimal to one with more digits on either side. Not float to double, which is another number to Hudi
+    (`records.align`); nor a decimal to one that takes more bytes, by which Spark filters as if files had these.
     """
     if stored.equals(wanted):
         return True
@@ -133,12 +134,18 @@ def is_natively_readable(stored: pa.DataType, wanted: pa.DataType) -> bool:
 def _is_widened(stored: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_integer(stored) and stored.bit_width <= 32:
         return bool(pa.types.is_int32(wanted) or pa.types.is_int64(wanted) or pa.types.is_float64(wanted))
-    if pa.types.is_float32(stored):
-        return bool(pa.types.is_float64(wanted))
     if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
         more_scale = wanted.scale - stored.scale
+        if more_scale == 0 and _stored_as(stored) != _stored_as(wanted):
+            return False
         return bool(more_scale >= 0 and wanted.precision - stored.precision >= more_scale)
     return False
+
+
+def _stored_as(decimal: pa.Decimal128Type) -> tuple[int, int]:
+    """What a decimal may be in a parquet file: a number of 4 or 8 bytes, or fixed bytes."""
+    digits = decimal.precision
+    return (10**digits - 1).bit_length() // 8 + 1, 4 if digits <= 9 else 8 if digits <= 18 else 16
 
 
 def _arrow_field(field: Any, column: str) -> pa.Field:

@@ -1,4 +1,4 @@
-"""Columns of base files that Spark's own scan cannot read as the type they have in the table."""
+"""Columns of base files that Spark's own scan cannot read as the type they have in the table, or not as we do."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ def load_differing_types(
     tasks = [_FooterTask(storage, path, wanted) for path in first.values()]
     found = LocalEngine(READING_THREADS).run(_differing, tasks, "read footers")
     return dict(zip(first, found, strict=True))
+
+
+def is_cast_as_ours(differing: DifferingTypes, wanted: pa.Schema) -> bool:
+    """Whether Spark casts columns to the wanted types as `records.align` does: not a float to a double, which has the
+    same text there and is the same binary number to Spark.
+    """
+    return not any(_becomes_double(stored, wanted.field(name).type) for name, stored in differing)
+
+
+def _becomes_double(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
+        return any(
+            _becomes_double(stored.field(child.name).type, child.type)
+            for child in wanted
+            if stored.get_field_index(child.name) >= 0
+        )
+    if pa.types.is_list(wanted) and pa.types.is_list(stored):
+        return _becomes_double(stored.value_type, wanted.value_type)
+    if pa.types.is_map(wanted) and pa.types.is_map(stored):
+        return _becomes_double(stored.key_type, wanted.key_type) or _becomes_double(stored.item_type, wanted.item_type)
+    return bool(pa.types.is_float32(stored) and pa.types.is_float64(wanted))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
@@ -26,13 +26,14 @@ from hoodie.layout import physicals, stores_of
 from hoodie.query import ReadPlan, narrowed, parse_read_options
 from hoodie.slices import FileRead, SliceRead
 from hoodie.spark.arrow_types import spark_schema
-from hoodie.spark.differing_types import load_differing_types
+from hoodie.spark.differing_types import DifferingTypes, is_cast_as_ours, load_differing_types
 from hoodie.spark.engine import is_classic
 from hoodie.spark.native_scan import PARQUET_OPTIONS, ScanFile, Skip, is_native_possible, native_scan
 from hoodie.spark.pruning import pruner
 from hoodie.spark.session_options import with_session
 from hoodie.spark.sql_text import quoted
 from hoodie.spark.worker_frame import Prune, understood, worker_frame
+from hoodie.spec import InstantTime
 from hoodie.storage import Storage
 from hoodie.table import Table
 
@@ -66,15 +67,22 @@ def plan_frame(spark: SparkSession, storage: Storage, plan: ReadPlan, prune: Pru
     """
     names = _jvm_names(spark, storage) if is_classic(spark) else None
     by_spark = names is not None or (not is_classic(spark) and {one.scheme for one in stores_of(storage)} == {"file"})
-    plain: list[FileRead] = []
+    plain: list[SliceRead] = []
     others: list[FileRead] = []
     for file in plan.files:
-        (plain if by_spark and _is_plain(file, plan) else others).append(file)
+        if by_spark and _is_plain(file, plan):
+            plain.append(file)
+        else:
+            others.append(file)
+    differing = load_differing_types(storage, plain, plan.table_schema)
+    cast_otherwise = {time for time, types in differing.items() if not is_cast_as_ours(types, plan.table_schema)}
+    others += [file for file in plain if file.instant in cast_otherwise]
+    kinds = _by_kind([file for file in plain if file.instant not in cast_otherwise], differing, plan)
     frames = []
-    if names is not None and (plain or not others):
-        frames.append(_restricted(_native_frame(spark, storage, replace(plan, files=tuple(plain)), names, prune), plan))
-    elif plain:
-        frames.append(_restricted(_listed_frame(spark, storage, replace(plan, files=tuple(plain))), plan))
+    if names is not None and (kinds or not others):
+        frames.append(_restricted(_native_frame(spark, kinds, plan, names, prune), plan))
+    elif kinds:
+        frames.append(_restricted(_listed_frame(spark, storage, kinds, plan), plan))
     if others or not frames:
         frames.append(worker_frame(spark, storage, replace(plan, files=tuple(others)), prune))
     return reduce(lambda one, other: one.unionByName(other), frames)
@@ -140,13 +148,12 @@ def _jvm_names(spark: SparkSession, storage: Storage) -> _JvmNames | None:
 
 
 def _native_frame(
-    spark: SparkSession, storage: Storage, plan: ReadPlan, names: _JvmNames, prune: Prune | None = None
+    spark: SparkSession, kinds: _Kinds, plan: ReadPlan, names: _JvmNames, prune: Prune | None = None
 ) -> DataFrame:
     """One scan for all files that Spark reads as the table is today, one more for each other kind of file."""
     frames = []
     root = names.of_table
-    for kind, files in _by_kind(storage, plan).items():
-        given, stored = kind
+    for (given, stored), files in kinds.items():
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted])
         frame = native_scan(
@@ -155,7 +162,7 @@ def _native_frame(
             spark_schema(read),
             spark_schema(pa.schema([wanted.field(name) for name in given])),
             root=root,
-            skip=None if prune is None else _skip(spark, plan, names, prune),
+            skip=None if prune is None else _skip(spark, plan, files, names, prune),
         )
         frames.append(frame if read.equals(wanted) else frame.to(spark_schema(wanted)))
     if not frames:
@@ -163,9 +170,8 @@ def _native_frame(
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
-def _skip(spark: SparkSession, plan: ReadPlan, names: _JvmNames, prune: Prune) -> Skip:
+def _skip(spark: SparkSession, plan: ReadPlan, files: Sequence[SliceRead], names: _JvmNames, prune: Prune) -> Skip:
     """Asks `prune` about the files of a native scan."""
-    files = cast(tuple[SliceRead, ...], plan.files)
     slices = dict(zip(names.of(files), files, strict=True))
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
@@ -180,14 +186,12 @@ def _skip(spark: SparkSession, plan: ReadPlan, names: _JvmNames, prune: Prune) -
     return skip
 
 
-_Kind = tuple[tuple[str, ...], tuple[tuple[str, pa.DataType], ...]]
+_Kinds = Mapping[tuple[tuple[str, ...], DifferingTypes], Sequence[SliceRead]]
+"""Files by what they need to be read: names of the columns their path gives, and columns of another type."""
 
 
-def _by_kind(storage: Storage, plan: ReadPlan) -> dict[_Kind, list[SliceRead]]:
-    """Files by what they need to be read: names of the columns their path gives, and columns of another type."""
-    files = cast(tuple[SliceRead, ...], plan.files)
-    differing = load_differing_types(storage, files, plan.table_schema)
-    kinds: dict[_Kind, list[SliceRead]] = {}
+def _by_kind(files: Iterable[SliceRead], differing: Mapping[InstantTime, DifferingTypes], plan: ReadPlan) -> _Kinds:
+    kinds: dict[tuple[tuple[str, ...], DifferingTypes], list[SliceRead]] = {}
     for file in files:
         names = {name for name, _ in file.partition_values}
         given = tuple(name for name in plan.table_schema.names if name in names)
@@ -208,12 +212,12 @@ def _scan_file(name: str, file: SliceRead, given: Sequence[str]) -> ScanFile:
 # --- 2: plain file lists ---------------------------------------------------------------------------------------------
 
 
-def _listed_frame(spark: SparkSession, storage: Storage, plan: ReadPlan) -> DataFrame:
+def _listed_frame(spark: SparkSession, storage: Storage, kinds: _Kinds, plan: ReadPlan) -> DataFrame:
     """Spark's parquet source over the files. Partition values of paths are joined by file name, which is unique."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - not every session and worker has to load it
 
     frames = []
-    for (given, stored), files in _by_kind(storage, plan).items():
+    for (given, stored), files in kinds.items():
         wanted = plan.table_schema
         read = pa.schema([_as_stored(field, stored) for field in wanted if field.name not in given])
         names = physicals(storage, [file.path for file in files])

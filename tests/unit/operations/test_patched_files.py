@@ -119,6 +119,16 @@ def steps_of(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return seen
 
 
+def test_rows_of_many_commits_lie_in_one_row_group() -> None:
+    """The dictionary of their commit times is larger than these."""
+    lake = Lake(9, {COPY: "0", "hoodie.parquet.block.size": "20000", "hoodie.clean.automatic": "false"})
+    for n in range(8):
+        lake.upsert(row(f"k{n}", "x" * 2000))
+    lake.upsert(row("k3", "x" * 2000, 2))
+    assert lake.rows(("id", "ts")) == [(f"k{n}", 2 if n == 3 else 1) for n in range(8)]
+    verify_base_file(lake.storage, newest(lake))
+
+
 def test_small_row_groups_do_not_pile_up() -> None:
     lake = made(9, "0")
     before = len(read_footer(lake.storage, newest(lake)).rows_per_group)
