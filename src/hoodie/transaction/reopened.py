@@ -6,11 +6,12 @@
 2. Its writer does not delete it then: others would miss it. It makes its write pending again, and the rollback that
    follows takes the blocks back once more. Else they would count to Hudi 0.15 as soon as the timeline begins later.
 3. So does who cannot take away what is left of a write, in every version: a storage failed.
-4. Who dies before that leaves the file as it is.
+4. Who dies before that leaves the file as it is, and so does who slept until the timeline began later.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -27,10 +28,12 @@ from hoodie.spec import (
     parse_data_file_name,
     parse_log_file_name,
 )
-from hoodie.state.handle import TableHandle
+from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Markers, create_requested, to_inflight
 from hoodie.transaction.taken_back import is_of_its_slice, taken_back
+
+log = logging.getLogger(__name__)
 
 
 def still_own(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> set[str]:
@@ -75,7 +78,15 @@ def seen_by_others(
 def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterable[str]) -> None:
     """Makes a write pending again that a rollback took off the timeline before these files came, or what is left of
     them: the next writer rolls it back, and finds them by markers and slices of log files by the inflight file, too.
+    Not one that is older than the timeline, which would begin with it: all that was archived since would not count.
     """
+    if timeline_of(handle).is_before_start(write.requested):
+        log.warning(
+            "files of %s, which was rolled back and is older than the timeline, could not be removed: they do not "
+            "count, but would to Hudi (hoodie orphans removes them)",
+            write.requested,
+        )
+        return
     slices: dict[str, set[tuple[str, InstantTime]]] = {}
     for path in sorted(files):
         partition, _, file_name = path.rpartition("/")

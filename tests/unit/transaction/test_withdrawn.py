@@ -11,7 +11,7 @@ import pytest
 from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
-from hoodie.errors import Fenced, HudiError, Unavailable
+from hoodie.errors import Conflict, Fenced, HudiError, Unavailable
 from hoodie.locks.lock_provider import EndsWithProcess
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
@@ -130,6 +130,35 @@ def test_what_its_part_of_the_metadata_table_says_goes_with_it(
 
     assert answer_of(lake, "insert", others) is not None
     ensure_refused(lake)
+
+
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_write_older_than_the_timeline_does_not_come_back(version: int, made: Any) -> None:
+    """The timeline would begin with it, and what was archived since would not count."""
+    lake, state = lake_of(version, made), {"asleep": False, "failed": False}
+    expected = {"a": "a", "b": "a"}
+
+    def others(call: Call) -> None:
+        if is_begun(call) and not state["asleep"]:
+            state["asleep"] = True
+            roll_back(lake)
+            for number in range(9):
+                lake.upsert(row(f"m{number}", part=f"q{number}"))
+                expected[f"m{number}"] = "a"
+            lake.table.services.clean(**ARCHIVING)
+            lake.table.services.archive(**ARCHIVING)
+            state["woken"] = True
+        elif "woken" in state and not state["failed"] and call.op == "list_dir" and call.path in ("", "p"):
+            state["failed"] = True
+            raise error_of(Unavailable)
+
+    answer = answer_of(lake, "insert", others)
+    assert isinstance(answer, Conflict | Fenced)
+    assert state["failed"]
+    assert lake.values() == expected
+    lake.upsert(row("c"))
+    assert lake.values() == {**expected, "c": "a"}
 
 
 @pytest.mark.parametrize(("before", "after"), [(9, 6), (8, 6), (6, 8), (8, 9)])
