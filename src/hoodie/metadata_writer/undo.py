@@ -49,6 +49,7 @@ from hoodie.timeline import (
     complete,
     create_requested,
     delete_instant_files,
+    instant_path,
     load_commit_metadata,
     to_inflight,
 )
@@ -88,7 +89,7 @@ def settle(metadata: TableHandle, timeline: Timeline, beside: TableHandle | None
     for one in sorted(unfinished, reverse=True):
         log.info("rolling back the unfinished %s %s of the metadata table", one.action, one.requested)
         if one.action == DELTA_COMMIT:
-            remove_files(metadata, one, None)
+            _remove_files(metadata, one, list(_paths_of(metadata, one)), None)
         delete_instant_files(metadata.storage, metadata.profile, one)
     return timeline_of(metadata) if unfinished else timeline
 
@@ -98,12 +99,15 @@ def roll_back(metadata: TableHandle, target: Instant, rollback: InstantTime | No
 
     What is left of an earlier attempt to do this is gone, too.
     """
+    paths = list(_paths_of(metadata, target))
     if rollback is None:
-        remove_files(metadata, target, None)
+        # Who fails in between leaves one that is pending, which the next writer rolls back, and none without files.
+        if target.is_completed:
+            metadata.storage.delete(instant_path(metadata.profile, target))
+        _remove_files(metadata, target, paths, None)
         delete_instant_files(metadata.storage, metadata.profile, target)
         return
     at = metadata.profile.metadata_instants.rollback(rollback)
-    paths = list(_paths_of(metadata, target))
     before = timeline_of(metadata).find(at, ROLLBACK)
     if before is not None:
         delete_instant_files(metadata.storage, metadata.profile, before)
@@ -116,7 +120,7 @@ def roll_back(metadata: TableHandle, target: Instant, rollback: InstantTime | No
     )
     inflight = to_inflight(metadata.storage, metadata.profile, requested, is_new=True)
     clock = metadata.env.monotonic()
-    deleted = remove_files(metadata, target, at)
+    deleted = _remove_files(metadata, target, paths, at)
     delete_instant_files(metadata.storage, metadata.profile, target)
     payload = RollbackMetadata(
         start_time=at,
@@ -136,10 +140,12 @@ def roll_back(metadata: TableHandle, target: Instant, rollback: InstantTime | No
     )
 
 
-def remove_files(metadata: TableHandle, target: Instant, rollback: InstantTime | None) -> list[str]:
-    """Paths of the files of a delta commit that were deleted. A file that it shares gets a command block behind it."""
+def _remove_files(
+    metadata: TableHandle, target: Instant, paths: Sequence[str], rollback: InstantTime | None
+) -> list[str]:
+    """Those of the files of a delta commit that were deleted. A file that it shares gets a command block behind it."""
     deleted: list[str] = []
-    for path in _paths_of(metadata, target):
+    for path in paths:
         if _is_shared(metadata, path, target.requested):
             _append_command(metadata, path, target.requested, rollback or target.requested)
         elif metadata.storage.delete(path):

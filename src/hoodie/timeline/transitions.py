@@ -100,7 +100,15 @@ def complete_and_look(  # noqa: PLR0917
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
     # The commit point. From here on no error may say that nothing happened, unless it is so.
-    storage.create(instant_path(profile, done), payload)
+    try:
+        storage.create(instant_path(profile, done), payload)
+    except Conflict:
+        raise
+    except BaseException:
+        if done.action in COMPLETED_WRITE_ACTIONS:
+            with suppress(HudiError):  # it may be there all the same
+                _look(storage, profile, instant, done, timezone)
+        raise
     if done.action in COMPLETED_WRITE_ACTIONS:
         known = _ensure_kept(storage, profile, instant, done, timezone)
     return done, (*known, done)

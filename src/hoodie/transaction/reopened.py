@@ -30,7 +30,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
-from hoodie.timeline import Markers, create_requested, to_inflight
+from hoodie.timeline import Markers, create_requested, history_of, load_archived_writes, to_inflight
 from hoodie.transaction.taken_back import is_of_its_slice, taken_back
 
 log = logging.getLogger(__name__)
@@ -78,11 +78,11 @@ def seen_by_others(
 def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterable[str]) -> None:
     """Makes a write pending again that a rollback took off the timeline before these files came, or what is left of
     them: the next writer rolls it back, and finds them by markers and slices of log files by the inflight file, too.
-    Not one that is older than the timeline, which would begin with it: all that was archived since would not count.
+    Not one that others were archived after: the timeline would begin with it, and these would not count.
     """
-    if timeline_of(handle).is_before_start(write.requested):
+    if _is_archived_beyond(handle, write.requested):
         log.warning(
-            "files of %s, which was rolled back and is older than the timeline, could not be removed: they do not "
+            "files of %s, which was rolled back and is older than archived writes, could not be removed: they do not "
             "count, but would to Hudi (hoodie orphans removes them)",
             write.requested,
         )
@@ -102,3 +102,11 @@ def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterabl
     requested = create_requested(handle.storage, handle.profile, write.requested, write.action)
     payload = handle.profile.commit_codec.encode(CommitMetadata(stats), write.action)
     to_inflight(handle.storage, handle.profile, requested, payload, is_new=True)
+
+
+def _is_archived_beyond(handle: TableHandle, requested: InstantTime) -> bool:
+    """Whether the history has a write that is later, or may have."""
+    if not timeline_of(handle).is_before_start(requested) or not history_of(handle.storage, handle.profile).files():
+        return False
+    archived = load_archived_writes(handle.storage, handle.profile)
+    return not archived or max(archived) > requested

@@ -106,6 +106,26 @@ def test_the_look_behind_a_completed_instant_is_taken_once_more(
     ensure_refused(lake)
 
 
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_look_is_taken_where_the_answer_to_the_completed_instant_is_lost(
+    version: int, made: Any, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, create = lake_of(version, made), Unlocked.create
+
+    def lost(self: Unlocked, path: str, data: bytes) -> Any:
+        if not (path.endswith("commit") and "/metadata/" not in path):
+            return create(self, path, data)
+        roll_back(lake)
+        create(self, path, data)
+        raise error_of(Unavailable)
+
+    monkeypatch.setattr(Unlocked, "create", lost)
+    assert isinstance(answer_of(lake, operation, lambda call: None), Unavailable | Fenced)
+    ensure_refused(lake)
+
+
 @pytest.mark.deep
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("nth", range(12))
