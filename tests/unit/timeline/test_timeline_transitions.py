@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.errors import CommitUnknown, Conflict, Fenced, Missing
+from hoodie.errors import CommitUnknown, Conflict, Fenced, Missing, Unavailable
 from hoodie.spec import (
     CommitMetadata,
     Instant,
@@ -121,10 +121,19 @@ def test_completion_is_after_every_time_on_the_timeline_even_if_the_clock_is_beh
     assert complete(storage, profile, other, b"", FakeEnv(), "UTC").completed > "20990101000000000"
 
 
-def test_a_look_that_fails_after_the_commit_point_says_that_nothing_is_known(storage, profile):
+def test_a_look_that_fails_after_the_commit_point_is_taken_once_more(storage, profile):
+    inflight = begin(storage, profile)
+    assert complete(CountingStorage(storage, fail_at=3), profile, inflight, b"", FakeEnv(), "UTC").is_completed
+
+
+def test_two_looks_that_fail_after_the_commit_point_say_that_nothing_is_known(storage, profile):
+    def fails(call):
+        if call.n in {3, 4}:
+            raise Unavailable("503", remedy="again")
+
     inflight = begin(storage, profile)
     with pytest.raises(CommitUnknown):
-        complete(CountingStorage(storage, fail_at=3), profile, inflight, b"", FakeEnv(), "UTC")
+        complete(CountingStorage(storage, on_call=fails), profile, inflight, b"", FakeEnv(), "UTC")
     assert load_timeline(storage, profile, "UTC").find(T).is_completed
 
 
