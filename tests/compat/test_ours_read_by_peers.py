@@ -335,15 +335,8 @@ def test_peers_read_and_change_row_groups_that_were_copied_beside_longer_decimal
     for numbers, turn, digits in ((range(400), 0, 15), (range(350, 360), 1, 16)):
         write_rows(table, "upsert", _priced(numbers, digits, turn), options)
         model.upsert(_priced(numbers, 16, turn))
-    ours = readers.ensure_agree(table, version)
-    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+    ours = _ensure_changed_by_peer(readers, table, version, model, _priced([7, 352, 500], 16, 2))
     assert ours.schema.field("price").type == pa.decimal128(16, 2)
-    peer: Peer = readers.hudi_015 if version == 6 else readers.hudi_12
-    rows = _priced([7, 352, 500], 16, 2)
-    peer.write(table, "upsert", rows, table_options(version, "id"))
-    model.upsert(rows)
-    ours = readers.ensure_agree(table, version)
-    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -363,14 +356,18 @@ def test_peers_read_and_change_row_groups_of_which_only_some_columns_were_encode
     for rows in (before, changed):
         write_rows(table, "upsert", rows, options)
         model.upsert(rows)
+    _ensure_changed_by_peer(readers, table, version, model, typed_rows([4, 200, 301], 9, zoneless=False))
+
+
+def _ensure_changed_by_peer(readers: Readers, table: Path, version: int, model: Model, rows: pa.Table) -> pa.Table:
+    """The table as ours, after a check that all read it as the model says, before and after the real Hudi upserts."""
     ours = readers.ensure_agree(table, version)
     ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
     peer: Peer = readers.hudi_015 if version == 6 else readers.hudi_12
-    rows = typed_rows([4, 200, 301], 9, zoneless=False)
     peer.write(table, "upsert", rows, table_options(version, "id"))
     model.upsert(rows)
-    ours = readers.ensure_agree(table, version)
-    ensure_same_rows(without_meta(ours), model.rows, called=("ours", "model"))
+    ensure_same_rows(without_meta(readers.ensure_agree(table, version)), model.rows, called=("ours", "model"))
+    return ours
 
 
 def _priced(numbers: Iterable[int], digits: int, turn: int = 0) -> pa.Table:

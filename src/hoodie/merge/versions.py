@@ -224,7 +224,7 @@ def _as(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if not (_is_number(values.type) and _is_number(kind)) and not pa.types.is_null(values.type):
         return None
     try:
-        return widened(values, kind) if pa.types.is_float32(values.type) else values.cast(kind)
+        return widened(values, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

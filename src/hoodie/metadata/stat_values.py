@@ -149,7 +149,7 @@ _OLD_SPELLINGS: Final = frozenset({(1, pa.date32()), (2, pa.timestamp("us", tz="
 def _widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The values as the column has them now; unknown when they do not fit."""
     try:
-        return widened(values, wanted) if pa.types.is_float32(values.type) else values.cast(wanted)
+        return widened(values, wanted)
     except pa.ArrowInvalid:
         return pa.nulls(len(values), wanted)
 

@@ -154,12 +154,12 @@ def _validity(values: pa.Array) -> pa.Buffer | None:
 
 
 def widened(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Values without children in another type, as `align` gives them.
+    """Values without children in a wider type: floats as `align` makes doubles of them, others as the same value.
 
     Raises:
         pa.ArrowInvalid, pa.ArrowNotImplementedError: they do not fit.
     """
-    return _conversion(values.type, to)(values)
+    return _conversion(values.type, to)(values) if pa.types.is_float32(values.type) else values.cast(to)
 
 
 def _aligned_leaf(values: pa.Array, to: pa.DataType, path: str) -> pa.Array:

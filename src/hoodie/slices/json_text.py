@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.records.avro import decimal_bytes
 from hoodie.records.java_text import java_text
 
 _SHORT_ESCAPES: Final = (
@@ -184,7 +185,7 @@ def _plain_decimals(values: pa.Array) -> pa.Array:
 
 def _byte_lists(values: pa.Array) -> pa.Array:
     """Decimals as `[0, 3, -24]`: the bytes of the fixed field that holds them, as Java prints them."""
-    size = _fixed_bytes(values.type.precision)
+    size = decimal_bytes(values.type.precision)
     flat = values.cast(pa.decimal128(values.type.precision, values.type.scale))
     # A buffer may end after a part of a value: Arrow's kernels reserve more than they fill.
     raw = np.frombuffer(flat.buffers()[1], dtype=np.int8, count=16 * len(flat), offset=16 * flat.offset).reshape(-1, 16)
@@ -193,14 +194,6 @@ def _byte_lists(values: pa.Array) -> pa.Array:
     columns = [digits.take(pa.array(raw[:, at].astype(np.int64) + 128)) for at in reversed(range(size))]
     text = _joined("[", pc.binary_join_element_wise(*columns, ", "), "]")
     return pc.if_else(flat.is_valid(), text, None)
-
-
-def _fixed_bytes(precision: int) -> int:
-    """The fewest bytes that hold every number of that many digits."""
-    size = 1
-    while 10**precision > 1 << (8 * size - 1):
-        size += 1
-    return size
 
 
 def _joined(*parts: Any) -> pa.Array:

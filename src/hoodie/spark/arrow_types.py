@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import Unsupported
+from hoodie.records.avro import decimal_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -145,7 +146,7 @@ def _is_widened(stored: pa.DataType, wanted: pa.DataType) -> bool:
 def _stored_as(decimal: pa.Decimal128Type) -> tuple[int, int]:
     """What a decimal may be in a parquet file: a number of 4 or 8 bytes, or fixed bytes."""
     digits = decimal.precision
-    return (10**digits - 1).bit_length() // 8 + 1, 4 if digits <= 9 else 8 if digits <= 18 else 16
+    return decimal_bytes(digits), 4 if digits <= 9 else 8 if digits <= 18 else 16
 
 
 def _arrow_field(field: Any, column: str) -> pa.Field:

@@ -91,15 +91,14 @@ def remove_strays(
         told = still_own(handle, requested, told)
         seen = seen_by_others(handle, requested, told)
         _remove_files(handle, requested, told - seen)
+        is_rid = not seen
     except HudiError:
-        seen = frozenset(told)
-        reopen(handle, write, markers, seen)
-        return False
-    if seen:
-        reopen(handle, write, markers, seen)
-    else:
+        seen, is_rid = frozenset(told), False
+    if is_rid:
         markers.drop()
-    return not seen
+    else:
+        reopen(handle, write, markers, seen)
+    return is_rid
 
 
 def leave_strays(
