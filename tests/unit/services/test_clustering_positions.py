@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import Unsupported
+from hoodie.services.clustering.positions import dense_ranks, sorted_positions
 from hoodie.services.clustering.row_order import ByColumns
 from hoodie.spec import Curve, SortOrder
 
@@ -101,3 +102,35 @@ def test_a_single_column_on_a_curve_is_sorted():
 def test_what_has_no_order_is_refused():
     with pytest.raises(Unsupported, match="cannot be sorted by column c0"):
         order_of(Curve.LINEAR, column([[1], [2]], pa.list_(pa.int64())))
+
+
+TEXTS = st.lists(st.sampled_from(["", "a", "a\0", "b", "user-0000", "é"]), max_size=5).map("".join)
+KINDS = {
+    pa.string(): TEXTS,
+    pa.large_string(): TEXTS,
+    pa.binary(): TEXTS.map(str.encode),
+    pa.dictionary(pa.int32(), pa.string()): TEXTS,
+    pa.uint64(): st.sampled_from([0, 1, 2**64 - 1]),
+    pa.int64(): st.sampled_from([0, -1, 2**63 - 1, -(2**63)]),
+    pa.date32(): st.integers(-3, 3),
+}
+
+
+@given(st.data())
+def test_ranks_and_places_are_those_of_a_sort_of_the_values(data):
+    """Eight bytes of a text, or the number that NULL has as well, do not say all."""
+    kind = data.draw(st.sampled_from(list(KINDS)))
+    pool = data.draw(st.lists(st.none() | KINDS[kind], min_size=1, max_size=8))
+    values = data.draw(st.lists(st.sampled_from(pool), max_size=30))
+    cut = len(values) // 3
+    given_column = pa.chunked_array([pa.array(values[:cut], kind), pa.array(values[cut:], kind)])
+
+    def key(value):
+        return (value is not None, (value.encode() if isinstance(value, str) else value) if value is not None else 0)
+
+    places = sorted(range(len(values)), key=lambda place: key(values[place]))
+    order = sorted({key(value) for value in values if value is not None})
+    assert sorted_positions([given_column], ["c"]).tolist() == places
+    assert dense_ranks(given_column, "c").tolist() == [
+        0 if value is None else 1 + order.index(key(value)) for value in values
+    ]

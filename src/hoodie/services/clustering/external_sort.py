@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -77,8 +77,8 @@ class ExternalSort:
         Raises:
             Unsupported: values have no order. Unavailable: the disk is full.
         """
-        if self._fits(file):
-            yield from taken(*self._sorted(file))
+        if self.fits(file):
+            yield from taken(*self.held(file))
         else:
             yield from self.parted(file.name, file.batches(), file.sample, file.size_bytes)
 
@@ -86,34 +86,75 @@ class ExternalSort:
         self, name: str, rows: Iterator[pa.RecordBatch], sample: pa.Table, size_bytes: int
     ) -> Iterator[pa.RecordBatch]:
         """Rows of about so many bytes in order. `sample`: sort columns of some of them; files are called by `name`."""
-        places = self._order.positions(sample.columns)
-        wanted = min(_PARTING_ROWS, max(1, 2 * size_bytes * _SHARE // self._limit))  # few files turn out too large
-        chosen = places[np.arange(1, wanted + 1) * len(places) // (wanted + 1)]
-        parting = _Parting(self._order, sample.take(pa.array(chosen)))
-        files: dict[int, RowFile] = {}
-        for pieces in done_ahead(parting.pieces, _in_large_batches(rows, self._limit // _BATCHES), THREADS):
-            for number, piece in pieces:
-                files.setdefault(number, self.new_file(f"{name}-{number}")).write(piece)
-        for file in files.values():
-            file.close()
-        parts = [(files[number], number in parting.alike) for number in sorted(files)]
-        fitting = (part for part, is_alike in parts if not is_alike and self._fits(part))
-        with closing(done_ahead(self._sorted, fitting, THREADS)) as in_memory:
-            for part, is_alike in parts:
-                if is_alike:
-                    yield from part.batches()
-                elif self._fits(part):
-                    yield from taken(*next(in_memory))
-                else:
-                    yield from self.in_order(part)
+        wanted = max(1, 2 * size_bytes * _SHARE // self._limit)  # few files turn out too large
+        parts = self.new_parts(name, sample, wanted)
+        parts.add(rows)
+        yield from parts.in_order()
 
-    def _fits(self, file: RowFile) -> bool:
+    def new_parts(self, name: str, sample: pa.Table, wanted: int = _PARTING_ROWS) -> RowParts:
+        """No rows yet, which `wanted` rows of the sample are to part, or as many as may."""
+        places = self._order.positions(sample.columns)
+        wanted = min(_PARTING_ROWS, wanted)
+        chosen = places[np.arange(1, wanted + 1) * len(places) // (wanted + 1)]
+        return RowParts(self, name, _Parting(self._order, sample.take(pa.array(chosen))))
+
+    def fits(self, file: RowFile) -> bool:
+        """Whether the rows of a file can be sorted in memory."""
         return file.count <= 1 or file.size_bytes * _SHARE <= self._limit
 
-    def _sorted(self, file: RowFile) -> tuple[pa.Table, Places]:
+    def held(self, file: RowFile) -> tuple[pa.Table, Places]:
         """The rows of a file that fits in memory, and their order. The file goes."""
         table = pa.Table.from_batches(file.batches(), self._schema).combine_chunks()
         return table, self._order.positions([table.column(name) for name in self._order.columns])
+
+    def in_large_batches(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches that are worth to be parted."""
+        return _in_large_batches(rows, self._limit // _BATCHES)
+
+
+class RowParts:
+    """Files with the rows that lie between parting ones, called by `name`, each made with its first row."""
+
+    def __init__(self, sort: ExternalSort, name: str, parting: _Parting) -> None:
+        self._sort = sort
+        self._name = name
+        self._parting = parting
+        self._files: dict[int, RowFile] = {}
+
+    def add(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Adds rows.
+
+        Raises:
+            Unavailable: the disk is full.
+        """
+        for pieces in done_ahead(self._parting.pieces, self._sort.in_large_batches(rows), THREADS):
+            for number, piece in pieces:
+                if number not in self._files:
+                    self._files[number] = self._sort.new_file(f"{self._name}-{number}")
+                self._files[number].write(piece)
+
+    def close(self) -> None:
+        """Closes the files: rows can be read now."""
+        for file in self._files.values():
+            file.close()
+
+    def in_order(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order, once. The files go.
+
+        Raises:
+            Unsupported: values have no order. Unavailable: the disk is full.
+        """
+        self.close()
+        parts = [(self._files[number], number in self._parting.alike) for number in sorted(self._files)]
+        fitting = (part for part, is_alike in parts if not is_alike and self._sort.fits(part))
+        with closing(done_ahead(self._sort.held, fitting, THREADS)) as in_memory:
+            for part, is_alike in parts:
+                if is_alike:
+                    yield from part.batches()
+                elif self._sort.fits(part):
+                    yield from taken(*next(in_memory))
+                else:
+                    yield from self._sort.in_order(part)
 
 
 class _Parting:
@@ -179,7 +220,7 @@ def taken(table: pa.Table, order: Places) -> Iterator[pa.RecordBatch]:
         yield from table.take(places.slice(start, rows)).combine_chunks().to_batches()
 
 
-def _in_large_batches(rows: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[pa.RecordBatch]:
+def _in_large_batches(rows: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[pa.RecordBatch]:
     """The rows in batches of at least so many bytes, or of as many rows or bytes as are taken at once."""
     size_bytes = min(_BATCH_BYTES, size_bytes)
     held: list[pa.RecordBatch] = []

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.row_sample import RowSample
 
-_SAMPLED_ROWS: Final = 2048
+PARTING_SAMPLE: Final = 2048
 _BATCH_BYTES: Final = 1 << 20
 """Rows are written in batches of about so many bytes: compressed buffers of a few rows are read slowly."""
 
@@ -31,7 +31,7 @@ class RowFile:
         self.size_bytes = 0
         self._folder = folder
         self._schema = schema
-        self._sample = RowSample(pa.schema([schema.field(one) for one in columns]), _SAMPLED_ROWS, is_cut=False)
+        self._sample = RowSample(pa.schema([schema.field(one) for one in columns]), PARTING_SAMPLE, is_cut=False)
         self._writer: Any = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0

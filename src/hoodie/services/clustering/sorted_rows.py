@@ -1,16 +1,19 @@
 """Rows of one group on their way through a sort, in bounded memory.
 
-1. Rows come in batches and are held up to a limit. Beyond it they go to a file.
+1. Rows come in batches and are held up to a limit. Beyond it they go to files.
 2. Rows that are held are sorted by their places (`row_order`) and taken in that order.
-3. Those in a file are put in order by way of the disk (`external_sort`). Where an order on a curve goes by a sample of
-   all rows, this is gathered as they come, and they are sorted by words that say where they are on it (`curve_words`).
-4. An order of a caller's own is given its columns of all rows: these are held, whatever they take.
-5. The folder goes when the rows are closed (`spill_folder`).
+3. The others are put in order by way of the disk (`external_sort`). Where rows compare by their own values, the first
+   that were held part them, and those that follow, into files that are sorted one by one.
+4. Where an order on a curve goes by a sample of all rows, this is gathered as they come and go to one file. Then they
+   are sorted by words that say where they are on the curve (`curve_words`).
+5. An order of a caller's own is given its columns of all rows: these are held, whatever they take.
+6. The folder goes when the rows are closed (`spill_folder`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +22,17 @@ import pyarrow as pa
 from hoodie.ahead import done_ahead
 from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.curve_words import CurveWords, curve_sample_rows
-from hoodie.services.clustering.external_sort import THREADS, ExternalSort, ValueOrder, taken
+from hoodie.services.clustering.external_sort import THREADS, ExternalSort, RowParts, ValueOrder, taken
 from hoodie.services.clustering.positions import places_by
-from hoodie.services.clustering.row_files import RowFile
+from hoodie.services.clustering.row_files import PARTING_SAMPLE, RowFile
 from hoodie.services.clustering.row_order import ByColumns, ExecutionStrategy
 from hoodie.services.clustering.row_sample import RowSample
 from hoodie.services.clustering.sampled_ranks import SAMPLED_ROWS, sampling_step
 
 Words = npt.NDArray[np.uint64]
+
+_NEXT: Final = 4
+"""Once rows have gone to files, this part of the limit is held until the next go."""
 
 
 class SortedRows:
@@ -47,7 +53,7 @@ class SortedRows:
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._spill_folder: SpillFolder | None = None
-        self._spilled: RowFile | None = None
+        self._spilled: RowFile | RowParts | None = None
         self._keys: _CurveKeys | _OwnKeys | None = None
 
     def __enter__(self) -> SortedRows:
@@ -68,7 +74,7 @@ class SortedRows:
         self.count += rows.num_rows
         self._held.append(rows)
         self._held_bytes += rows.nbytes
-        if self._held_bytes > self._limit:
+        if self._held_bytes > (self._limit if self._spilled is None else self._limit // _NEXT):
             self._spill()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -78,6 +84,7 @@ class SortedRows:
             Unsupported: a sort column's values have no order. Unavailable: the disk is full.
         """
         if self._spilled is not None:
+            self._spill()
             yield from self._by_way_of_the_disk(self._spilled)
         elif self._order is None:
             yield from self._held
@@ -87,34 +94,43 @@ class SortedRows:
             yield from taken(table, self._order.positions([table.column(name) for name in self._order.columns]))
 
     def _spill(self) -> None:
-        if self._spill_folder is None:
-            folder = SpillFolder(self._parent, "Rows to be sorted", "hoodie.memory.compaction.max.size")
-            by_value = _value_order(self._order)
-            self._spill_folder = folder
-            self._spilled = RowFile(folder, "rows", self._schema, () if by_value is None else by_value.columns)
-            if isinstance(self._order, ByColumns) and by_value is None:
-                self._keys = _CurveKeys(self._order, self._schema)
-            elif self._order is not None and by_value is None:
-                self._keys = _OwnKeys(self._order, self._schema)
-        assert self._spilled is not None
-        for rows in self._held:
-            self._spilled.write(rows)
-            if self._keys is not None:
-                self._keys.add(rows)
+        if self._spilled is None:
+            self._spilled = self._first_spill()
+        if isinstance(self._spilled, RowParts):
+            self._spilled.add(self._held)
+        else:
+            for rows in self._held:
+                self._spilled.write(rows)
+                if self._keys is not None:
+                    self._keys.add(rows)
         self._held, self._held_bytes = [], 0
 
-    def _by_way_of_the_disk(self, spilled: RowFile) -> Iterator[pa.RecordBatch]:
-        assert self._spill_folder is not None
-        if self._held:
-            self._spill()
-        spilled.close()
+    def _first_spill(self) -> RowFile | RowParts:
+        """Where the rows go: to files that those which are held part, or to one."""
+        folder = SpillFolder(self._parent, "Rows to be sorted", "hoodie.memory.compaction.max.size")
+        self._spill_folder = folder
         by_value = _value_order(self._order)
-        if self._order is None:
+        if by_value is not None:
+            sample = RowSample(
+                pa.schema([self._schema.field(one) for one in by_value.columns]), PARTING_SAMPLE, is_cut=False
+            )
+            for rows in self._held:
+                sample.add(rows)
+            return ExternalSort(folder, self._schema, by_value, self._limit).new_parts("rows", sample.rows)
+        if isinstance(self._order, ByColumns):
+            self._keys = _CurveKeys(self._order, self._schema)
+        elif self._order is not None:
+            self._keys = _OwnKeys(self._order, self._schema)
+        return RowFile(folder, "rows", self._schema)
+
+    def _by_way_of_the_disk(self, spilled: RowFile | RowParts) -> Iterator[pa.RecordBatch]:
+        spilled.close()
+        if isinstance(spilled, RowParts):
+            yield from spilled.in_order()
+        elif self._keys is None:
             yield from spilled.batches()
-        elif by_value is not None:
-            yield from ExternalSort(self._spill_folder, self._schema, by_value, self._limit).in_order(spilled)
         else:
-            assert self._keys is not None
+            assert self._spill_folder is not None
             sample, keyed = self._keys.keyed(spilled.batches())
             schema = pa.schema([*self._schema, *sample.schema])
             by_words = ValueOrder(tuple(sample.schema.names), _places_by_words, by_first=True)

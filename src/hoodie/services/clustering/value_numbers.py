@@ -51,6 +51,12 @@ def numbered_values(values: pa.ChunkedArray) -> NumberedValues | None:
     return None if numbering is None else NumberedValues(values, numbering)
 
 
+def value_numbers(values: pa.ChunkedArray) -> Numbers | None:
+    """The number of each value; None where those of their type have none."""
+    numbering = _numbering(values)
+    return None if numbering is None else numbering(values)
+
+
 def _numbering(sample: pa.ChunkedArray) -> Numbering | None:
     """What gives the numbers of a column, most of whose values are like some of the sample."""
     kind = sample.type
