@@ -41,8 +41,9 @@ from hoodie.spec import (
 from hoodie.storage import Storage
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline.clock import new_instant_time
+from hoodie.timeline.history import load_archived_commits
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
-from hoodie.timeline.timeline import furthest
+from hoodie.timeline.timeline import Timeline, furthest
 
 
 def create_requested(
@@ -171,15 +172,26 @@ def _look(
     known = list_instants(storage, profile, timezone)
     cause = _undone_by(storage, profile, instant, known)
     is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
-    if is_inflight and not cause:
+    if not cause and (is_inflight or _is_archived(storage, profile, instant)):
         return known
-    if not is_inflight and (cause or any(one.requested < instant.requested for one in known)):
-        # Undone, and not archived, as older ones are there. Who takes the inflight file away has taken the data
-        # files before. Whoever has lost the lock may delete this: it is his own.
+    if not is_inflight and (cause or _is_in_the_active_timeline(profile, instant, known)):
+        # Who takes the inflight file away has taken the data files before. Whoever has lost the lock may delete this:
+        # it is his own.
         with deleting_own(storage):
             storage.delete(instant_path(profile, done))
         raise _fenced(instant, cause or "its inflight file is gone")
     raise _unknown(instant, cause or "its inflight file is gone")
+
+
+def _is_archived(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
+    """Whether the history has a completed write: an archiver puts it there before it takes its files."""
+    return instant.requested in load_archived_commits(storage, profile, instant.requested[:-1])
+
+
+def _is_in_the_active_timeline(profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:
+    """Whether the timeline begins before the instant, by what there is beside its own files."""
+    first = Timeline(profile, furthest(one for one in known if one.logical != instant.logical)).first_write_instant
+    return first is not None and first.requested < instant.requested
 
 
 def _unknown(instant: Instant, cause: str) -> CommitUnknown:

@@ -205,3 +205,48 @@ def test_files_of_a_completed_write_stay_in_a_table_that_changes_its_version(
     lake.options = {**lake.options, "hoodie.write.table.version": str(after)}
     assert lake.values() == {"a": "late", "b": "a", "new": "late"}
     assert lake.table.validate() == []
+
+
+def leave_an_older_instant(lake: Lake, how: str) -> None:
+    """An instant that stays on the timeline when later writes are archived."""
+    if how == "rollback":  # version 6 counts each action for itself
+        lake.upsert(row("gone"))
+        lake.table.services.rollback(lake.table.timeline().completed_writes()[-1].requested)
+    elif how == "restore":
+        first = lake.table.timeline().completed_writes()[0].requested
+        lake.table.savepoints.create(first)
+        lake.upsert(row("gone"))
+        lake.table.services.restore(first)
+        lake.table.savepoints.delete(first)
+    else:
+        lake.table.savepoints.create(lake.table.timeline().completed_writes()[0].requested)
+
+
+@pytest.mark.parametrize(
+    ("version", "how"), [(6, "rollback"), (6, "restore"), (9, "restore"), (8, "savepoint"), (9, "savepoint")]
+)
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+def test_a_write_that_was_archived_meanwhile_is_not_taken_for_one_that_was_rolled_back(
+    version: int, how: str, made: Any
+) -> None:
+    """Both have no inflight file any more, and older instants may be there; the history knows."""
+    lake, state = lake_of(version, made), {"created": False, "archived": False}
+    archiving = {**ARCHIVING, "hoodie.archive.beyond.savepoint": "true"}
+    leave_an_older_instant(lake, how)
+    expected = {"a": "late", "b": "a", "new": "late"}
+
+    def others(call: Call) -> None:
+        if is_completion(call):
+            state["created"] = True
+        elif state["created"] and not state["archived"] and call.op == "list_dir" and call.path in ROOT:
+            state["archived"] = True
+            for number in range(9):
+                lake.upsert(row(f"m{number}", part="q"))
+                expected[f"m{number}"] = "a"
+            lake.table.services.clean(**archiving)
+            assert lake.table.services.archive(**archiving) is not None
+
+    assert answer_of(lake, "upsert", others) is None
+    assert state["archived"]
+    assert lake.values() == expected
+    assert lake.table.validate() == []
