@@ -195,7 +195,8 @@ def split(
 def finish(metadata: TableHandle, inflight: Instant, stats: tuple[WriteStat, ...], operation: str) -> Instant:
     """The completed instant of the metadata table."""
     payload = _payload(metadata, stats, operation, inflight.comparable_action)
-    return complete(metadata.storage, metadata.profile, inflight, payload, metadata.env, metadata.config.timezone)
+    env, timezone = metadata.env, metadata.config.timezone
+    return complete(metadata.storage, metadata.profile, inflight, payload, env, timezone, is_repeated=True)
 
 
 def _drop_spilled(metadata: TableHandle, instant: InstantTime, records: Sequence[Records]) -> None:

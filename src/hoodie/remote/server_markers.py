@@ -16,6 +16,7 @@ import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from hoodie.errors import Conflict, HudiError, Unavailable
 from hoodie.remote.connection import MARKER, NO_RETRIES, Connection, Retries, ServerAddress, Told
@@ -123,7 +124,8 @@ class _AskedServer:
 
 _Key = tuple[int, ServerAddress, str, InstantTime]
 _servers: OrderedDict[_Key, _AskedServer] = OrderedDict()
-_connections: dict[tuple[int, ServerAddress, Retries], Connection] = {}
+_connections: WeakValueDictionary[tuple[int, ServerAddress, Retries], Connection] = WeakValueDictionary()
+"""Each as long as a server that is asked has it: where servers come and go, their sockets do, too."""
 _lock = threading.Lock()
 
 

@@ -111,6 +111,7 @@ def _started(host: str, port: int, config: Config) -> _Embedded:
     thread.start()
     address = ServerAddress(host, place.getsockname()[1], where.token)
     listens_here(address.text, EmbeddedSource(service))
+    atexit.unregister(stop_embedded)  # one for all that have run in this process
     atexit.register(stop_embedded)
     log.info("a timeline server runs in this writer, at %s", address.text)
     return _Embedded(service, markers, address, server, thread)

@@ -41,7 +41,15 @@ from hoodie.timeline.log_archive_writer import MergeLimits, append_archive, merg
 from hoodie.timeline.lsm_writer import HistoryLimits, HistoryRow, append_history, compact_history
 from hoodie.timeline.markers import DirectMarkers, Markers, markers_of
 from hoodie.timeline.timeline import Timeline, furthest
-from hoodie.timeline.transitions import complete, complete_and_look, create_requested, delete_instant_files, to_inflight
+from hoodie.timeline.transitions import (
+    complete,
+    complete_and_look,
+    create_requested,
+    delete_instant_files,
+    ensure_alive,
+    load_begun_ms,
+    to_inflight,
+)
 
 __all__ = [
     "PLAN_ACTIONS",
@@ -64,6 +72,7 @@ __all__ = [
     "complete_and_look",
     "create_requested",
     "delete_instant_files",
+    "ensure_alive",
     "furthest",
     "has_history",
     "history_of",
@@ -78,6 +87,7 @@ __all__ = [
     "load_archived_commits",
     "load_archived_metadata",
     "load_archived_writes",
+    "load_begun_ms",
     "load_commit_metadata",
     "load_held_config",
     "load_held_snapshot",

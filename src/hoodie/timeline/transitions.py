@@ -1,13 +1,15 @@
 """Moving an instant from state to state: each step is one new file, nothing is renamed or overwritten.
 
 1. A step is create-if-absent: of two writers one succeeds, the other gets Conflict.
-2. A step needs the file of the step before, which is looked for unless the same caller has just made it. If it is gone,
-   someone rolled this instant back: Fenced.
+2. A step needs the files of the steps before. One that the caller has just made, and let nobody in, is not looked for;
+   others are, also behind an inflight file. If one is gone, someone rolled this instant back: Fenced.
 3. `complete` also refuses when a later rollback or restore is aimed at the instant, even if it has removed nothing yet.
    Instants of zeros, which make partitions of a metadata table, are older than every restore and not meant by any.
    A plan that a rollback or restore has left on the timeline may be tried again when that one is completed.
 4. Whoever stalls between that look and the step itself may wake when its instant was undone. So a completed write looks
-   once more. Whoever undoes stores its plan first and looks for a completion then: one of the two sees the other.
+   once more. Whoever undoes stores its plan first and looks for a completion then: one of the two sees the other. A
+   write whose inflight file is gone may have been archived since: the history knows. A plan whose inflight file is
+   another one was begun anew by somebody else, who has deleted what this run had made.
 5. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers hold the table lock.
@@ -18,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Fenced, HudiError, Missing
@@ -45,6 +48,10 @@ from hoodie.timeline.history import load_archived_commits
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
 from hoodie.timeline.timeline import Timeline, furthest
 
+_NOT_REQUESTED: Final = "its requested file is gone"
+_GONE: Final = "its inflight file is gone"
+_BEGUN_ANEW: Final = "another executor has begun it anew"
+
 
 def create_requested(
     storage: Storage, profile: FormatProfile, requested: InstantTime, action: str, payload: bytes = b""
@@ -63,43 +70,78 @@ def to_inflight(
     storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"", *, is_new: bool = False
 ) -> Instant:
     """The instant in state INFLIGHT, on storage. `payload` is a writer's workload profile. `is_new`: the caller has
-    just made the requested file, so it is not looked for; who undoes it meanwhile is seen when it completes.
+    just made the requested file and let nobody in, so it is not looked for.
 
     Raises:
         Fenced: its requested file is gone.
         Conflict: it is inflight already.
     """
-    if instant.action != SAVEPOINT and not is_new:
-        _ensure_there(storage, profile, replace(instant, state=State.REQUESTED))
+    is_looked_for = instant.action != SAVEPOINT and not is_new
+    if is_looked_for:
+        _ensure_there(storage, profile, instant)
     inflight = replace(instant, state=State.INFLIGHT)
     storage.create(instant_path(profile, inflight), payload)
+    if is_looked_for:
+        try:
+            _ensure_there(storage, profile, instant)
+        except Fenced:
+            # It would be pending for good, and where all others are archived the timeline would begin with it.
+            with deleting_own(storage):
+                storage.delete(instant_path(profile, inflight))
+            raise
     return inflight
 
 
 def complete(  # noqa: PLR0917
-    storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes, env: Env, timezone: TimeZone
+    storage: Storage,
+    profile: FormatProfile,
+    instant: Instant,
+    payload: bytes,
+    env: Env,
+    timezone: TimeZone,
+    *,
+    is_repeated: bool = False,
 ) -> Instant:
     """The instant in state COMPLETED, on storage: from now on readers see what it did.
 
     Where names carry no completion time (version 6) `completed` is close to what a later load takes from the file.
+    `is_repeated`: the instant may have been undone and begun again, as that of a plan in the metadata table. Who undid
+    it has removed its inflight file: the one that is there is a later run's.
 
     Raises:
         Fenced: its inflight file is gone, or a later rollback or restore is aimed at it. Nothing of it is visible.
         Conflict: it is completed already.
         CommitUnknown: the storage's answer was lost, or somebody began to undo it at the same moment.
     """
-    return complete_and_look(storage, profile, instant, payload, env, timezone)[0]
+    return complete_and_look(storage, profile, instant, payload, env, timezone, is_repeated=is_repeated)[0]
 
 
 def complete_and_look(  # noqa: PLR0917
-    storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes, env: Env, timezone: TimeZone
+    storage: Storage,
+    profile: FormatProfile,
+    instant: Instant,
+    payload: bytes,
+    env: Env,
+    timezone: TimeZone,
+    *,
+    begun_ms: int | None = None,
+    is_repeated: bool = False,
 ) -> tuple[Instant, tuple[Instant, ...]]:
-    """The same, and all state files of the timeline as the last look at it showed them. Raises as `complete`."""
+    """The same, and all state files of the timeline as the last look at it showed them. Raises as `complete`.
+
+    `begun_ms`: when the inflight file of a plan was made that others may take away and begin anew at the same instant
+    (`load_begun_ms`).
+    """
     known = list_instants(storage, profile, timezone)
-    _ensure_alive(storage, profile, instant, known)
+    ensure_alive(storage, profile, instant, known, begun_ms, is_repeated=is_repeated)
+    if instant.action != SAVEPOINT and not any(
+        i.state is State.REQUESTED for i in known if i.logical == instant.logical
+    ):
+        raise _fenced(instant, _NOT_REQUESTED)
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
+    completion = _Completion(storage, profile, instant, done, payload, timezone, begun_ms, is_repeated)
     # The commit point. From here on no error may say that nothing happened, unless it is so.
     try:
         storage.create(instant_path(profile, done), payload)
@@ -108,11 +150,54 @@ def complete_and_look(  # noqa: PLR0917
     except BaseException:
         if done.action in COMPLETED_WRITE_ACTIONS:
             with suppress(HudiError):  # it may be there all the same
-                _look(storage, profile, instant, done, timezone)
+                completion.ensure_kept()
         raise
     if done.action in COMPLETED_WRITE_ACTIONS:
-        known = _ensure_kept(storage, profile, instant, done, timezone)
+        known = completion.ensure_kept()
     return done, (*known, done)
+
+
+def ensure_alive(
+    storage: Storage,
+    profile: FormatProfile,
+    instant: Instant,
+    known: Iterable[Instant],
+    begun_ms: int | None = None,
+    *,
+    is_repeated: bool = False,
+) -> None:
+    """Checks that a pending instant may be completed by who made its inflight file, at `begun_ms` if it may have been
+    made anew since. `known`: what is on the timeline; `is_repeated`: see `complete`.
+
+    Raises:
+        Conflict: it is completed already. Fenced: it was, or is about to be, undone, or another run has begun it anew.
+    """
+    states = {i.state for i in known if i.logical == instant.logical}
+    if State.COMPLETED in states:
+        raise Conflict(
+            f"The {instant.action} {instant.requested} is completed already",
+            remedy="Read the table again; if this write is not in it, repeat it",
+            instant=instant.requested,
+        )
+    if State.INFLIGHT not in states:
+        raise _fenced(instant, _GONE)
+    if cause := _undone_by(storage, profile, instant, known, is_repeated=is_repeated):
+        raise _fenced(instant, cause)
+    if begun_ms is not None and load_begun_ms(storage, profile, instant) != begun_ms:
+        raise _fenced(instant, _BEGUN_ANEW)
+
+
+def load_begun_ms(storage: Storage, profile: FormatProfile, inflight: Instant) -> int:
+    """When the file of an inflight instant was made, in milliseconds since 1970: it tells one run of a plan from the
+    next.
+
+    Raises:
+        Fenced: it is gone.
+    """
+    try:
+        return storage.head(instant_path(profile, inflight)).modified_ms
+    except Missing as error:
+        raise _fenced(inflight, _GONE) from error
 
 
 def delete_instant_files(storage: Storage, profile: FormatProfile, instant: Instant) -> None:
@@ -127,60 +212,77 @@ def delete_instant_files(storage: Storage, profile: FormatProfile, instant: Inst
             storage.delete(instant_path(profile, replace(instant, state=state, completed=None)))
 
 
-def _ensure_alive(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> None:
-    states = {i.state for i in known if i.logical == instant.logical}
-    if State.COMPLETED in states:
-        raise Conflict(
-            f"The {instant.action} {instant.requested} is completed already",
-            remedy="Read the table again; if this write is not in it, repeat it",
-            instant=instant.requested,
-        )
-    if State.INFLIGHT not in states:
-        raise _fenced(instant, "its inflight file is gone")
-    if cause := _undone_by(storage, profile, instant, known):
-        raise _fenced(instant, cause)
+@dataclass(frozen=True, slots=True)
+class _Completion:
+    """The pending `instant`, which has become `done` with `payload` in its file, or may have."""
 
+    storage: Storage
+    profile: FormatProfile
+    instant: Instant
+    done: Instant
+    payload: bytes
+    timezone: TimeZone
+    begun_ms: int | None
+    is_repeated: bool
 
-def _ensure_kept(
-    storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone
-) -> tuple[Instant, ...]:
-    """The state files, after a check that nobody undoes or has undone the pending `instant` that has become `done`. The
-    look is owed: where it fails it is taken once more, by who is interrupted or meets an error of another kind, too.
-    """
-    try:
-        return _look(storage, profile, instant, done, timezone)
-    except (Fenced, CommitUnknown):
-        raise
-    except HudiError:
-        pass
-    except BaseException:
-        with suppress(HudiError):
-            _look(storage, profile, instant, done, timezone)
-        raise
-    try:
-        return _look(storage, profile, instant, done, timezone)
-    except (Fenced, CommitUnknown):
-        raise
-    except HudiError as error:
-        raise _unknown(instant, f"the look for a rollback failed ({error.cause})") from error
+    def ensure_kept(self) -> tuple[Instant, ...]:
+        """The state files, after a check that nobody undoes or has undone the instant. The look is owed: where it fails
+        it is taken once more, by who is interrupted or meets an error of another kind, too.
+        """
+        try:
+            return self.look()
+        except (Fenced, CommitUnknown):
+            raise
+        except HudiError:
+            pass
+        except BaseException:
+            with suppress(HudiError):
+                self.look()
+            raise
+        try:
+            return self.look()
+        except (Fenced, CommitUnknown):
+            raise
+        except HudiError as error:
+            raise _unknown(self.instant, f"the look for a rollback failed ({error.cause})") from error
 
-
-def _look(
-    storage: Storage, profile: FormatProfile, instant: Instant, done: Instant, timezone: TimeZone
-) -> tuple[Instant, ...]:
-    """The state files, when nobody undoes or has undone the instant; who was undone takes `done` away."""
-    known = list_instants(storage, profile, timezone)
-    cause = _undone_by(storage, profile, instant, known)
-    is_inflight = any(one.logical == done.logical and one.state is State.INFLIGHT for one in known)
-    if not cause and (is_inflight or _is_archived(storage, profile, instant)):
+    def look(self) -> tuple[Instant, ...]:
+        """The state files, when nobody undoes or has undone the instant; who was undone takes `done` away."""
+        known = list_instants(self.storage, self.profile, self.timezone)
+        cause = _undone_by(self.storage, self.profile, self.instant, known, is_repeated=self.is_repeated)
+        if not any(one.logical == self.done.logical and one.state is State.INFLIGHT for one in known):
+            if not cause and _is_archived(self.storage, self.profile, self.instant):
+                return known
+            if not (cause or _is_in_the_active_timeline(self.profile, self.instant, known)):
+                raise _unknown(self.instant, _GONE)
+            self._withdraw()
+            raise _fenced(self.instant, cause or _GONE)
+        if self._is_begun_anew():
+            self._withdraw()
+            raise _fenced(self.instant, _BEGUN_ANEW)
+        if cause:
+            raise _unknown(self.instant, cause)
         return known
-    if not is_inflight and (cause or _is_in_the_active_timeline(profile, instant, known)):
-        # Who takes the inflight file away has taken the data files before. Whoever has lost the lock may delete this:
-        # it is his own.
-        with deleting_own(storage):
-            storage.delete(instant_path(profile, done))
-        raise _fenced(instant, cause or "its inflight file is gone")
-    raise _unknown(instant, cause or "its inflight file is gone")
+
+    def _is_begun_anew(self) -> bool:
+        return self.begun_ms is not None and self.begun_ms != load_begun_ms(self.storage, self.profile, self.instant)
+
+    def _withdraw(self) -> None:
+        """Deletes the completed instant. Who takes an inflight file away has taken the data files before, or does so
+        next. Whoever has lost the lock may delete it: it is his own.
+        """
+        path = instant_path(self.profile, self.done)
+        if self.begun_ms is not None and not _holds(self.storage, path, self.payload):
+            return  # that of another run, whose name is the same in version 6
+        with deleting_own(self.storage):
+            self.storage.delete(path)
+
+
+def _holds(storage: Storage, path: str, payload: bytes) -> bool:
+    try:
+        return storage.read(path) == payload
+    except Missing:
+        return False
 
 
 def _is_archived(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
@@ -202,13 +304,15 @@ def _unknown(instant: Instant, cause: str) -> CommitUnknown:
     )
 
 
-def _undone_by(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> str:
+def _undone_by(
+    storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant], *, is_repeated: bool
+) -> str:
     """What undoes a pending instant, in words; empty when nothing does."""
     for other in furthest(known):
         if other.requested <= instant.requested:
             continue
         cause = _undoing(storage, profile, other, instant)
-        if cause and not (other.is_completed and _outlives(storage, profile, instant, known)):
+        if cause and not (other.is_completed and (is_repeated or _outlives(storage, profile, instant, known))):
             return cause
     return ""
 
@@ -242,9 +346,9 @@ def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> I
 
 def _ensure_there(storage: Storage, profile: FormatProfile, instant: Instant) -> None:
     try:
-        storage.head(instant_path(profile, instant))
+        storage.head(instant_path(profile, replace(instant, state=State.REQUESTED)))
     except Missing as error:
-        raise _fenced(instant, f"its {instant.state.name.lower()} file is gone") from error
+        raise _fenced(instant, _NOT_REQUESTED) from error
 
 
 def _fenced(instant: Instant, reason: str) -> Fenced:

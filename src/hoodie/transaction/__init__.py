@@ -21,6 +21,7 @@ from hoodie.transaction.outcome import Committed, Outcome
 from hoodie.transaction.overlaps import GroupsApart
 from hoodie.transaction.overwrites import LOOKED_EXTRA
 from hoodie.transaction.own_files import load_own_files
+from hoodie.transaction.own_run import OwnRun
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.pending_commit import PendingCommit
 from hoodie.transaction.revived_keys import NoneRevived
@@ -46,6 +47,7 @@ __all__ = [
     "NobodyElse",
     "NoneRevived",
     "Outcome",
+    "OwnRun",
     "Participant",
     "PendingCommit",
     "PlanSetAside",

@@ -28,6 +28,7 @@ from hoodie.storage import Storage
 from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
 from hoodie.transaction.own_files import load_appended, load_own_files
+from hoodie.transaction.own_run import OwnRun
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.reopened import reopen, seen_by_others, still_own
 from hoodie.transaction.taken_back import taken_back
@@ -158,15 +159,19 @@ def remove_fenced(
     return True
 
 
-def remove_losers(handle: TableHandle, instant: InstantTime, markers: Markers, stats: Sequence[WriteStat]) -> None:
-    """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them."""
+def remove_losers(
+    handle: TableHandle, instant: InstantTime, markers: Markers, stats: Sequence[WriteStat], run: OwnRun | None = None
+) -> None:
+    """Deletes the files of this write that are not in its statistics: retried or speculative tasks left them. Of a plan
+    those of this `run` only: what others have made at its instant may have completed.
+    """
     kept = {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))}
     own = load_own_files(handle, instant, markers, kept)
     if own is None and kept:
         # In version 6 log files that carry the instant of a plan may be later writes'.
         own = [path for path in _named_by(handle, instant) if _is_told_by_name(handle, path)]
     for path in own or ():
-        if path not in kept and handle.storage.delete(path):
+        if path not in kept and (run is None or run.has_made(path)) and handle.storage.delete(path):
             log.info("deleted %s, left by a retried task", path)
 
 

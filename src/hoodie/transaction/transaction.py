@@ -30,7 +30,7 @@ from hoodie.spec import Instant, InstantTime, parse_data_file_name
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
-from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, to_inflight
+from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, ensure_alive, to_inflight
 from hoodie.transaction.abort import abort, drop_markers, leave_strays, remove_fenced, remove_losers, remove_strays
 from hoodie.transaction.conflicts import ConflictRule, NobodyElse
 from hoodie.transaction.early_detection import parse_early_detection
@@ -40,6 +40,7 @@ from hoodie.transaction.lookout import KnownCommits, Lookout
 from hoodie.transaction.lost_files import is_lost
 from hoodie.transaction.marking import markers_for, watchful_markers
 from hoodie.transaction.outcome import Outcome
+from hoodie.transaction.own_run import OwnRun
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.partition_metafiles import create_partition_metafiles
 from hoodie.transaction.pending_commit import PendingCommit
@@ -60,8 +61,8 @@ class Transaction:
     """The write `instant` of a table, from before its first file to after its last.
 
     `with transaction:` says that its work may fail: then it is aborted. Under failed-write policy LAZY (`config`) its
-    heartbeat beats inside the block, and says `what` is being done. A plan that is carried out (`inflight` is given)
-    leaves its end to its executor, and is used without the block. One thread works with a transaction; its tasks may
+    heartbeat beats inside the block, and says `what` is being done. A `run` of a plan leaves its end to its executor,
+    and is used without the block. One thread works with a transaction; its tasks may
     run anywhere. `after` is the table as the last look at it showed it, once `commit` has completed the write.
     """
 
@@ -71,7 +72,7 @@ class Transaction:
         instant: InstantTime,
         locking: Locking,
         config: Config = _DEFAULTS,
-        inflight: Instant | None = None,
+        run: OwnRun | None = None,
         *,
         what: str = "write",
     ) -> None:
@@ -82,7 +83,8 @@ class Transaction:
         self._locking = locking
         self._config = config
         self._what = what
-        self._inflight = inflight
+        self._run = run
+        self._inflight = None if run is None else run.inflight
         self._requested: Instant | None = None
         self._participants: Sequence[Participant] = ()
         self._offered: tuple[str, ...] | None = None
@@ -136,11 +138,13 @@ class Transaction:
 
         Raises:
             InstantTaken: another writer has begun an instant of this time.
+            Fenced: another writer has rolled it back since it was announced.
         """
         if self._requested is None:
             self.announce(action, plan)
         assert self._requested is not None
-        self._inflight = to_inflight(self.handle.storage, self.handle.profile, self._requested, workload, is_new=True)
+        is_new = not self._locking.lets_others_in
+        self._inflight = to_inflight(self.handle.storage, self.handle.profile, self._requested, workload, is_new=is_new)
         return self._inflight
 
     def commit(
@@ -173,10 +177,18 @@ class Transaction:
                 if self._heartbeat is not None:
                     self._heartbeat.ensure_alive()
                 done, seen = complete_and_look(
-                    handle.storage, handle.profile, inflight, payload, handle.env, handle.config.timezone
+                    handle.storage,
+                    handle.profile,
+                    inflight,
+                    payload,
+                    handle.env,
+                    handle.config.timezone,
+                    begun_ms=None if self._run is None else self._run.begun_ms,
                 )
                 self.after, self._offered = state_from(handle, seen), None
             except Fenced:
+                if self._is_planned(handle):
+                    raise  # what participants and markers know of the instant may be the next run's
                 with deleting_own(handle.storage):
                     markers = self.markers(handle)
                     self._reopened = not remove_fenced(handle, inflight, outcome.files, participants, markers)
@@ -194,11 +206,23 @@ class Transaction:
             raise ValueError(f"The write {self.instant} was not begun")
         first, self._is_first = self._is_first, False
         if not (outcome.ran_once and first):  # what an earlier outcome named may not be named any more
-            remove_losers(self.handle, self.instant, self.markers(self.handle), outcome.stats)
+            remove_losers(self.handle, self.instant, self.markers(self.handle), outcome.stats, self._run)
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
             rule.check(pending)
+            if seen is not None:  # participants are not told of a write that others took away while they had the lock
+                begun_ms = None if self._run is None else self._run.begun_ms
+                ensure_alive(handle.storage, handle.profile, inflight, seen.instants, begun_ms)
             yield pending
+
+    def _is_planned(self, handle: TableHandle) -> bool:
+        """Whether this is a run of a plan that is on the timeline, or may be."""
+        if self._run is None:
+            return False
+        try:
+            return timeline_of(handle).find(self.instant) is not None
+        except HudiError:
+            return True
 
     @contextmanager
     def _aborted_when_failed(self) -> Iterator[None]:
@@ -350,8 +374,13 @@ class Transaction:
         self._reopened |= not is_rid
 
     def _handle_now(self) -> TableHandle:
-        """The table as it is: others may have taken it to another version, where its timeline lies elsewhere."""
-        return load_handle(self.handle.storage, self.handle.env)
+        """The table as it is: others may have taken it to another version, where its timeline lies elsewhere. Asked
+        for once more where that fails: what is left behind then nobody would find.
+        """
+        try:
+            return load_handle(self.handle.storage, self.handle.env)
+        except HudiError:
+            return load_handle(self.handle.storage, self.handle.env)
 
     def _may_be_done(self, cause: BaseException) -> bool:
         return self._offered is None or not isinstance(cause, Conflict | Fenced)

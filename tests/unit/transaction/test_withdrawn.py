@@ -40,13 +40,15 @@ def lake_of(version: int, made: Any, **options: str) -> Lake:
     return lake
 
 
-def answer_of(lake: Lake, operation: str, on_call: Callable[[Call], None]) -> BaseException | None:
+def answer_of(
+    lake: Lake, operation: str, on_call: Callable[[Call], None], storage: type[CountingStorage] = Unlocked
+) -> BaseException | None:
     """What a writer is told that meets `on_call`; None when its write is done."""
     options = resolve({**lake.options, "hoodie.datasource.write.operation": operation})
     rows = as_source(table_of([row("a", "late", 9), row("new", "late", 9)]))
     try:
         write_table(
-            Unlocked(lake.storage, on_call=on_call), Request(operation, rows, options, LocalEngine(1)), SystemEnv()
+            storage(lake.storage, on_call=on_call), Request(operation, rows, options, LocalEngine(1)), SystemEnv()
         )
     except (HudiError, KeyboardInterrupt, ValueError) as error:
         return error
@@ -250,3 +252,64 @@ def test_a_write_that_was_archived_meanwhile_is_not_taken_for_one_that_was_rolle
     assert state["archived"]
     assert lake.values() == expected
     assert lake.table.validate() == []
+
+
+OPTIMISTIC = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+}
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_timeline_does_not_begin_with_a_writer_that_slept_before_its_inflight_file(
+    version: int, made: Any, metadata: str
+) -> None:
+    """Locks that hold: optimistic writers have none there. Its rollback is archived, too, when it wakes."""
+    lake = lake_of(version, made, **OPTIMISTIC, **{"hoodie.metadata.enable": metadata})
+    expected, state = {"a": "a", "b": "a"}, {"asleep": False}
+
+    def others(call: Call) -> None:
+        if state["asleep"] or not (
+            call.op == "create" and call.path.endswith(".inflight") and "/metadata/" not in call.path
+        ):
+            return
+        state["asleep"] = True
+        roll_back(lake)
+        for number in range(8):
+            lake.upsert(row(f"s{number}", part="s"))
+            expected[f"s{number}"] = "a"
+        lake.table.services.clean(**ARCHIVING)
+        lake.table.services.archive(**ARCHIVING)
+
+    assert isinstance(answer_of(lake, "upsert", others, CountingStorage), Fenced)
+    assert state["asleep"]
+    assert lake.values() == expected
+    assert lake.table.timeline().pending() == ()
+    lake.upsert(row("c"))
+    assert lake.values() == {**expected, "c": "a"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_who_was_rolled_back_while_it_wrote_tells_the_metadata_table_nothing(
+    version: int, made: Any, operation: str
+) -> None:
+    """Locks that hold. If it died behind that, nobody would know that what it said there is to be taken back."""
+    lake = lake_of(version, made, **OPTIMISTIC)
+    state: dict[str, list[str]] = {"rolled back": [], "told": []}
+
+    def others(call: Call) -> None:
+        if is_begun(call) and not state["rolled back"]:
+            state["rolled back"].append(call.path)
+            roll_back(lake)
+        elif state["rolled back"] and call.op == "create" and "/metadata/" in call.path:
+            state["told"].append(call.path)
+
+    assert isinstance(answer_of(lake, operation, others, CountingStorage), Fenced | Conflict)
+    assert state["rolled back"]
+    assert state["told"] == []
+    ensure_refused(lake)

@@ -7,7 +7,8 @@
 3. The inflight file comes before the first marker, a marker before its file, the completed instant last. Whoever dies
    in between leaves a pending plan, which readers and writers know how to live with.
 4. Files of different runs have different names, so that nothing an executor that is only slow still writes can be
-   mistaken for what the next one wrote.
+   mistaken for what the next one wrote. It takes away what it has made itself, whoever has the plan meanwhile: files
+   that carry the instant of a plan count once that is completed.
 5. Rollbacks of a plan hold its lock, too. One that died is finished before the plan is begun: it would fence the
    executor when all the work is done.
 """
@@ -15,14 +16,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import CommitUnknown, Corrupt, Fenced, HudiError, Missing
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing
 from hoodie.index import rewrite_follower
 from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
@@ -42,11 +43,13 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
+from hoodie.storage.fence import deleting_own
 from hoodie.timeline import (
     Markers,
     Timeline,
     create_requested,
     instant_path,
+    load_begun_ms,
     load_commit_metadata,
     markers_of,
     to_inflight,
@@ -55,6 +58,7 @@ from hoodie.transaction import (
     HeldThroughout,
     Locking,
     Outcome,
+    OwnRun,
     TakenAtBothEnds,
     Transaction,
     executor_lock,
@@ -119,24 +123,25 @@ def run_plan(
         if pending is None:
             return None
         partitions = {partition for partition, _ in plans.groups(pending)}
-        attempt = int(handle.env.random() * 2**20) * _ATTEMPTS
+        attempts = _new_attempts(handle)
         inflight = to_inflight(handle.storage, handle.profile, pending)
-        run = PlanRun(handle, config, options, engine, plans, inflight, attempt)
+        own = OwnRun(inflight, load_begun_ms(handle.storage, handle.profile, inflight), attempts)
+        run = PlanRun(handle, config, options, engine, plans, inflight, attempts.start)
         stats: Sequence[WriteStat] = ()
         try:
             written = kind.rewrite(run)
             stats = written.stats
             is_same = written.replaced is None
             outcome = Outcome(kind.operation, written.stats, written.extra_metadata, written.replaced, is_same)
-            transaction = Transaction(handle, inflight.requested, locking, config, inflight)
+            transaction = Transaction(handle, inflight.requested, locking, config, own)
             metadata = MetadataParticipant(engine, MetadataOptions.of(config), facts=written.facts)
             moved = () if is_same or follower is None else (MovedKeys(follower, engine, config),)
             rule = plans_rule(kind.rule, config)
             done = transaction.commit(outcome, plans.timeline, partitions, (*moved, metadata), rule)
-        except (CommitUnknown, Fenced):
+        except CommitUnknown:
             raise
-        except (Exception, KeyboardInterrupt):
-            _give_up(handle, engine, inflight, stats, markers)
+        except (Exception, KeyboardInterrupt) as cause:
+            _give_up(handle, engine, own, partitions, stats, markers, cause)
             raise
         written.settle()
         return CarriedOut(run, done, outcome, int((handle.env.monotonic() - clock) * 1000))
@@ -147,12 +152,30 @@ def roll_back_run(
 ) -> None:
     """Makes an inflight plan a requested one: what was written of it goes. The caller holds its executor lock.
     `markers`: those of who is to carry it out again, so that a server which knows of earlier ones forgets them.
+
+    The inflight file goes first: an executor that is only slow looks for it when it completes (`hoodie.timeline`), and
+    here its completion is looked for. Who dies behind that leaves markers.
+
+    Raises:
+        Conflict: it is completed; nothing was deleted.
     """
     log.info("rolling back the unfinished %s %s", instant.action, instant.requested)
-    doomed = _files_of(handle, plans, instant)
-    delete_files(handle.storage, engine, doomed, f"undo {instant.action}")
     handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.INFLIGHT, completed=None)))
+    now = timeline_of(handle).find(instant.requested, instant.comparable_action)
+    if now is not None and now.is_completed:
+        raise Conflict(
+            f"The {instant.action} {instant.requested} was completed at the same moment",
+            remedy="Read the table again; if it is planned still, carry it out again",
+            instant=instant.requested,
+        )
+    delete_files(handle.storage, engine, _files_of(handle, plans, instant), f"undo {instant.action}")
     (markers or markers_of(handle.storage, instant.requested)).drop()
+
+
+def _new_attempts(handle: TableHandle) -> range:
+    """Attempt numbers that no other run of a plan has, as good as certainly."""
+    first = (1 + int(handle.env.random() * 2**20)) * _ATTEMPTS
+    return range(first, first + _ATTEMPTS)
 
 
 def _without_dead_rollbacks(handle: TableHandle, config: Config, engine: Engine, locking: Locking) -> Timeline:
@@ -193,45 +216,65 @@ def _pending_again(
 def _drop_what_is_left(
     handle: TableHandle, engine: Engine, plans: PendingPlans, plan: Instant, markers: Markers
 ) -> None:
-    """Removes markers of a plan that was begun, and the files they name: whoever took it back died before they went, or
-    an executor that was only slow came after that.
+    """Removes what is left of a plan that was begun, with its markers: whoever took it back died before that went, or
+    an executor that was only slow came after that. Markers tell, or a later rollback, which may have been aimed at it.
     """
-    if next(iter(handle.storage.list(marker_dir(plan.requested))), None) is not None:
+    was_undone = any(one.action == ROLLBACK and one.requested > plan.requested for one in plans.timeline.instants)
+    if was_undone or next(iter(handle.storage.list(marker_dir(plan.requested))), None) is not None:
         delete_files(handle.storage, engine, _files_of(handle, plans, plan), f"undo {plan.action}")
         markers.drop()
 
 
-def _give_up(
-    handle: TableHandle, engine: Engine, inflight: Instant, stats: Sequence[WriteStat], markers: Markers
+def _give_up(  # noqa: PLR0917
+    handle: TableHandle,
+    engine: Engine,
+    run: OwnRun,
+    partitions: Collection[str],
+    stats: Sequence[WriteStat],
+    markers: Markers,
+    cause: BaseException,
 ) -> None:
-    """After an error: leave a plan that nobody has begun. When that fails too, the next run does it."""
+    """After an error: the files of this run go, whoever has the plan now, and leave a plan that nobody has begun. When
+    that fails too, the next run does it.
+    """
+    inflight = run.inflight
     try:
         plans = PendingPlans(handle.storage, timeline_of(handle))
         now = plans.timeline.find(inflight.requested, inflight.comparable_action)
-        if now is not None and now.state is State.INFLIGHT:
-            roll_back_run(handle, engine, plans, now, markers)
-        elif now is not None and now.is_completed:
-            kept = {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
-            for stat in stats:
-                if stat.path and stat.path not in kept:
-                    for path in (stat.path, *(stat.cdc_stats or ())):
-                        handle.storage.delete(path)
+        if now is None and not isinstance(cause, Conflict | Fenced):
+            return  # it may have completed and be archived
+        kept: set[str | None] = {None}
+        if now is not None and now.is_completed:
+            kept |= {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
+        made = {path for path in _files_named(handle, partitions, inflight) if run.has_made(path)}
+        with deleting_own(handle.storage):
+            for path in sorted(path for path in made.union(stat.path for stat in stats) - kept if path is not None):
+                handle.storage.delete(path)
+        is_mine = now is not None and now.state is State.INFLIGHT and not isinstance(cause, Fenced)
+        if is_mine and load_begun_ms(handle.storage, handle.profile, inflight) == run.begun_ms:
+            roll_back_run(handle, engine, plans, inflight, markers)
     except HudiError as error:
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
 
 
 def _files_of(handle: TableHandle, plans: PendingPlans, instant: Instant) -> list[str]:
-    """The files an executor may have left: by their markers, else by their names in the partitions of the plan."""
+    """The files that executors may have left, by their markers and by their names: the marker of a file may have gone
+    before the file came.
+    """
+    partitions = {partition for partition, _ in plans.groups(instant)}
+    found = set(_files_named(handle, partitions, instant))
     with suppress(Corrupt):  # a plan must not stay for ever; names tell enough, for its log files hold no new rows
-        own = load_own_files(handle, instant.requested, markers_of(handle.storage, instant.requested))
-        if own is not None:
-            return own
-    naming, found = handle.profile.log_naming, []
-    for partition in sorted({partition for partition, _ in plans.groups(instant)}):
+        found.update(load_own_files(handle, instant.requested, markers_of(handle.storage, instant.requested)) or ())
+    return sorted(found)
+
+
+def _files_named(handle: TableHandle, partitions: Collection[str], plan: Instant) -> Iterator[str]:
+    """The files in the partitions of a plan whose names say that its executors wrote them."""
+    naming = handle.profile.log_naming
+    for partition in sorted(partitions):
         with suppress(Missing):
             for file in handle.storage.list_dir(partition).files:
                 name = parse_data_file_name(file.path.rpartition("/")[2])
                 # A log file named by its slice may be a later delta commit's.
-                if name is not None and naming.writer_of(name) == instant.requested:
-                    found.append(file.path)
-    return found
+                if name is not None and naming.writer_of(name) == plan.requested:
+                    yield file.path

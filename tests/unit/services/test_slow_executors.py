@@ -1,0 +1,164 @@
+"""An executor that was only slow, while others took its plan from it: none of its files count, none of theirs go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from hoodie.engine import LocalEngine
+from hoodie.env import SystemEnv
+from hoodie.errors import Conflict, Fenced, HudiError, Unavailable
+from hoodie.locks.lock_provider import EndsWithProcess
+from hoodie.services.rewrite.executor import roll_back_run
+from hoodie.spec import State
+from hoodie.state.handle import load_handle, timeline_of
+from hoodie.state.pending_plans import PendingPlans
+from hoodie.table import Table
+from hoodie.testing.counting_storage import Call, CountingStorage
+from hoodie.testing.lake import Lake, logged_lake, row
+from hoodie.timeline import to_inflight
+
+LOCAL = LocalEngine(1)
+WORK: dict[str, Callable[[Table], Any]] = {
+    "compact": lambda table: table.services.compact(**{"hoodie.compact.inline.max.delta.commits": "1"}),
+    "cluster": lambda table: table.services.cluster(),
+}
+
+
+class Unlocked(CountingStorage):
+    """A storage whose locks keep nobody out, as leases that were lost."""
+
+    @contextmanager
+    def locked(self, what: Any, scope: Any, patience: Any) -> Iterator[EndsWithProcess]:
+        del what, scope, patience
+        yield EndsWithProcess()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def lake_of(version: int, metadata: str) -> Lake:
+    """A table with log files in two partitions."""
+    off = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
+    lake: Lake = logged_lake(version, **off, **{"hoodie.metadata.enable": metadata})
+    lake.upsert(row("a"), row("b"))
+    lake.upsert(row("x", part="q"))
+    lake.upsert(row("b", "b2", 2), row("x", "x2", 2, part="q"))
+    return lake
+
+
+def answer_of(lake: Lake, work: str, on_call: Callable[[Call], None]) -> BaseException | None:
+    """What an executor is told that meets `on_call`; None when its work is done."""
+    storage = Unlocked(lake.storage, on_call=on_call)
+    try:
+        WORK[work](Table(load_handle(storage, SystemEnv()), lake.options, LOCAL))
+    except (HudiError, Crash, KeyboardInterrupt) as error:
+        return error
+    return None
+
+
+def ensure_right(lake: Lake, expected: dict[str, str]) -> None:
+    """Checks rows as the metadata table and as the folders have them, and that no file is out of place."""
+    assert lake.values() == expected
+    by_folder = Table.open(lake.uri, options={**lake.options, "hoodie.metadata.enable": "false"})
+    rows = by_folder.scan(["id", "v"]).read_all().to_pydict()
+    assert sorted(zip(rows["id"], rows["v"], strict=True)) == sorted(expected.items())
+    assert lake.table.validate() == []
+
+
+def take_over(lake: Lake, work: str) -> None:
+    assert WORK[work](lake.table) is not None
+
+
+def roll_back(lake: Lake, work: str) -> None:
+    del work
+    lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
+
+
+def begin_anew(lake: Lake, work: str) -> None:
+    """Another executor has rolled the run back and begins the next."""
+    del work
+    handle = load_handle(lake.storage, SystemEnv())
+    plans = PendingPlans(handle.storage, timeline_of(handle))
+    (inflight,) = (one for one in plans.timeline.pending() if one.state is State.INFLIGHT)
+    roll_back_run(handle, LOCAL, plans, inflight)
+    to_inflight(handle.storage, handle.profile, inflight)
+
+
+def is_file(call: Call) -> bool:
+    return call.op == "open_output" and call.path.endswith(".parquet") and not call.path.startswith(".hoodie")
+
+
+def is_completion(call: Call) -> bool:
+    is_done = call.path.rpartition(".")[2] in ("commit", "replacecommit")
+    return call.op == "create" and is_done and "/metadata/" not in call.path
+
+
+@pytest.mark.parametrize("others", [take_over, roll_back, begin_anew])
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("nth", [1, 2, 0], ids=["at the first file", "at the second", "when it completes"])
+def test_files_of_a_run_that_others_took_the_plan_from_go(
+    nth: int, version: int, metadata: str, work: str, others: Callable[[Lake, str], None]
+) -> None:
+    lake = lake_of(version, metadata)
+    expected, state = lake.values(), {"files": 0, "struck": 0}
+
+    def strike(call: Call) -> None:
+        state["files"] += is_file(call)
+        if not state["struck"] and (is_file(call) and state["files"] == nth if nth else is_completion(call)):
+            state["struck"] = 1
+            others(lake, work)
+
+    answer = answer_of(lake, work, strike)
+    assert state["struck"]
+    assert isinstance(answer, Conflict | Fenced)
+    ensure_right(lake, expected)
+    if others is not take_over:
+        take_over(lake, work)
+    ensure_right(lake, expected)
+    lake.upsert(row("a", "more", 9))
+    ensure_right(lake, {**expected, "a": "more"})
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, Unavailable])
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 9])
+def test_so_do_those_of_one_that_fails_by_something_else(version: int, work: str, cause: type[BaseException]) -> None:
+    lake = lake_of(version, "false")
+    expected, state = lake.values(), {"files": 0}
+
+    def strike(call: Call) -> None:
+        state["files"] += is_file(call)
+        if is_file(call) and state["files"] == 1:
+            take_over(lake, work)
+        elif is_file(call) and state["files"] == 2:
+            raise Unavailable("503", remedy="again") if cause is Unavailable else cause
+
+    assert isinstance(answer_of(lake, work, strike), cause)
+    ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_plan_is_carried_out_after_a_run_died_behind_its_part_of_the_metadata_table_and_was_rolled_back(
+    version: int, work: str
+) -> None:
+    """The rollback is recorded there, too, and is not aimed at the next run."""
+    lake, state = lake_of(version, "true"), {"dead": False}
+    expected = lake.values()
+
+    def die(call: Call) -> None:
+        state["dead"] |= is_completion(call)
+        if state["dead"]:
+            raise Crash
+
+    assert isinstance(answer_of(lake, work, die), Crash)
+    roll_back(lake, work)
+    take_over(lake, work)
+    ensure_right(lake, expected)
