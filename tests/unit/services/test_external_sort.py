@@ -63,3 +63,19 @@ def test_a_tiny_limit_changes_no_place(batches, order, limit):
     assert found.column("place").to_pylist() == wanted.column("place").to_pylist()
     given_rows = pa.Table.from_batches(batches).sort_by("place")
     assert str(found.sort_by("place").to_pylist()) == str(given_rows.to_pylist())  # NaN is itself
+
+
+def test_words_have_names_that_no_column_has():
+    schema = pa.schema([(name, pa.int64()) for name in ("place", "_word_0", "word_0", "_word_1")])
+    chance = np.random.default_rng(2)
+    columns = [pa.array(np.arange(2000)), *(pa.array(chance.integers(0, 99, 2000)) for _ in range(3))]
+    rows_given = pa.RecordBatch.from_arrays(columns, schema=schema)
+    order = ByColumns(SortOrder(("_word_0", "_word_1"), Curve.Z_ORDER, CurveMethod.RANK, 40))
+
+    def places(limit):
+        with SortedRows(schema, order, limit, None) as held:
+            for start in range(0, 2000, 100):
+                held.add(rows_given.slice(start, 100))
+            return pa.Table.from_batches(held.batches(), schema).column("place").to_pylist()
+
+    assert places(5_000) == places(1 << 40)

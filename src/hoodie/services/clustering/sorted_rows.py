@@ -199,7 +199,8 @@ def _with_words(batch: pa.RecordBatch, words: Sequence[Words]) -> pa.RecordBatch
 
 
 def _words_table(words: Sequence[Words]) -> pa.Table:
-    return pa.table({f"_word_{number}": one for number, one in enumerate(words)})
+    """The words as columns, with names that no column of a table can have."""
+    return pa.table({f"word {number}": one for number, one in enumerate(words)})
 
 
 def _places_by_words(words: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.int64]:
