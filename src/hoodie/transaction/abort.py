@@ -16,18 +16,22 @@ from hoodie.engine import LocalEngine
 from hoodie.errors import HudiError, Unavailable
 from hoodie.fileview.listed import unlisted
 from hoodie.spec import (
+    BaseFileName,
     Instant,
     InstantTime,
+    LogFileName,
     WriteStat,
     is_partition_metafile,
     parse_data_file_name,
     parse_partition_metafile,
+    parse_write_token,
 )
+from hoodie.spec.file_names import token_of_instant
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
 from hoodie.timeline import Markers, delete_instant_files, is_table, markers_of
 from hoodie.transaction.deletion import delete_files
-from hoodie.transaction.own_files import load_appended, load_own_files
+from hoodie.transaction.own_files import has_begun, load_appended, load_own_files
 from hoodie.transaction.own_run import OwnRun
 from hoodie.transaction.participant import Participant
 from hoodie.transaction.reopened import reopen, seen_by_others, still_own
@@ -56,7 +60,7 @@ def abort(
     markers = markers or markers_of(handle.storage, requested)
     files = load_own_files(handle, requested, markers)
     if files is None:
-        files = [*_named_by(handle, requested), *load_appended(handle, instant)]
+        files = sorted({*_named_by(handle, requested), *load_appended(handle, instant)})
     _ensure_unlisted(handle, requested, files)
     for one in participants:
         handle = one.withdraw(handle, instant)
@@ -95,6 +99,10 @@ def remove_strays(
         is_rid = not seen
     except HudiError:
         seen, is_rid = frozenset(told), False
+    except BaseException:
+        with contextlib.suppress(HudiError):
+            reopen(handle, write, markers, told)
+        raise
     if is_rid:
         markers.drop()
     else:
@@ -151,6 +159,10 @@ def remove_fenced(
         is_rid = not seen
     except HudiError:
         seen, is_rid = frozenset(made), False
+    except BaseException:
+        with contextlib.suppress(HudiError):
+            reopen(handle, inflight, markers, made)
+        raise
     if not is_rid:
         with contextlib.suppress(HudiError):
             reopen(handle, inflight, markers, seen)
@@ -233,9 +245,18 @@ def _is_told_by_name(handle: TableHandle, path: str) -> bool:
 
 
 def _named_by(handle: TableHandle, requested: InstantTime) -> list[str]:
-    """Files that carry the instant in their name, in all folders."""
+    """Files that carry the instant in their name, in all folders: log files of version 6 in their write token."""
     named = ((path, parse_data_file_name(path.rpartition("/")[2])) for path in list_data_paths(handle.storage))
-    return [path for path, name in named if name is not None and name.instant == requested]
+    return [path for path, name in named if name is not None and _is_by(handle.storage, requested, path, name)]
+
+
+def _is_by(storage: Storage, requested: InstantTime, path: str, name: BaseFileName | LogFileName) -> bool:
+    if name.instant == requested:
+        return True
+    token = parse_write_token(name.write_token or "") if isinstance(name, LogFileName) else None
+    if token is None or token.text != token_of_instant(token.partition, requested, token.attempt):
+        return False
+    return has_begun(storage, requested, path)
 
 
 def _forget_partition(storage: Storage, partition: str, requested: str) -> None:

@@ -12,11 +12,12 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 
 from hoodie.errors import Conflict
-from hoodie.fileview.listed import unlisted
+from hoodie.fileview.listed import not_in_metadata, unlisted
 from hoodie.spec import (
     BaseFileName,
     CommitMetadata,
@@ -38,7 +39,8 @@ log = logging.getLogger(__name__)
 
 def still_own(handle: TableHandle, requested: InstantTime, paths: Iterable[str]) -> set[str]:
     """Those of a write's files that go with it. A log file of version 6 in a table that was upgraded meanwhile stays in
-    a slice that is not the newest of its group: it may be listed there, and no row of it counts.
+    a slice that is not the newest of its group, if it is listed there or may be: no row of it counts. What a metadata
+    table does not list no clean would find.
     """
     found = set(paths)
     if not handle.profile.log_naming.has_one_write_per_file:
@@ -46,6 +48,8 @@ def still_own(handle: TableHandle, requested: InstantTime, paths: Iterable[str])
     named = ((path, parse_log_file_name(path.rpartition("/")[2])) for path in found)
     others = {path: name for path, name in named if name is not None and name.instant != requested}
     older = {path for path, name in others.items() if _is_followed(handle.storage, path, name)}
+    if handle.config.is_metadata_table_ready:
+        older.difference_update(not_in_metadata(handle, older))
     return found - older
 
 
@@ -67,12 +71,22 @@ def seen_by_others(
     if handle.profile.log_naming.has_one_write_per_file:
         return frozenset()
     logs = [path for path in paths if is_of_its_slice(handle, path)]
-    if handle.config.is_metadata_table_ready and holds_lock:
+    is_listing = handle.config.is_metadata_table_ready
+    if is_listing and holds_lock:
         logs = sorted(set(logs).difference(unlisted(handle, logs)))
     folders = {path.rpartition("/")[0] for path in logs}
-    there = {file.path for folder in folders for file in handle.storage.list_dir(folder).files}
-    present = there.intersection(logs)
+    there = [file.path for folder in folders for file in handle.storage.list_dir(folder).files]
+    present = set(there).intersection(logs)
+    if not is_listing:  # a slice that was cleaned nobody knows, and alone the file would be a file group
+        groups = Counter(_group_of(path) for path in there)
+        present = {path for path in present if groups[_group_of(path)] > 1}
     return frozenset(present - taken_back(handle, instant, present))
+
+
+def _group_of(path: str) -> tuple[str, str | None]:
+    folder, _, file_name = path.rpartition("/")
+    name = parse_data_file_name(file_name)
+    return folder, None if name is None else name.file_id
 
 
 def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterable[str]) -> None:

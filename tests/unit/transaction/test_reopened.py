@@ -228,6 +228,75 @@ def test_a_table_that_was_upgraded_meanwhile_keeps_it(metadata: str) -> None:
 
 
 @pytest.mark.parametrize("cause", [KeyboardInterrupt, ValueError], ids=["interrupt", "foreign"])
+@pytest.mark.parametrize("replacing", ["delete_partition", "insert_overwrite"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_file_that_is_begun_while_the_table_is_upgraded_does_not_outlive_its_slice(
+    version: int, replacing: str, cause: type[BaseException]
+) -> None:
+    """Cleans go by the metadata table then, which does not list it. Its marker has gone with the rollback."""
+    lake = lake_of("true")
+    late: list[str] = []
+    failed: list[bool] = []
+    begins = rolled_back_at_first(lake, late)
+
+    def others(call: Call) -> None:
+        if begins(call):
+            if len(late) == 1:
+                lake.table.services.upgrade(version)
+                lake.options = {**lake.options, "hoodie.write.table.version": str(version)}
+        elif late and call.op == "exclusive" and not failed:
+            failed.append(True)
+            raise cause
+
+    table = Table(load_handle(CountingStorage(lake.storage, on_call=others), SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises(cause):
+        table.upsert(table_of([row("a", "late", 9)]))
+    named = {"hoodie.datasource.write.partitions.to.delete": "p"} if replacing == "delete_partition" else {}
+    lake.write(replacing, [] if named else [row("a", "new", 50)], named)
+    expected = {"x": "c8", "y": "a"} | ({} if named else {"a": "new"})
+    for number in range(9):
+        lake.upsert(row("x", f"c{number}", 60 + number, part="q"))
+    lake.table.services.compact(**NOW)
+    lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
+    lake.table.services.archive(**ARCHIVING)
+    assert late[0] not in lake.files()
+    lake.table.indexes.rebuild()
+    assert lake.values() == expected
+    lake.upsert(row("a", "more", 99))
+    assert lake.values() == {**expected, "a": "more"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("replacing", ["cluster", "insert_overwrite"])
+def test_a_file_whose_slice_was_cleaned_and_archived_meanwhile_is_no_file_group(replacing: str) -> None:
+    """The write cannot be pending again, and writers refuse a group of log files only."""
+    lake = logged_lake(6, **{**OPTIONS, "hoodie.metadata.enable": "false", "hoodie.archive.automatic": "false"})
+    lake.upsert(row("a"), row("b"))
+    late: list[str] = []
+    begins = rolled_back_at_first(lake, late)
+
+    def others(call: Call) -> None:
+        if not begins(call) or len(late) > 1:
+            return
+        if replacing == "cluster":
+            lake.table.services.cluster()
+        else:
+            lake.write(replacing, [row("a"), row("b")])
+        for number in range(8):
+            lake.upsert(row("c", f"c{number}", 2 + number, part="q"))
+        lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
+        lake.table.services.archive(**ARCHIVING)
+
+    table = Table(load_handle(CountingStorage(lake.storage, on_call=others), SystemEnv()), lake.options, LocalEngine(1))
+    with pytest.raises((Conflict, Fenced)):
+        table.upsert(table_of([row("a", "late", 9), row("b", "late", 9)]))
+    assert late[0] not in lake.files()
+    lake.upsert(row("b", "more", 20))
+    assert lake.values() == {"a": "a", "b": "more", "c": "c7"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, ValueError], ids=["interrupt", "foreign"])
 @pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
 @pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 9])
