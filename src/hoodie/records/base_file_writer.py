@@ -30,6 +30,7 @@ from hoodie.errors import Invalid, Unsupported
 from hoodie.records.avro import to_avro
 from hoodie.records.bloom import SIMPLE, BloomFilter, BloomOptions
 from hoodie.records.failures import writing
+from hoodie.records.float_bounds import footer_without_bounds, nan_places
 from hoodie.records.footer import (
     AVRO_SCHEMA_FOOTER_KEY,
     BLOOM_FOOTER_KEY,
@@ -41,11 +42,12 @@ from hoodie.records.footer import (
     footer_of_written,
 )
 from hoodie.records.key_range import KeyRange, key_range
+from hoodie.records.page_index import MAGIC
+from hoodie.records.parquet_leaves import leaves_of
 from hoodie.records.schema import (
     CONSTANT_FIELDS,
     KEY_FIELD,
     SEQNO_FIELD,
-    is_list,
     is_nested,
 )
 from hoodie.records.unfinished_file import BaseFileStats, UnfinishedFile
@@ -55,6 +57,8 @@ MIB: Final = 1024 * 1024
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
 _BUFFER_BYTES: Final = 512 * 1024
+_END_BYTES: Final = 8
+"""Of the length of the footer and the letters behind it."""
 _KEYS_BEHIND: Final = 8
 """Pieces of keys that may wait for the thread that looks at them."""
 
@@ -158,6 +162,7 @@ class BaseFileWriter(UnfinishedFile):
         self._waiting_bytes = 0
         self._rows = 0
         self._written: list[Any] = []
+        self._unbounded: frozenset[int] = frozenset()
         self._sink = _Sink(storage.open_output(path))
         # Arrow writes page by page; through Python each of them costs more than its bytes.
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _BUFFER_BYTES)
@@ -252,36 +257,52 @@ class BaseFileWriter(UnfinishedFile):
         self._waiting = [rest] if rest.num_rows else []
         self._waiting_bytes = rest.nbytes
 
-    def _write_group(self, table: pa.Table, *, is_last: bool = False) -> None:
+    def _write_group(self, table: pa.Table) -> None:
         """Write one row group. The encodings of the whole file are chosen at the first one."""
         with writing(self._path):
             if self._parquet is None:
                 leaves = _repeating_leaves(table) if self._options.dictionary else []
-                bounded = _bounded_leaves(self._schema, table if is_last else None)
-                options = _parquet_options(self._options, leaves, bounded)
+                options = _parquet_options(self._options, leaves)
                 self._parquet = pq.ParquetWriter(
                     self._buffered, self._schema, metadata_collector=self._written, **options
                 )
             if table.num_rows:
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
                 self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
+                self._unbounded |= nan_places(table)
 
     def _finish(self) -> BaseFileStats:
         if self._waiting or self._parquet is None:
             rest = pa.concat_tables(self._waiting) if self._waiting else self._schema.empty_table()
-            self._write_group(rest, is_last=True)
+            self._write_group(rest)
         self._waiting.clear()
         while self._keys_at_work:
             self._keys_at_work.popleft().result()
         found = None if self._keys is None else self._keys.range
         with writing(self._path):
             self._parquet.add_key_value_metadata(self._footer())
-            self._parquet.close()
-            size_bytes = int(self._buffered.tell())
+            if self._unbounded:
+                self._end_without_bounds()
+            else:
+                self._parquet.close()
             self._buffered.close()
+            size_bytes = self._sink.size_bytes
             self._sink.finish()
         low, high = (None, None) if found is None else (found.low, found.high)
         return BaseFileStats(self._path, size_bytes, self._rows, low, high)
+
+    def _end_without_bounds(self) -> None:
+        """Writes what stands behind the row groups, with another footer than Arrow's."""
+        self._buffered.flush()
+        self._sink.hold()
+        self._parquet.close()
+        self._buffered.flush()
+        held = self._sink.held()
+        length = int.from_bytes(held[-_END_BYTES:-4], "little")
+        footer = footer_without_bounds(held[-_END_BYTES - length : -_END_BYTES], self._unbounded)
+        end = footer + len(footer).to_bytes(4, "little") + MAGIC
+        self._written = [pq.read_metadata(pa.BufferReader(MAGIC + end))]
+        self._sink.write(held[: -_END_BYTES - length] + end)
 
     def _footer(self) -> dict[str, str]:
         values = {AVRO_SCHEMA_FOOTER_KEY: self._avro_schema, MODEL_FOOTER_KEY: "avro"}
@@ -289,11 +310,15 @@ class BaseFileWriter(UnfinishedFile):
 
 
 class _Sink:
-    """The storage's file as Arrow's buffer sees it: once aborted it takes what the buffer still holds, and drops it."""
+    """The storage's file as Arrow's buffer sees it: once aborted it takes what the buffer still holds, and drops it.
+    `size_bytes`: what the file has got.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._aborted = False
+        self._held: bytearray | None = None
+        self.size_bytes = 0
 
     @property
     def closed(self) -> bool:
@@ -303,7 +328,21 @@ class _Sink:
         return True
 
     def write(self, data: Any) -> int:
-        return len(data) if self._aborted else int(self._file.write(data))
+        if self._held is not None:
+            self._held += data
+        elif not self._aborted:
+            self._file.write(data)
+            self.size_bytes += len(data)
+        return len(data)
+
+    def hold(self) -> None:
+        """From now on nothing is written, until `held`."""
+        self._held = bytearray()
+
+    def held(self) -> bytes:
+        """What was not written."""
+        found, self._held = bytes(self._held or b""), None
+        return found
 
     def flush(self) -> None:
         """Does nothing: closing is what counts."""
@@ -396,16 +435,14 @@ avro_text: Final = lru_cache(16)(to_avro)
 """The schema of a footer for a table of this name. The files of a write have one."""
 
 
-def _parquet_options(
-    options: BaseFileOptions, dictionary_leaves: list[str], bounded_leaves: list[str]
-) -> dict[str, Any]:
+def _parquet_options(options: BaseFileOptions, dictionary_leaves: list[str]) -> dict[str, Any]:
     return {
         "version": "2.6",
         "compression": options.codec,
         "compression_level": _DEFAULT_LEVELS.get(options.codec) if options.level is None else options.level,
         "use_dictionary": dictionary_leaves if dictionary_leaves else False,
         "data_page_size": options.page_bytes,
-        "write_statistics": bounded_leaves,
+        "write_statistics": True,
         "write_page_index": True,
         "write_page_checksum": True,
         "store_schema": False,
@@ -427,26 +464,7 @@ def _repeating_leaves(rows: pa.Table) -> list[str]:
         limit = -math.expm1(-ratio) / ratio * sample.num_rows
         flat = [name for name in rows.column_names if name not in CONSTANT_FIELDS]
         plain |= {name for name in flat if _distinct(sample.column(name)) > limit}
-    return [leaf for leaf in _leaves(rows.schema) if leaf not in plain]
-
-
-def _bounded_leaves(schema: pa.Schema, rows: pa.Table | None) -> list[str]:
-    """Leaf columns whose statistics can be relied on. `rows`: all that the file will have, where that is known.
-
-    Arrow's bounds leave NaN out, which is greater than every number to Spark and Hudi, and they may compare with them.
-    So floats have bounds in files of one row group without NaN, and nowhere else: what is in later groups is not known
-    yet when this is asked, and Arrow asks once.
-    """
-    found = []
-    for column in schema:
-        if pa.types.is_floating(column.type):
-            if rows is not None and not pc.any(pc.is_nan(rows.column(column.name))).as_py():
-                found.append(column.name)
-        else:
-            leaves: list[tuple[str, pa.DataType]] = []
-            _add_leaves(column.type, column.name, leaves)
-            found += [path for path, data_type in leaves if not pa.types.is_floating(data_type)]
-    return found
+    return [path for column in rows.schema for path, _ in leaves_of(column) if path not in plain]
 
 
 def _sample(rows: pa.Table) -> pa.Table:
@@ -458,27 +476,6 @@ def _distinct(values: pa.ChunkedArray) -> int:
     if is_nested(values.type) or pa.types.is_boolean(values.type):
         return 0
     return int(pc.count_distinct(values, mode="only_valid").as_py())
-
-
-def _leaves(schema: pa.Schema) -> list[str]:
-    """Dotted parquet paths of all leaf columns."""
-    found: list[tuple[str, pa.DataType]] = []
-    for column in schema:
-        _add_leaves(column.type, column.name, found)
-    return [path for path, _ in found]
-
-
-def _add_leaves(data_type: pa.DataType, path: str, found: list[tuple[str, pa.DataType]]) -> None:
-    if pa.types.is_struct(data_type):
-        for child in data_type:
-            _add_leaves(child.type, f"{path}.{child.name}", found)
-    elif pa.types.is_map(data_type):
-        found.append((f"{path}.key_value.key", data_type.key_type))
-        _add_leaves(data_type.item_type, f"{path}.key_value.value", found)
-    elif is_list(data_type):
-        _add_leaves(data_type.value_type, f"{path}.list.element", found)
-    else:
-        found.append((path, data_type))
 
 
 def _schema_difference(stored: pa.Schema, given: pa.Schema) -> str:

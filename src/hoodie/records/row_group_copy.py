@@ -2,8 +2,9 @@
 
 1. What cannot stay is made anew: the column `_hoodie_file_name`, which has one value in a file; places of pages in
    offset indexes; the footer with Hudi's keys, schema and key range (`joined_keys`).
-2. Bounds, page checksums and column indexes are copied with their columns. Checksums are compared on the way: what is
-   damaged is found here, as by one who decodes, and not when the old file is gone.
+2. Bounds, page checksums and column indexes are copied with their columns, but for floats that have no bounds in some
+   of the row groups: these lose them in all (`float_bounds`). Checksums are compared on the way: what is damaged is
+   found here, as by one who decodes, and not when the old file is gone.
 3. Bloom filters of Parquet's own are left out: the footer does not say where they lie until it is written, and no
    writer of Hudi's makes them unless told.
 4. Memory holds one row group, and the indexes of all.
@@ -29,6 +30,7 @@ from hoodie.records import thrift
 from hoodie.records.base_file import InputStorage
 from hoodie.records.base_file_writer import OutputStorage
 from hoodie.records.failures import reading, writing
+from hoodie.records.float_bounds import half_bounded_places, without_bounds
 from hoodie.records.footer import BaseFooter, footer_of_written
 from hoodie.records.joined_keys import KeyFooter
 from hoodie.records.page_index import MAGIC, chunk_bounds
@@ -184,9 +186,14 @@ class RowGroupCopy(UnfinishedFile):
 
     def _finish(self) -> BaseFileStats:
         with writing(self._path):
+            metas = [[chunk.struct[_META].value for chunk in chunks] for _, chunks in self._groups]
+            unbounded = half_bounded_places(self._like.elements, metas)
             for _, chunks in self._groups:
-                for chunk in chunks:
-                    self._index(chunk.struct, chunk.bounds, _BOUNDS_AT, _BOUNDS_BYTES)
+                for place, chunk in enumerate(chunks):
+                    if place in unbounded:
+                        chunk.struct[_META] = Field(thrift.STRUCT, without_bounds(chunk.struct[_META].value))
+                    else:
+                        self._index(chunk.struct, chunk.bounds, _BOUNDS_AT, _BOUNDS_BYTES)
             for _, chunks in self._groups:
                 for chunk in chunks:
                     self._index(chunk.struct, chunk.offsets, _OFFSETS_AT, _OFFSETS_BYTES)

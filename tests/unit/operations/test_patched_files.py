@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -14,6 +15,9 @@ from hoodie import Table
 from hoodie.records import read_footer, verify_base_file
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.storage import MemoryStorage
+from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.index_records import ensure_true
+from hoodie.testing.lake import ROWS as COLUMNS
 from hoodie.testing.lake import Lake, row, table_of
 
 ROWS = 400
@@ -190,3 +194,18 @@ def test_row_groups_are_copied_where_a_decimal_has_more_digits_in_as_many_bytes(
     bounds = f"price > {ROWS // 4 + 1}"
     expected = [one["id"] for one in known if one["price"] is not None and one["price"] > ROWS // 4 + 1]
     assert sorted(table.scan(columns=["id"], filter=bounds).read_all().column(0).to_pylist()) == sorted(expected)
+
+
+@pytest.mark.parametrize("value", [ROWS + 0.5, math.nan], ids=["number", "NaN"])
+def test_an_update_of_one_row_leaves_floats_bounds_in_all_row_groups_or_in_none(version: int, value: float) -> None:
+    options = {COPY: "1", "hoodie.parquet.block.size": "4000", "hoodie.metadata.index.column.stats.enable": "true"}
+    lake = Lake(version, options, schema=pa.schema([*COLUMNS, ("x", pa.float64())]))
+    lake.upsert(*(row(f"k{n:04d}", "v" * 30, x=float(n)) for n in range(ROWS)))
+    lake.upsert(row("k0020", "v" * 30, 2, x=value))
+    found = float_bounds(pq.ParquetFile(lake.storage.open_input(newest(lake))))
+    assert len(found["x"]) > 2
+    assert (None in found["x"]) == math.isnan(value)
+    assert lake.rows(("id",), filter="x > 10") == [(f"k{n:04d}",) for n in range(11, ROWS)]
+    assert lake.rows(("id",), filter=f"x > {ROWS}") == [("k0020",)]
+    ensure_true(lake)
+    lake.ensure_sound()

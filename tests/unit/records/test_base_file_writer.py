@@ -26,7 +26,9 @@ from hoodie.records import (
     to_avro,
     with_meta,
 )
+from hoodie.records.schema import map_type
 from hoodie.storage import MemoryStorage
+from hoodie.testing.float_bounds import float_bounds
 
 SMALL = BaseFileOptions(BloomOptions(entries=100))
 SCHEMA = with_meta(pa.schema([("id", pa.int64()), ("price", pa.decimal128(10, 2)), ("tags", pa.list_(pa.string()))]))
@@ -362,39 +364,70 @@ def test_closing_twice_gives_the_same_answer_and_abort_after_it_nothing(storage:
 
 
 NUMBERS = pa.schema(
-    [("x", pa.float64()), ("f", pa.float32()), ("n", pa.int64()), ("s", pa.struct([("x", pa.float64())]))]
+    [
+        ("x", pa.float64()),
+        ("f", pa.float32()),
+        ("n", pa.int64()),
+        ("s", pa.struct([("t", pa.string()), ("x", pa.float64())])),
+        ("l", pa.list_(pa.float32())),
+        ("m", map_type(pa.field("value", pa.list_(pa.float64())))),
+        ("t", pa.list_(pa.string())),
+    ]
 )
 
 
-def bounds(
-    storage: MemoryStorage, columns: dict[str, list[Any]], *, group_bytes: int
-) -> dict[str, tuple[Any, Any] | None]:
-    """What the first row group of a file with these columns says of each leaf."""
-    table = pa.table([pa.array(columns[field.name], field.type) for field in NUMBERS], schema=NUMBERS)
+def numbers(*values: float | None) -> pa.Table:
+    """Each of the values in each of the columns of floats."""
+    columns = {
+        **dict.fromkeys("xf", values),
+        "n": range(len(values)),
+        "s": [{"t": "a", "x": value} for value in values],
+        "l": [[value, 1.0] for value in values],
+        "m": [[("k", [value])] for value in values],
+        "t": [["a"] for _ in values],
+    }
+    return pa.table([pa.array(columns[field.name], field.type) for field in NUMBERS], schema=NUMBERS)
+
+
+def numbers_file(storage: MemoryStorage, table: pa.Table, group_bytes: int = 1 << 20) -> pq.ParquetFile:
     options = BaseFileOptions(SMALL.bloom, row_group_bytes=group_bytes)
     with BaseFileWriter(storage, "n", NUMBERS, options, table_name="t") as writer:
         writer.write(table)
-    group = parquet(storage, "n").metadata.row_group(0)
-    found = {}
-    for at in range(group.num_columns):
-        chunk = group.column(at)
-        known = chunk.statistics is not None and chunk.statistics.has_min_max
-        found[chunk.path_in_schema] = (chunk.statistics.min, chunk.statistics.max) if known else None
-        assert chunk.has_column_index == known
-    return found
+    assert writer.close().size_bytes == storage.head("n").size_bytes
+    footer, told = read_footer(storage, "n"), writer.footer()
+    assert told == footer
+    assert told.native.equals(footer.native)
+    assert repr(read_columns(storage, "n").to_pylist()) == repr(table.to_pylist())
+    return parquet(storage, "n")
+
+
+FLOATS = {"x", "f", "s.x", "l.list.element", "m.key_value.value.list.element"}
 
 
 def test_floats_with_nan_have_no_bounds_and_those_of_zeros_hold_both_zeros(storage: MemoryStorage) -> None:
-    given = {"x": [1.0, math.nan], "f": [0.0, -0.0], "n": [1, 2], "s": [{"x": 1.0}, None]}
-    found = bounds(storage, given, group_bytes=1 << 20)
-    assert (found["x"], found["n"], found["s.x"]) == (None, (1, 2), None)
-    assert str(found["f"]) == "(-0.0, 0.0)"
+    assert float_bounds(numbers_file(storage, numbers(1.0, math.nan, None))) == {path: [None] for path in FLOATS}
+    found = float_bounds(numbers_file(storage, numbers(0.0, -0.0, None)))
+    assert str(found["x"]) == str(found["s.x"]) == "[(-0.0, 0.0)]"
+    assert found.keys() == FLOATS
 
 
-def test_floats_of_files_with_more_row_groups_have_no_bounds_as_a_later_group_may_have_nan(
-    storage: MemoryStorage,
+@pytest.mark.parametrize("values", [[], [None], [math.nan], [math.inf, -math.inf, 1.0]], ids=str)
+def test_floats_of_few_values_have_the_bounds_there_are(storage: MemoryStorage, values: list[float | None]) -> None:
+    float_bounds(numbers_file(storage, numbers(*values)))
+
+
+@pytest.mark.parametrize("at", [0, 500, 999, None])
+def test_floats_have_bounds_in_all_row_groups_where_none_has_nan_and_else_in_no_one(
+    storage: MemoryStorage, at: int | None
 ) -> None:
-    given = {"x": [1.0] * 999 + [math.nan], "f": [1.0] * 1000, "n": list(range(1000)), "s": [None] * 1000}
-    found = bounds(storage, given, group_bytes=1000)
-    assert (found["x"], found["f"]) == (None, None)
-    assert found["n"] is not None
+    """Hudi takes a row group without bounds for one of zeros, one without statistics for one of NULL."""
+    values = [float(n % 7) for n in range(1000)]
+    if at is not None:
+        values[at] = math.nan
+    table = numbers(*values)
+    file = numbers_file(storage, table, group_bytes=table.nbytes // 5)
+    assert file.num_row_groups > 4
+    found = float_bounds(file)
+    assert found.keys() == FLOATS
+    assert all((bounds is None) == (at is not None) for said in found.values() for bounds in said)
+    assert all(file.metadata.row_group(group).column(2).has_column_index for group in range(file.num_row_groups))

@@ -4,9 +4,11 @@ file had.
 
 from __future__ import annotations
 
+import math
 import uuid
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie import Table
@@ -16,6 +18,7 @@ from hoodie.records.parquet_layout import load_layout
 from hoodie.records.patched_file import PatchedFileWriter, patched_like
 from hoodie.records.schema import FILE_NAME_FIELD, KEY_FIELD
 from hoodie.storage import MemoryStorage
+from hoodie.testing.float_bounds import float_bounds
 
 SCHEMA = with_meta(pa.schema([("v", pa.int64())]))
 GROUP = 500
@@ -108,3 +111,46 @@ def test_keys_of_a_file_that_outgrew_its_filter_are_found(tmp_path, version: str
     assert len(ids) == len(set(ids)) == 2300
     assert table.lookup(["k0000007"]).read_all().num_rows == 1
     assert not table.validate(deep=True)
+
+
+NUMBERS = with_meta(pa.schema([("x", pa.float64()), ("n", pa.int64()), ("of", pa.struct([("x", pa.float32())]))]))
+
+
+def numbers(*values: float) -> pa.Table:
+    keys = [f"k{number:06d}" for number in range(len(values))]
+    known = {KEY_FIELD: keys, "x": values, "n": range(len(values)), "of": [{"x": value} for value in values]}
+    columns = [pa.array(known.get(field.name, [None] * len(values)), field.type) for field in NUMBERS]
+    return pa.Table.from_arrays(columns, schema=NUMBERS)
+
+
+@pytest.mark.parametrize("value", [700.5, -0.0, math.nan], ids=["number", "zero", "NaN"])
+@pytest.mark.parametrize("kind", ["columns", "rows", "rows behind it", "another column"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_floats_have_bounds_in_all_row_groups_or_in_none(groups: int, kind: str, value: float) -> None:
+    """What is encoded in memory is a file of its own, which may have bounds where the file it is copied to has none."""
+    storage = MemoryStorage(str(uuid.uuid4()))
+    old, changed = numbers(*[1.0] * 200), numbers(*[1.0] * 199, value)
+    options = BaseFileOptions(bloom=None, row_group_bytes=old.nbytes)
+    with BaseFileWriter(storage, "old.parquet", NUMBERS, options) as written:
+        for _ in range(groups):
+            written.write(old)
+    layout = load_layout(storage, read_footer(storage, "old.parquet"))
+    assert layout is not None
+    with PatchedFileWriter(
+        storage, "new.parquet", NUMBERS, options, layout, None, table_name="t", inherit=None
+    ) as writer:
+        if kind == "columns":
+            writer.change(storage, layout, 0, changed.select(["x", "of"]))
+        elif kind == "another column":
+            writer.change(storage, layout, 0, changed.select(["n"]))
+        elif kind == "rows":
+            writer.write(changed)
+        else:
+            writer.copy(storage, layout, [0])
+        writer.copy(storage, layout, range(1, groups))
+        if kind == "rows behind it":
+            writer.write(changed)
+    found = float_bounds(pq.ParquetFile(storage.open_input("new.parquet")))
+    has_nan = math.isnan(value) and kind != "another column"
+    assert [bounds is None for bounds in found["x"]] == [has_nan] * (groups + (kind == "rows behind it"))
+    assert str(found["x"]) == str(found["of.x"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,9 +27,11 @@ from hoodie.records import (
 )
 from hoodie.records.base_file_writer import avro_text
 from hoodie.records.joined_keys import joined_keys
-from hoodie.records.parquet_layout import load_layout, why_not_joined
+from hoodie.records.parquet_layout import chunks_of, load_layout, why_not_joined
 from hoodie.records.row_group_copy import RowGroupCopy
+from hoodie.records.thrift import I64, STRUCT, Field
 from hoodie.storage import MemoryStorage
+from hoodie.testing.float_bounds import float_bounds
 
 BLOOM = BloomOptions(entries=1000)
 DATA = pa.schema(
@@ -89,7 +93,7 @@ class Files:
         def keys_of(footer):
             return read_columns(self.storage, footer.path, [KEY_FIELD], footer=footer).column(0)
 
-        text = avro_text(SCHEMA, "t")
+        text = avro_text(layouts[0].footer.schema, "t")
         keys = joined_keys([one.footer for one in layouts], text, BaseFileOptions(bloom=bloom), keys_of)
         with RowGroupCopy(self.storage, "new.parquet", layouts[0], name, lambda: keys) as writer:
             for one in layouts:
@@ -265,3 +269,78 @@ def test_row_groups_without_rows_are_left_out(files: Files) -> None:
     found = read_footer(files.storage, "new.parquet")
     assert 0 not in found.rows_per_group
     assert read_columns(files.storage, "new.parquet").num_rows == 460
+
+
+FLOATS = pa.schema([("x", pa.float64()), ("f", pa.float32()), ("of", pa.struct([("x", pa.float64())]))])
+
+
+def numbers(*values: float | None) -> pa.Table:
+    columns = [values, values, [{"x": value} for value in values]]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, FLOATS, strict=True)], FLOATS)
+
+
+@pytest.mark.parametrize(
+    ("tables", "bounds"),
+    [
+        (([1.0, 2.0], [3.0, 4.0]), [(1.0, 2.0), (3.0, 4.0)]),
+        (([0.0, -0.0], [5.0] * 150), [(-0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]),
+        (([1.0, 2.0], [None, None]), [(1.0, 2.0), None]),
+        (([-0.0], []), [(-0.0, 0.0)]),
+        (([1.0, math.nan], []), [None]),
+        (([1.0, 2.0], [math.nan, 100.0]), [None, None]),
+        (([1.0, 2.0], [*[5.0] * 149, math.nan]), [None, None, None]),
+    ],
+    ids=["each", "several of one", "NULL in one", "alone", "NaN alone", "NaN in one", "NaN in one of several"],
+)
+def test_floats_have_bounds_in_all_row_groups_or_in_none(
+    tables: tuple[list[float], ...], bounds: list[tuple[float, float] | None]
+) -> None:
+    """Hudi takes a row group without bounds for one of zeros, and joins the bounds of all."""
+    files = Files()
+    for values in tables:
+        files.add(numbers(*values), row_group_bytes=numbers(*[5.0] * 75).nbytes)
+    files.copy(bloom=None).close()
+    verify_base_file(files.storage, "new.parquet")
+    found = float_bounds(pq.ParquetFile(files.storage.open_input("new.parquet")))
+    assert {path: str(said) for path, said in found.items()} == dict.fromkeys(("x", "f", "of.x"), str(bounds))
+    rows = read_columns(files.storage, "new.parquet").column("x").to_pylist()
+    assert str(rows) == str([value for values in tables for value in values])
+
+
+@pytest.mark.parametrize("says_nulls", [True, False])
+def test_floats_of_other_writers_lose_bounds_that_are_not_in_all_row_groups(says_nulls: bool) -> None:
+    """Also half floats. The number of nulls stays where it was said."""
+    files, half = Files(), pa.array(np.array([1, 2, 3, 4], np.float16))
+    for path, table in (
+        ("source-0.parquet", numbers(1.0, 2.0, 3.0, 4.0).append_column("h", half)),
+        ("source-1.parquet", numbers(math.nan, 4.0).append_column("h", half[:2])),
+    ):
+        with files.storage.open_output(path) as out:
+            pq.write_table(
+                table,
+                out,
+                row_group_size=2,
+                write_page_index=True,
+                store_schema=False,
+                write_statistics=path == "source-0.parquet" or ["f"],
+            )
+        files.sources.append(path)
+    (first, second) = files.layouts()
+    for chunk in chunks_of(second.groups[0]):
+        if says_nulls and 12 not in chunk[3].value:
+            chunk[3].value[12] = Field(STRUCT, {3: Field(I64, 0)})
+    keys = joined_keys([first.footer, second.footer], avro_text(FLOATS, "t"), BaseFileOptions(bloom=None), None)
+    with RowGroupCopy(files.storage, "new.parquet", first, None, lambda: keys) as writer:
+        writer.copy(files.storage, first)
+        writer.copy(files.storage, second)
+    native = read_footer(files.storage, "new.parquet").native
+    for at in range(3):
+        chunks = {chunk.path_in_schema: chunk for chunk in map(native.row_group(at).column, range(native.num_columns))}
+        for path in ("x", "of.x", "h"):
+            assert not chunks[path].has_column_index
+            assert chunks[path].has_offset_index
+            assert not chunks[path].statistics.has_min_max
+            assert chunks[path].statistics.has_null_count == (says_nulls or at < 2)
+        assert chunks["f"].statistics.has_min_max
+        assert chunks["f"].has_column_index
+    assert read_columns(files.storage, "new.parquet").column("h").to_pylist() == [1.0, 2.0, 3.0, 4.0, 1.0, 2.0]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.spec import parse_requested_replace
-from hoodie.testing.lake import Lake, row, table_of
+from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.index_records import ensure_true
+from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.timeline import load_requested
 
 LIMIT = "hoodie.base.file.compaction.small.file.limit"
@@ -138,3 +142,25 @@ def test_files_of_tables_that_make_their_keys_themselves_are_joined(version: int
     assert sorted(lake.rows(("id", "v"))) == [(f"k{n}", str(9 - n)) for n in range(4)]
     assert len(set(lake.rows(("_hoodie_record_key",)))) == 4
     assert not lake.table.validate(deep=True)
+
+
+@pytest.mark.parametrize("service", ["compact_base_files", "cluster"])
+@pytest.mark.parametrize("value", [100.0, math.nan], ids=["number", "NaN"])
+def test_floats_of_joined_files_have_bounds_in_all_row_groups_or_in_none(
+    version: int, value: float, service: str
+) -> None:
+    options = {**COPIED, "hoodie.parquet.small.file.limit": "0", "hoodie.metadata.index.column.stats.enable": "true"}
+    lake = Lake(version, options, schema=pa.schema([*ROWS, ("x", pa.float64())]))
+    for name, values in {"a": [0.0, 0.5], "b": [value, 60.0], "c": [-3.0]}.items():
+        lake.write("insert", [row(f"{name}{n}", x=x) for n, x in enumerate(values)])
+    done = getattr(lake.table.services, service)()
+    assert (done.slices, done.files, done.copied) == (3, 1, 1)
+    (path,) = (path for path in lake.base_files() if done.instant in path)
+    found = float_bounds(pq.ParquetFile(lake.storage.open_input(path)))
+    bounds = [None] * 3 if math.isnan(value) else [(-0.0, 0.5), (60.0, 100.0), (-3.0, -3.0)]
+    assert sorted(found["x"], key=str) == sorted(bounds, key=str)
+    assert lake.rows(("id",), filter="x > 50") == [("b0",), ("b1",)]
+    assert lake.rows(("id",), filter="x < 0") == [("c0",)]
+    assert lake.rows(("id",), filter="x > 1000") == ([("b0",)] if math.isnan(value) else [])
+    ensure_true(lake)
+    lake.ensure_sound()
