@@ -36,6 +36,7 @@ STATS = {**ON, "hoodie.metadata.index.column.stats.enable": "true"}
 RECORDS = {"hoodie.metadata.record.index.enable": "true"}
 EVERYTHING = {**STATS, **RECORDS, "hoodie.metadata.index.bloom.filter.enable": "true"}
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+COPYING = {"hoodie.parquet.block.size": "20000", "hoodie.row.group.copy.min.bytes": "1"}
 SKIPPING = {**STATS, "hoodie.enable.data.skipping": "true"}
 ASKED = {
     "hoodie.metadata.index.secondary.column": "name",
@@ -292,6 +293,29 @@ def test_hudi_finds_rows_beside_nan(kind: str, partition: str, hudi_12: Peer, tm
             ensure_same_rows(found, model.rows.filter(expression), called=(f"theirs where {sql}", "model"))
         ours = Table.open(str(table)).scan(filter=sql).read_all()
         ensure_same_rows(without_meta(ours), model.rows.filter(expression), called=(f"ours where {sql}", "model"))
+
+
+@pytest.mark.parametrize("made", ["written", "changed", "joined"])
+def test_an_index_that_hudi_makes_of_our_row_groups_hides_no_floats(made: str, hudi_12: Peer, tmp_path: Path) -> None:
+    """It takes row groups without bounds for ones of zeros, and without statistics for ones of NULL."""
+    table = tmp_path / "table"
+    options = table_options(9, "id", "region") | NO_SMALL_FILES | COPYING
+    write_rows(table, "upsert", slim_rows(range(900)), options)
+    if made != "written":
+        rows = slim_rows(range(300, 303) if made == "changed" else range(900, 1800), 1)
+        write_rows(table, "upsert", rows, options)
+    if made == "joined":
+        Table.open(str(table), options=options).services.compact_base_files()
+    (newest, *_) = (one.base.path for one in Table.open(str(table)).files() if one.base is not None)
+    assert pq.read_metadata(table / newest).num_row_groups > 2
+    hudi_12.write(table, "insert", slim_rows(range(2000, 2003), 5), STATS | NO_SMALL_FILES)
+    for sql in ("amount > 200", "amount < 5", "amount = 50.25", "amount is not null"):
+        expected = Table.open(str(table), options={"hoodie.metadata.enable": "false"}).scan(filter=sql).read_all()
+        assert expected.num_rows
+        theirs = without_meta(hudi_12.read(table, options=SKIPPING, where=sql))
+        ensure_same_rows(theirs, without_meta(expected), called=(f"theirs where {sql}", "without an index"))
+        ours = Table.open(str(table)).scan(filter=sql).read_all()
+        ensure_same_rows(without_meta(ours), without_meta(expected), called=(f"ours where {sql}", "without an index"))
 
 
 def test_a_partitioned_record_index_is_kept_in_turns(hudi_12: Peer, tmp_path: Path) -> None:

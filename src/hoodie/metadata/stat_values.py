@@ -4,9 +4,10 @@
    type by its number (`valueType`), and store it in the wrapper of a primitive type.
 2. A value is widened as the column was (int to long, to double, to a wider decimal). Any other change of type leaves
    the bound unknown: text orders otherwise than numbers.
-3. Bounds that Hudi gets wrong are not believed: floating point bounds that are both zero (what a file with NaN gives),
-   NaN itself, all of binary columns (compared as signed bytes in one place and unsigned in another), and texts with
-   characters from U+E000 on (Java sorts UTF-16 units, which differs from the order of bytes only there).
+3. Bounds that Hudi gets wrong are not believed: floating point bounds that are both zero (what a file with NaN gives,
+   and one without statistics, of which Hudi says besides that all is NULL: nor is that believed), NaN itself, all of
+   binary columns (compared as signed bytes in one place and unsigned in another), and texts with characters from U+E000
+   on (Java sorts UTF-16 units, which differs from the order of bytes only there).
 
 Grammar and examples: docs/format/metadata-table.md.
 """
@@ -80,11 +81,14 @@ def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = F
 
     kinds = _kinds(stats)
     low, high = (_typed(known(name), kinds, wanted, as_stored) for name in ("minValue", "maxValue"))
+    rows, nulls = known("valueCount"), known("nullCount")
     if pa.types.is_floating(wanted) and not as_stored:
         zero = pc.and_kleene(pc.equal(low, pa.scalar(0, wanted)), pc.equal(high, pa.scalar(0, wanted)))
         bad = pc.or_kleene(zero, pc.or_kleene(pc.is_nan(low), pc.is_nan(high)))
         low, high = (pc.if_else(pc.fill_null(bad, False), pa.scalar(None, wanted), bound) for bound in (low, high))
-    return Ranges(low, high, known("valueCount"), known("nullCount"))
+        untold = pc.fill_null(pc.and_kleene(zero, pc.equal(nulls, rows)), False)
+        nulls = pc.if_else(untold, pa.scalar(None, nulls.type), nulls)
+    return Ranges(low, high, rows, nulls)
 
 
 def _kinds(stats: pa.StructArray) -> list[tuple[int, str]]:

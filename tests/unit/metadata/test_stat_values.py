@@ -8,6 +8,7 @@ import pytest
 
 from hoodie.metadata.stat_values import ranges_of
 from hoodie.records import from_avro
+from hoodie.records.condition import Comparison
 from hoodie.spec import metadata_record_schema
 from hoodie.testing.hand_metadata import stats_record
 
@@ -110,6 +111,19 @@ def test_version_two_is_typed_by_its_number(member, ordinal, added, stored, want
 )
 def test_what_cannot_be_believed_is_unknown(member, ordinal, added, stored, wanted):
     assert bounds((member, stored), (member, stored), wanted, ordinal, added) == (None, None)
+
+
+def test_that_all_is_null_is_not_believed_beside_bounds_of_zeros():
+    """Hudi says so of a column of floats without statistics, and gives all rows up."""
+    zeros, numbers = ({"member4": {"value": 0.0}},) * 2, ({"member4": {"value": 1.5}},) * 2
+    records = [
+        stats_record("k", "c", "f", bounds, valueCount=10, nullCount=nulls)["ColumnStatsMetadata"]
+        for bounds, nulls in ((zeros, 10), (zeros, 4), (numbers, 4), ((None, None), 10))
+    ]
+    found = ranges_of(pa.array(records, STATS), pa.float64())
+    assert found.nulls.to_pylist() == [None, 4, 4, 10]
+    assert found.may_pass(Comparison("c", "is not null", pa.array([]))).tolist() == [True, True, True, False]
+    assert found.may_pass(Comparison("c", ">", pa.array([5.0]))).tolist() == [True, True, True, False]
 
 
 def test_one_bound_may_be_unknown():
