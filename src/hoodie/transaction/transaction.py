@@ -210,10 +210,18 @@ class Transaction:
         with self._locking.to_commit(self.handle) as (handle, seen):
             pending = PendingCommit(handle, inflight, outcome, planned_on, seen)
             rule.check(pending)
-            if seen is not None:  # participants are not told of a write that others took away while they had the lock
-                begun_ms = None if self._run is None else self._run.begun_ms
-                ensure_alive(handle.storage, handle.profile, inflight, seen.instants, begun_ms)
+            self._ensure_alive(handle, inflight, seen)
             yield pending
+
+    def _ensure_alive(self, handle: TableHandle, inflight: Instant, seen: Timeline | None) -> None:
+        """Checks before participants are told of the write that others have not taken it away while they had the lock,
+        or, of a run of a plan, whenever it was lost: participants cannot tell one run from the next.
+        """
+        if self._run is not None:
+            now = timeline_of(handle) if seen is None else seen
+            ensure_alive(handle.storage, handle.profile, inflight, now.instants, self._run.begun_ms)
+        elif seen is not None:
+            ensure_alive(handle.storage, handle.profile, inflight, seen.instants)
 
     def _is_planned(self, handle: TableHandle) -> bool:
         """Whether this is a run of a plan that is on the timeline, or may be."""

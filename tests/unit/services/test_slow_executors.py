@@ -162,3 +162,56 @@ def test_a_plan_is_carried_out_after_a_run_died_behind_its_part_of_the_metadata_
     roll_back(lake, work)
     take_over(lake, work)
     ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_a_dead_executor_and_a_dead_rollback_of_it_left_goes_with_the_plan(version: int, work: str) -> None:
+    lake, state = lake_of(version, "true"), {"dead": False}
+    expected = lake.values()
+
+    def die(call: Call) -> None:
+        state["dead"] |= is_completion(call)
+        if state["dead"]:
+            raise Crash
+
+    assert isinstance(answer_of(lake, work, die), Crash)
+    deleted: list[str] = []
+
+    def die_again(call: Call) -> None:
+        if call.op == "delete" and not call.path.startswith(".hoodie"):
+            raise Crash
+        if call.op == "delete":
+            deleted.append(call.path)
+
+    assert isinstance(answer_of(lake, work, die_again), Crash)
+    assert any(path.endswith(".inflight") for path in deleted)
+    requested = lake.table.timeline().pending()[-1].requested
+    if work == "compact":
+        lake.table.services.unschedule_compaction(requested)
+    else:
+        lake.table.services.cluster(op="unschedule", instant=requested)
+    assert lake.table.timeline().pending() == ()
+    assert [path for path in lake.files() if requested in path and not path.startswith(".hoodie")] == []
+    ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, Unavailable])
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_of_a_run_whose_plan_was_taken_off_go_whatever_it_fails_by(
+    version: int, cause: type[BaseException]
+) -> None:
+    lake = lake_of(version, "true")
+    expected, state = lake.values(), {"files": 0, "requested": ""}
+
+    def strike(call: Call) -> None:
+        state["files"] += is_file(call)  # type: ignore[operator]
+        if is_file(call) and state["files"] == 1:
+            state["requested"] = lake.table.timeline().pending()[-1].requested
+            lake.table.services.cluster(op="unschedule", instant=state["requested"])
+        elif is_file(call) and state["files"] == 2:
+            raise Unavailable("503", remedy="again") if cause is Unavailable else cause
+
+    assert isinstance(answer_of(lake, "cluster", strike), cause)
+    assert [path for path in lake.files() if str(state["requested"]) in path and not path.startswith(".hoodie")] == []
+    ensure_right(lake, expected)

@@ -14,7 +14,7 @@ from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import is_recorded, undo_update
 from hoodie.services.clustering.result import PlannedClustering, planned_of
 from hoodie.services.resizing.plan import pending_resizes
-from hoodie.services.rewrite.executor import roll_back_run
+from hoodie.services.rewrite.executor import clear_plan
 from hoodie.services.rewrite.plan_kind import PlanKind
 from hoodie.services.rollback.failed_writes import roll_back_failed_writes
 from hoodie.spec import CLUSTERING, Instant, InstantTime, State
@@ -63,8 +63,7 @@ def take_plan_off(handle: TableHandle, engine: Engine, instant: Instant) -> bool
         now = next((one for one in plans.instants(CLUSTERING) if one.requested == instant.requested), None)
         if now is None:
             return False
-        if now.state is State.INFLIGHT:
-            roll_back_run(locked, engine, plans, now)
+        clear_plan(locked, engine, plans, now)
         knew = is_recorded(locked, now)
         after = undo_update(locked, now, None, engine)
         delete_instant_files(after.storage, after.profile, replace(now, state=State.REQUESTED))

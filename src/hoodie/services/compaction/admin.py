@@ -27,7 +27,7 @@ from hoodie.services.compaction.compact import COMPACTIONS, ensure_compactable
 from hoodie.services.compaction.options import parse_compact_options
 from hoodie.services.compaction.slices import ListedFiles, listed_files
 from hoodie.services.compaction.strategy import TOTAL_LOG_BYTES, metrics_of
-from hoodie.services.rewrite.executor import roll_back_run
+from hoodie.services.rewrite.executor import clear_plan
 from hoodie.spec import (
     COMPACTION,
     BlockKind,
@@ -98,8 +98,7 @@ def unschedule_compaction(
         now = _pending(plans, instant)
         plan = plans.compaction(now)  # another call may have taken a group off it
         _ensure_no_later_logs(handle, instant, doomed)
-        if now.state is State.INFLIGHT:
-            roll_back_run(handle, engine, plans, now)
+        clear_plan(handle, engine, plans, now)
         if handle.config.has_metadata_table:
             undo_update(handle, now, None, engine)
         kept = tuple(one for one in plan.operations if one.group_id not in doomed)

@@ -49,6 +49,7 @@ from hoodie.timeline import (
     Timeline,
     create_requested,
     instant_path,
+    load_archived_commits,
     load_begun_ms,
     load_commit_metadata,
     markers_of,
@@ -147,6 +148,26 @@ def run_plan(
         return CarriedOut(run, done, outcome, int((handle.env.monotonic() - clock) * 1000))
 
 
+def clear_plan(
+    handle: TableHandle, engine: Engine, plans: PendingPlans, plan: Instant, markers: Markers | None = None
+) -> None:
+    """Leaves a pending plan as if nobody had begun it. The caller holds its executor lock; `markers` as in
+    `roll_back_run`, which this is for a plan that is inflight.
+
+    Of one that is requested there may be files and markers: whoever took it back died before they went, or an executor
+    that was only slow came after that. Markers tell, or a later rollback, which may have been aimed at it.
+
+    Raises:
+        Conflict: it is completed; nothing was deleted.
+    """
+    if plan.state is State.INFLIGHT:
+        roll_back_run(handle, engine, plans, plan, markers)
+        return
+    was_undone = any(one.action == ROLLBACK and one.requested > plan.requested for one in plans.timeline.instants)
+    if was_undone or next(iter(handle.storage.list(marker_dir(plan.requested))), None) is not None:
+        _remove_files(handle, engine, plans, plan, markers)
+
+
 def roll_back_run(
     handle: TableHandle, engine: Engine, plans: PendingPlans, instant: Instant, markers: Markers | None = None
 ) -> None:
@@ -168,8 +189,7 @@ def roll_back_run(
             remedy="Read the table again; if it is planned still, carry it out again",
             instant=instant.requested,
         )
-    delete_files(handle.storage, engine, _files_of(handle, plans, instant), f"undo {instant.action}")
-    (markers or markers_of(handle.storage, instant.requested)).drop()
+    _remove_files(handle, engine, plans, instant, markers)
 
 
 def _new_attempts(handle: TableHandle) -> range:
@@ -206,23 +226,8 @@ def _pending_again(
         )
     if now.is_completed:
         return None
-    if now.state is State.INFLIGHT:
-        roll_back_run(handle, engine, plans, now, markers)
-    else:
-        _drop_what_is_left(handle, engine, plans, now, markers)
+    clear_plan(handle, engine, plans, now, markers)
     return replace(now, state=State.REQUESTED)
-
-
-def _drop_what_is_left(
-    handle: TableHandle, engine: Engine, plans: PendingPlans, plan: Instant, markers: Markers
-) -> None:
-    """Removes what is left of a plan that was begun, with its markers: whoever took it back died before that went, or
-    an executor that was only slow came after that. Markers tell, or a later rollback, which may have been aimed at it.
-    """
-    was_undone = any(one.action == ROLLBACK and one.requested > plan.requested for one in plans.timeline.instants)
-    if was_undone or next(iter(handle.storage.list(marker_dir(plan.requested))), None) is not None:
-        delete_files(handle.storage, engine, _files_of(handle, plans, plan), f"undo {plan.action}")
-        markers.drop()
 
 
 def _give_up(  # noqa: PLR0917
@@ -241,8 +246,10 @@ def _give_up(  # noqa: PLR0917
     try:
         plans = PendingPlans(handle.storage, timeline_of(handle))
         now = plans.timeline.find(inflight.requested, inflight.comparable_action)
-        if now is None and not isinstance(cause, Conflict | Fenced):
-            return  # it may have completed and be archived
+        if now is None and inflight.requested in load_archived_commits(
+            handle.storage, handle.profile, inflight.requested[:-1]
+        ):
+            return
         kept: set[str | None] = {None}
         if now is not None and now.is_completed:
             kept |= {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
@@ -257,15 +264,18 @@ def _give_up(  # noqa: PLR0917
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
 
 
-def _files_of(handle: TableHandle, plans: PendingPlans, instant: Instant) -> list[str]:
-    """The files that executors may have left, by their markers and by their names: the marker of a file may have gone
-    before the file came.
+def _remove_files(
+    handle: TableHandle, engine: Engine, plans: PendingPlans, plan: Instant, markers: Markers | None
+) -> None:
+    """Deletes what executors may have left, by their markers and by their names (the marker of a file may have gone
+    before the file came), then the markers.
     """
-    partitions = {partition for partition, _ in plans.groups(instant)}
-    found = set(_files_named(handle, partitions, instant))
+    partitions = {partition for partition, _ in plans.groups(plan)}
+    found = set(_files_named(handle, partitions, plan))
     with suppress(Corrupt):  # a plan must not stay for ever; names tell enough, for its log files hold no new rows
-        found.update(load_own_files(handle, instant.requested, markers_of(handle.storage, instant.requested)) or ())
-    return sorted(found)
+        found.update(load_own_files(handle, plan.requested, markers_of(handle.storage, plan.requested)) or ())
+    delete_files(handle.storage, engine, sorted(found), f"undo {plan.action}")
+    (markers or markers_of(handle.storage, plan.requested)).drop()
 
 
 def _files_named(handle: TableHandle, partitions: Collection[str], plan: Instant) -> Iterator[str]:
