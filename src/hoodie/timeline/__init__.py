@@ -22,6 +22,7 @@ from hoodie.timeline.history import (
     load_archived_cleans,
     load_archived_commits,
     load_archived_metadata,
+    load_archived_paths,
     load_history,
 )
 from hoodie.timeline.load import (
@@ -86,6 +87,7 @@ __all__ = [
     "load_archived_cleans",
     "load_archived_commits",
     "load_archived_metadata",
+    "load_archived_paths",
     "load_archived_writes",
     "load_begun_ms",
     "load_commit_metadata",

@@ -258,6 +258,21 @@ def load_archived_commits(
     return {one.requested: one.completed for one in found if one.action in COMPLETED_WRITE_ACTIONS}
 
 
+def load_archived_paths(storage: Storage, profile: FormatProfile, requested: InstantTime) -> frozenset[str] | None:
+    """The files that the write requested then has written, by what the history says of it; None where it has no such
+    write.
+
+    Raises:
+        Corrupt: a file of the history is damaged. Missing: it was rewritten meanwhile.
+    """
+    history = load_history(storage, profile, requested[:-1])
+    found = [one for one in history if one.requested == requested and one.action in COMPLETED_WRITE_ACTIONS]
+    if not found:
+        return None
+    said = load_archived_metadata(storage, found)
+    return frozenset(stat.path for one in said.values() for _, stat in one.write_stats() if stat.path)
+
+
 def load_archived_metadata(
     storage: Storage, instants: Iterable[ArchivedInstant]
 ) -> Mapping[InstantTime, CommitMetadata]:

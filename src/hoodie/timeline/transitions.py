@@ -44,7 +44,7 @@ from hoodie.spec import (
 from hoodie.storage import Storage
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline.clock import new_instant_time
-from hoodie.timeline.history import load_archived_commits
+from hoodie.timeline.history import load_archived_paths
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
 from hoodie.timeline.timeline import Timeline, furthest
 
@@ -249,23 +249,39 @@ class _Completion:
     def look(self) -> tuple[Instant, ...]:
         """The state files, when nobody undoes or has undone the instant; who was undone takes `done` away."""
         known = list_instants(self.storage, self.profile, self.timezone)
+        is_inflight = any(one.logical == self.done.logical and one.state is State.INFLIGHT for one in known)
+        begun_ms = self.begun_ms
+        if is_inflight and begun_ms is not None:
+            try:
+                begun_ms = load_begun_ms(self.storage, self.profile, self.instant)
+            except Fenced:  # it went since the listing
+                known = list_instants(self.storage, self.profile, self.timezone)
+                is_inflight = False
         cause = _undone_by(self.storage, self.profile, self.instant, known, is_repeated=self.is_repeated)
-        if not any(one.logical == self.done.logical and one.state is State.INFLIGHT for one in known):
-            if not cause and _is_archived(self.storage, self.profile, self.instant):
+        if not is_inflight:
+            if not cause and self._is_archived():
                 return known
-            if not (cause or _is_in_the_active_timeline(self.profile, self.instant, known)):
+            is_active = _is_in_the_active_timeline(self.profile, self.instant, known)
+            if not (cause or is_active or self.begun_ms is not None):
                 raise _unknown(self.instant, _GONE)
             self._withdraw()
             raise _fenced(self.instant, cause or _GONE)
-        if self._is_begun_anew():
+        if begun_ms != self.begun_ms:
             self._withdraw()
             raise _fenced(self.instant, _BEGUN_ANEW)
         if cause:
             raise _unknown(self.instant, cause)
         return known
 
-    def _is_begun_anew(self) -> bool:
-        return self.begun_ms is not None and self.begun_ms != load_begun_ms(self.storage, self.profile, self.instant)
+    def _is_archived(self) -> bool:
+        """Whether the history has what was completed: an archiver puts it there before it takes its files. Of a plan it
+        may have another run.
+        """
+        there = load_archived_paths(self.storage, self.profile, self.instant.requested)
+        if there is None or self.begun_ms is None:
+            return there is not None
+        said = self.profile.commit_codec.parse(self.payload, instant_path(self.profile, self.done))
+        return there == {stat.path for _, stat in said.write_stats() if stat.path}
 
     def _withdraw(self) -> None:
         """Deletes the completed instant. Who takes an inflight file away has taken the data files before, or does so
@@ -283,11 +299,6 @@ def _holds(storage: Storage, path: str, payload: bytes) -> bool:
         return storage.read(path) == payload
     except Missing:
         return False
-
-
-def _is_archived(storage: Storage, profile: FormatProfile, instant: Instant) -> bool:
-    """Whether the history has a completed write: an archiver puts it there before it takes its files."""
-    return instant.requested in load_archived_commits(storage, profile, instant.requested[:-1])
 
 
 def _is_in_the_active_timeline(profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:

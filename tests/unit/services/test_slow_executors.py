@@ -89,6 +89,16 @@ def begin_anew(lake: Lake, work: str) -> None:
     to_inflight(handle.storage, handle.profile, inflight)
 
 
+def archive(lake: Lake, expected: dict[str, str]) -> None:
+    """Others write on until what was there is archived."""
+    options = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+    for number in range(8):
+        lake.upsert(row("z", f"z{number}", number, part="r"))
+    expected["z"] = "z7"
+    lake.table.services.clean(**options)
+    assert lake.table.services.archive(**options) is not None
+
+
 def is_file(call: Call) -> bool:
     return call.op == "open_output" and call.path.endswith(".parquet") and not call.path.startswith(".hoodie")
 
@@ -214,4 +224,65 @@ def test_files_of_a_run_whose_plan_was_taken_off_go_whatever_it_fails_by(
 
     assert isinstance(answer_of(lake, "cluster", strike), cause)
     assert [path for path in lake.files() if str(state["requested"]) in path and not path.startswith(".hoodie")] == []
+    ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3], ids=["list", "head", "behind"])
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_plan_that_is_archived_while_its_executor_looks_behind_its_completion_keeps_its_files(
+    version: int, metadata: str, work: str, nth: int
+) -> None:
+    lake, state = lake_of(version, metadata), {"created": False, "calls": 0}
+    expected = lake.values()
+
+    def strike(call: Call) -> None:
+        if is_completion(call):
+            state["created"] = True
+        elif state["created"] and call.op in ("list_dir", "head", "delete_dir"):
+            state["calls"] += 1
+            if state["calls"] == nth:
+                archive(lake, expected)
+
+    assert answer_of(lake, work, strike) is None
+    assert state["calls"] >= nth
+    ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_who_completes_a_plan_that_others_have_completed_and_archived_withdraws_it(version: int, work: str) -> None:
+    """The timeline would begin with it, and the history has the others' run."""
+    lake, state = lake_of(version, "true"), {"struck": False}
+    expected = lake.values()
+
+    def strike(call: Call) -> None:
+        if is_completion(call) and not state["struck"]:
+            state["struck"] = True
+            take_over(lake, work)
+            archive(lake, expected)
+
+    assert isinstance(answer_of(lake, work, strike), Fenced)
+    ensure_right(lake, expected)
+    lake.upsert(row("a", "more", 9))
+    ensure_right(lake, {**expected, "a": "more"})
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_files_of_a_run_go_where_the_table_was_upgraded_meanwhile(metadata: str, work: str) -> None:
+    lake, state = lake_of(6, metadata), {"struck": False}
+    expected = lake.values()
+
+    def strike(call: Call) -> None:
+        if is_file(call) and not state["struck"]:
+            state["struck"] = True
+            lake.table.services.upgrade(9)
+            lake.options = {**lake.options, "hoodie.write.table.version": "9"}
+
+    assert answer_of(lake, work, strike) is not None
+    ensure_right(lake, expected)
+    if work == "cluster":
+        take_over(lake, work)
     ensure_right(lake, expected)

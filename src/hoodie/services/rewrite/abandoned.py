@@ -11,6 +11,7 @@ from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.index import roll_back_indexes
 from hoodie.metadata_writer import undo_update
+from hoodie.services.rewrite.executor import clear_plan
 from hoodie.services.rewrite.kinds import KINDS
 from hoodie.services.rollback.rollback import roll_back
 from hoodie.spec import State
@@ -36,6 +37,7 @@ def drop_abandoned_plans(state: TableState, engine: Engine, config: Config) -> T
             timeline = roll_back(handle, engine, timeline, instant, config)
             handle = load_handle(handle.storage, handle.env)  # it may have had to drop the metadata table
         else:
+            clear_plan(handle, engine, state.plans, instant)
             roll_back_indexes(handle.storage, handle.config, config, instant.requested)
             handle = undo_update(handle, instant, None, engine)
         handle.storage.delete(instant_path(handle.profile, replace(instant, state=State.REQUESTED)))

@@ -23,7 +23,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing
+from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
 from hoodie.index import rewrite_follower
 from hoodie.locks import parse_lock_options
 from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
@@ -49,7 +49,7 @@ from hoodie.timeline import (
     Timeline,
     create_requested,
     instant_path,
-    load_archived_commits,
+    load_archived_paths,
     load_begun_ms,
     load_commit_metadata,
     markers_of,
@@ -244,14 +244,17 @@ def _give_up(  # noqa: PLR0917
     """
     inflight = run.inflight
     try:
+        handle = _handle_now(handle)
         plans = PendingPlans(handle.storage, timeline_of(handle))
+        if not plans.timeline.instants:
+            raise Unavailable(
+                "The timeline is empty", remedy="The table is moving to another version; hoodie orphans finds files"
+            )
         now = plans.timeline.find(inflight.requested, inflight.comparable_action)
-        if now is None and inflight.requested in load_archived_commits(
-            handle.storage, handle.profile, inflight.requested[:-1]
-        ):
-            return
         kept: set[str | None] = {None}
-        if now is not None and now.is_completed:
+        if now is None:
+            kept |= load_archived_paths(handle.storage, handle.profile, inflight.requested) or set()
+        elif now.is_completed:
             kept |= {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
         made = {path for path in _files_named(handle, partitions, inflight) if run.has_made(path)}
         with deleting_own(handle.storage):
@@ -262,6 +265,14 @@ def _give_up(  # noqa: PLR0917
             roll_back_run(handle, engine, plans, inflight, markers)
     except HudiError as error:
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
+
+
+def _handle_now(handle: TableHandle) -> TableHandle:
+    """The table as it is: others may have taken it to another version. Asked for once more where that fails."""
+    try:
+        return load_handle(handle.storage, handle.env)
+    except HudiError:
+        return load_handle(handle.storage, handle.env)
 
 
 def _remove_files(
