@@ -42,7 +42,7 @@ from hoodie.records.footer import (
     footer_of_written,
 )
 from hoodie.records.key_range import KeyRange, key_range
-from hoodie.records.page_index import MAGIC
+from hoodie.records.page_index import MAGIC, ended, footer_before_end
 from hoodie.records.parquet_leaves import leaves_of
 from hoodie.records.schema import (
     CONSTANT_FIELDS,
@@ -57,8 +57,6 @@ MIB: Final = 1024 * 1024
 _SAMPLE_FROM_ROWS: Final = 20_000
 _SAMPLE_ROWS: Final = 16_000
 _BUFFER_BYTES: Final = 512 * 1024
-_END_BYTES: Final = 8
-"""Of the length of the footer and the letters behind it."""
 _KEYS_BEHIND: Final = 8
 """Pieces of keys that may wait for the thread that looks at them."""
 
@@ -298,11 +296,10 @@ class BaseFileWriter(UnfinishedFile):
         self._parquet.close()
         self._buffered.flush()
         held = self._sink.held()
-        length = int.from_bytes(held[-_END_BYTES:-4], "little")
-        footer = footer_without_bounds(held[-_END_BYTES - length : -_END_BYTES], self._unbounded)
-        end = footer + len(footer).to_bytes(4, "little") + MAGIC
+        footer = footer_before_end(held)
+        end = ended(footer_without_bounds(footer, self._unbounded))
         self._written = [pq.read_metadata(pa.BufferReader(MAGIC + end))]
-        self._sink.write(held[: -_END_BYTES - length] + end)
+        self._sink.write(held.removesuffix(ended(footer)) + end)
 
     def _footer(self) -> dict[str, str]:
         values = {AVRO_SCHEMA_FOOTER_KEY: self._avro_schema, MODEL_FOOTER_KEY: "avro"}

@@ -142,6 +142,17 @@ def ranges_of(source: Any) -> ReadRange:
     return read
 
 
+def ended(footer: bytes) -> bytes:
+    """A footer, and what stands behind it at the end of a file."""
+    return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def footer_before_end(data: bytes) -> bytes:
+    """The footer of a file of which these bytes are the end, or all."""
+    length = int.from_bytes(data[-_TAIL_BYTES:-4], "little")
+    return data[-_TAIL_BYTES - length : -_TAIL_BYTES]
+
+
 def read_file_footer(read: ReadRange, size_bytes: int, max_columns: int | None = MAX_COLUMNS) -> FileFooter | None:
     """The footer of a file of which `read(start, length)` gives bytes; None when it is of no use here, or has more
     columns.
@@ -277,8 +288,7 @@ def _unpacked_file(
 
 def _end(chunk: ChunkPages, rows: int, codec: int, dictionary_bytes: int, data_bytes: int) -> bytes:
     """What comes after the pages."""
-    footer = _footer_of_pages(chunk, rows, codec, dictionary_bytes, dictionary_bytes + data_bytes)
-    return footer + len(footer).to_bytes(4, "little") + MAGIC
+    return ended(_footer_of_pages(chunk, rows, codec, dictionary_bytes, dictionary_bytes + data_bytes))
 
 
 def _footer_of_pages(chunk: ChunkPages, rows: int, codec: int, dictionary_bytes: int, data_bytes: int) -> bytes:

@@ -33,7 +33,7 @@ from hoodie.records.failures import reading, writing
 from hoodie.records.float_bounds import half_bounded_places, without_bounds
 from hoodie.records.footer import BaseFooter, footer_of_written
 from hoodie.records.joined_keys import KeyFooter
-from hoodie.records.page_index import MAGIC, chunk_bounds
+from hoodie.records.page_index import MAGIC, chunk_bounds, ended, footer_before_end
 from hoodie.records.parquet_layout import ParquetLayout, chunks_of
 from hoodie.records.schema import FILE_NAME_FIELD
 from hoodie.records.thrift import Field, Listed, NoThrift, Struct, encode_struct, parse_struct, parse_struct_at
@@ -124,7 +124,7 @@ class RowGroupCopy(UnfinishedFile):
     def footer(self) -> BaseFooter:
         """The footer of the file, which is closed: what reading it would give."""
         stats = self.close()
-        native = pq.read_metadata(pa.BufferReader(MAGIC + self._footer_bytes + _end(self._footer_bytes)))
+        native = pq.read_metadata(pa.BufferReader(MAGIC + ended(self._footer_bytes)))
         return footer_of_written(self._path, stats.size_bytes, native, self._keys.values)
 
     @cached_property
@@ -198,8 +198,7 @@ class RowGroupCopy(UnfinishedFile):
                 for chunk in chunks:
                     self._index(chunk.struct, chunk.offsets, _OFFSETS_AT, _OFFSETS_BYTES)
             self._footer_bytes = encode_struct(self._meta())
-            self._write(self._footer_bytes)
-            self._write(_end(self._footer_bytes))
+            self._write(ended(self._footer_bytes))
             self._sink.close()
         found = self._keys.range
         low, high = (None, None) if found is None else (found.low, found.high)
@@ -291,8 +290,7 @@ class _NameColumn:
         ) as writer:
             writer.write_table(pa.Table.from_arrays([names], schema=schema), row_group_size=max(1, rows))
         data = out.getvalue()
-        length = int.from_bytes(data[-8:-4], "little")
-        (group,) = parse_struct(data[-8 - length : -8])[_ROW_GROUPS].value.values
+        (group,) = parse_struct(footer_before_end(data))[_ROW_GROUPS].value.values
         return _made_chunks(pa.BufferReader(data), group)[_NAME]
 
 
@@ -359,10 +357,6 @@ def _is_nullable(layout: ParquetLayout) -> bool:
         if element[4].value == _NAME:
             return bool(element[3].value == 1)
     return True
-
-
-def _end(footer: bytes) -> bytes:
-    return len(footer).to_bytes(4, "little") + MAGIC
 
 
 def _damaged(path: str, why: str) -> Corrupt:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.env import Env, SystemEnv
+from hoodie.errors import HudiError
 from hoodie.spec import FormatProfile, TableConfig, profile_of
 from hoodie.storage import Storage, open_storage
 from hoodie.timeline import Timeline, load_table_config, load_timeline
@@ -40,6 +41,16 @@ def load_handle(storage: Storage, env: Env) -> TableHandle:
     """The table in `storage`, with its config as it is stored now. Raises as `open_handle`."""
     config = load_table_config(storage, env)
     return TableHandle(storage_of(storage, config), config, profile_of(config), env)
+
+
+def load_handle_again(handle: TableHandle) -> TableHandle:
+    """The table as it is now: others may have taken it to another version, where its timeline lies elsewhere. Asked for
+    once more where that fails, by who takes away its own: what is left behind then nobody would find.
+    """
+    try:
+        return load_handle(handle.storage, handle.env)
+    except HudiError:
+        return load_handle(handle.storage, handle.env)
 
 
 def timeline_of(handle: TableHandle) -> Timeline:

@@ -27,7 +27,7 @@ from typing import Final, Self
 from hoodie.config import Config
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing
 from hoodie.spec import Instant, InstantTime, parse_data_file_name
-from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, load_handle_again, timeline_of
 from hoodie.state.table_state import TableState, state_from
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline import Markers, Timeline, complete_and_look, create_requested, ensure_alive, to_inflight
@@ -62,8 +62,8 @@ class Transaction:
 
     `with transaction:` says that its work may fail: then it is aborted. Under failed-write policy LAZY (`config`) its
     heartbeat beats inside the block, and says `what` is being done. A `run` of a plan leaves its end to its executor,
-    and is used without the block. One thread works with a transaction; its tasks may
-    run anywhere. `after` is the table as the last look at it showed it, once `commit` has completed the write.
+    and is used without the block. One thread works with a transaction; its tasks may run anywhere. `after` is the table
+    as the last look at it showed it, once `commit` has completed the write.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class Transaction:
         except Conflict:
             if begun is not None and not self._reopened and self._offered is not None:
                 self._reopened = not leave_strays(
-                    self._handle_now(),
+                    load_handle_again(self.handle),
                     begun,
                     markers,
                     self._offered,
@@ -372,7 +372,7 @@ class Transaction:
         if begun is None or isinstance(cause, CommitUnknown):
             return
         is_rid = remove_strays(
-            self._handle_now(),
+            load_handle_again(self.handle),
             begun,
             markers,
             self._offered or (),
@@ -380,15 +380,6 @@ class Transaction:
             may_be_done=self._may_be_done(cause),
         )
         self._reopened |= not is_rid
-
-    def _handle_now(self) -> TableHandle:
-        """The table as it is: others may have taken it to another version, where its timeline lies elsewhere. Asked
-        for once more where that fails: what is left behind then nobody would find.
-        """
-        try:
-            return load_handle(self.handle.storage, self.handle.env)
-        except HudiError:
-            return load_handle(self.handle.storage, self.handle.env)
 
     def _may_be_done(self, cause: BaseException) -> bool:
         return self._offered is None or not isinstance(cause, Conflict | Fenced)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +10,14 @@ import pytest
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, HudiError, Unavailable
-from hoodie.locks.lock_provider import EndsWithProcess
 from hoodie.services.rewrite.executor import roll_back_run
 from hoodie.spec import State
 from hoodie.state.handle import load_handle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.table import Table
-from hoodie.testing.counting_storage import Call, CountingStorage
+from hoodie.testing.counting_storage import Call, Crash
 from hoodie.testing.lake import Lake, logged_lake, row
+from hoodie.testing.unlocked_storage import UnlockedStorage
 from hoodie.timeline import to_inflight
 
 LOCAL = LocalEngine(1)
@@ -26,19 +25,6 @@ WORK: dict[str, Callable[[Table], Any]] = {
     "compact": lambda table: table.services.compact(**{"hoodie.compact.inline.max.delta.commits": "1"}),
     "cluster": lambda table: table.services.cluster(),
 }
-
-
-class Unlocked(CountingStorage):
-    """A storage whose locks keep nobody out, as leases that were lost."""
-
-    @contextmanager
-    def locked(self, what: Any, scope: Any, patience: Any) -> Iterator[EndsWithProcess]:
-        del what, scope, patience
-        yield EndsWithProcess()
-
-
-class Crash(BaseException):
-    """The process is gone."""
 
 
 def lake_of(version: int, metadata: str) -> Lake:
@@ -53,7 +39,7 @@ def lake_of(version: int, metadata: str) -> Lake:
 
 def answer_of(lake: Lake, work: str, on_call: Callable[[Call], None]) -> BaseException | None:
     """What an executor is told that meets `on_call`; None when its work is done."""
-    storage = Unlocked(lake.storage, on_call=on_call)
+    storage = UnlockedStorage(lake.storage, on_call=on_call)
     try:
         WORK[work](Table(load_handle(storage, SystemEnv()), lake.options, LOCAL))
     except (HudiError, Crash, KeyboardInterrupt) as error:
@@ -108,6 +94,18 @@ def is_completion(call: Call) -> bool:
     return call.op == "create" and is_done and "/metadata/" not in call.path
 
 
+def die_at_completion(lake: Lake, work: str) -> None:
+    """An executor dies behind its part of the metadata table."""
+    state = {"dead": False}
+
+    def die(call: Call) -> None:
+        state["dead"] |= is_completion(call)
+        if state["dead"]:
+            raise Crash
+
+    assert isinstance(answer_of(lake, work, die), Crash)
+
+
 @pytest.mark.parametrize("others", [take_over, roll_back, begin_anew])
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("metadata", ["true", "false"])
@@ -160,15 +158,9 @@ def test_a_plan_is_carried_out_after_a_run_died_behind_its_part_of_the_metadata_
     version: int, work: str
 ) -> None:
     """The rollback is recorded there, too, and is not aimed at the next run."""
-    lake, state = lake_of(version, "true"), {"dead": False}
+    lake = lake_of(version, "true")
     expected = lake.values()
-
-    def die(call: Call) -> None:
-        state["dead"] |= is_completion(call)
-        if state["dead"]:
-            raise Crash
-
-    assert isinstance(answer_of(lake, work, die), Crash)
+    die_at_completion(lake, work)
     roll_back(lake, work)
     take_over(lake, work)
     ensure_right(lake, expected)
@@ -177,15 +169,9 @@ def test_a_plan_is_carried_out_after_a_run_died_behind_its_part_of_the_metadata_
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("version", [6, 9])
 def test_what_a_dead_executor_and_a_dead_rollback_of_it_left_goes_with_the_plan(version: int, work: str) -> None:
-    lake, state = lake_of(version, "true"), {"dead": False}
+    lake = lake_of(version, "true")
     expected = lake.values()
-
-    def die(call: Call) -> None:
-        state["dead"] |= is_completion(call)
-        if state["dead"]:
-            raise Crash
-
-    assert isinstance(answer_of(lake, work, die), Crash)
+    die_at_completion(lake, work)
     deleted: list[str] = []
 
     def die_again(call: Call) -> None:

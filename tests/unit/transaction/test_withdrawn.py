@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,25 +11,16 @@ from hoodie.config import resolve
 from hoodie.engine import LocalEngine
 from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, HudiError, Unavailable
-from hoodie.locks.lock_provider import EndsWithProcess
 from hoodie.services.ingest import Request
 from hoodie.services.save import write_table
 from hoodie.table import as_source
 from hoodie.testing.counting_storage import Call, CountingStorage
 from hoodie.testing.lake import Lake, logged_lake, row, table_of
+from hoodie.testing.unlocked_storage import UnlockedStorage
 
 ARCHIVING = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
 CAUSES = [KeyboardInterrupt, ValueError, Unavailable]
 ROOT = (".hoodie", ".hoodie/timeline")
-
-
-class Unlocked(CountingStorage):
-    """A storage whose lock keeps nobody out, as a lease that was lost."""
-
-    @contextmanager
-    def locked(self, what: Any, scope: Any, patience: Any) -> Iterator[EndsWithProcess]:
-        del what, scope, patience
-        yield EndsWithProcess()
 
 
 def lake_of(version: int, made: Any, **options: str) -> Lake:
@@ -41,7 +31,7 @@ def lake_of(version: int, made: Any, **options: str) -> Lake:
 
 
 def answer_of(
-    lake: Lake, operation: str, on_call: Callable[[Call], None], storage: type[CountingStorage] = Unlocked
+    lake: Lake, operation: str, on_call: Callable[[Call], None], storage: type[CountingStorage] = UnlockedStorage
 ) -> BaseException | None:
     """What a writer is told that meets `on_call`; None when its write is done."""
     options = resolve({**lake.options, "hoodie.datasource.write.operation": operation})
@@ -114,16 +104,16 @@ def test_the_look_behind_a_completed_instant_is_taken_once_more(
 def test_the_look_is_taken_where_the_answer_to_the_completed_instant_is_lost(
     version: int, made: Any, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, create = lake_of(version, made), Unlocked.create
+    lake, create = lake_of(version, made), UnlockedStorage.create
 
-    def lost(self: Unlocked, path: str, data: bytes) -> Any:
+    def lost(self: UnlockedStorage, path: str, data: bytes) -> Any:
         if not (path.endswith("commit") and "/metadata/" not in path):
             return create(self, path, data)
         roll_back(lake)
         create(self, path, data)
         raise error_of(Unavailable)
 
-    monkeypatch.setattr(Unlocked, "create", lost)
+    monkeypatch.setattr(UnlockedStorage, "create", lost)
     assert isinstance(answer_of(lake, operation, lambda call: None), Unavailable | Fenced)
     ensure_refused(lake)
 

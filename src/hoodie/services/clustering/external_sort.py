@@ -108,8 +108,20 @@ class ExternalSort:
         return table, self._order.positions([table.column(name) for name in self._order.columns])
 
     def in_large_batches(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows in batches that are worth to be parted."""
-        return _in_large_batches(rows, self._limit // _BATCHES)
+        """The rows in batches that are worth to be parted: of as many rows or bytes as are taken at once, or of this
+        part of the limit.
+        """
+        size_bytes = min(_BATCH_BYTES, self._limit // _BATCHES)
+        held: list[pa.RecordBatch] = []
+        held_rows = held_bytes = 0
+        for batch in rows:
+            held.append(batch)
+            held_rows, held_bytes = held_rows + batch.num_rows, held_bytes + batch.nbytes
+            if held_rows >= BATCH_ROWS or held_bytes >= size_bytes:
+                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+                held, held_rows, held_bytes = [], 0, 0
+        if held:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 class RowParts:
@@ -218,18 +230,3 @@ def taken(table: pa.Table, order: Places) -> Iterator[pa.RecordBatch]:
     rows = min(BATCH_ROWS, max(1, _BATCH_BYTES * len(places) // max(1, table.nbytes)))
     for start in range(0, len(places), rows):
         yield from table.take(places.slice(start, rows)).combine_chunks().to_batches()
-
-
-def _in_large_batches(rows: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at least so many bytes, or of as many rows or bytes as are taken at once."""
-    size_bytes = min(_BATCH_BYTES, size_bytes)
-    held: list[pa.RecordBatch] = []
-    held_rows = held_bytes = 0
-    for batch in rows:
-        held.append(batch)
-        held_rows, held_bytes = held_rows + batch.num_rows, held_bytes + batch.nbytes
-        if held_rows >= BATCH_ROWS or held_bytes >= size_bytes:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held, held_rows, held_bytes = [], 0, 0
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

@@ -41,7 +41,7 @@ from hoodie.spec import (
     marker_dir,
     parse_data_file_name,
 )
-from hoodie.state.handle import TableHandle, load_handle, timeline_of
+from hoodie.state.handle import TableHandle, load_handle, load_handle_again, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage.fence import deleting_own
 from hoodie.timeline import (
@@ -142,7 +142,7 @@ def run_plan(
         except CommitUnknown:
             raise
         except (Exception, KeyboardInterrupt) as cause:
-            _give_up(handle, engine, own, partitions, stats, markers, cause)
+            _give_up(run, own, stats, markers, cause)
             raise
         written.settle()
         return CarriedOut(run, done, outcome, int((handle.env.monotonic() - clock) * 1000))
@@ -230,21 +230,14 @@ def _pending_again(
     return replace(now, state=State.REQUESTED)
 
 
-def _give_up(  # noqa: PLR0917
-    handle: TableHandle,
-    engine: Engine,
-    run: OwnRun,
-    partitions: Collection[str],
-    stats: Sequence[WriteStat],
-    markers: Markers,
-    cause: BaseException,
-) -> None:
+def _give_up(run: PlanRun, own: OwnRun, stats: Sequence[WriteStat], markers: Markers, cause: BaseException) -> None:
     """After an error: the files of this run go, whoever has the plan now, and leave a plan that nobody has begun. When
     that fails too, the next run does it.
     """
-    inflight = run.inflight
+    inflight = run.instant
     try:
-        handle = _handle_now(handle)
+        partitions = {partition for partition, _ in run.plans.groups(inflight)}
+        handle = load_handle_again(run.handle)
         plans = PendingPlans(handle.storage, timeline_of(handle))
         if not plans.timeline.instants:
             raise Unavailable(
@@ -256,23 +249,15 @@ def _give_up(  # noqa: PLR0917
             kept |= load_archived_paths(handle.storage, handle.profile, inflight.requested) or set()
         elif now.is_completed:
             kept |= {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
-        made = {path for path in _files_named(handle, partitions, inflight) if run.has_made(path)}
+        made = {path for path in _files_named(handle, partitions, inflight) if own.has_made(path)}
         with deleting_own(handle.storage):
             for path in sorted(path for path in made.union(stat.path for stat in stats) - kept if path is not None):
                 handle.storage.delete(path)
         is_mine = now is not None and now.state is State.INFLIGHT and not isinstance(cause, Fenced)
-        if is_mine and load_begun_ms(handle.storage, handle.profile, inflight) == run.begun_ms:
-            roll_back_run(handle, engine, plans, inflight, markers)
+        if is_mine and load_begun_ms(handle.storage, handle.profile, inflight) == own.begun_ms:
+            roll_back_run(handle, run.engine, plans, inflight, markers)
     except HudiError as error:
         log.warning("the unfinished %s %s was not undone: %s", inflight.action, inflight.requested, error.cause)
-
-
-def _handle_now(handle: TableHandle) -> TableHandle:
-    """The table as it is: others may have taken it to another version. Asked for once more where that fails."""
-    try:
-        return load_handle(handle.storage, handle.env)
-    except HudiError:
-        return load_handle(handle.storage, handle.env)
 
 
 def _remove_files(
