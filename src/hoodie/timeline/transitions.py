@@ -46,7 +46,7 @@ from hoodie.storage.fence import deleting_own
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.history import load_archived_paths
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
-from hoodie.timeline.timeline import Timeline, furthest
+from hoodie.timeline.timeline import furthest
 
 _NOT_REQUESTED: Final = "its requested file is gone"
 _GONE: Final = "its inflight file is gone"
@@ -261,10 +261,10 @@ class _Completion:
         if not is_inflight:
             if not cause and self._is_archived():
                 return known
-            is_active = _is_in_the_active_timeline(self.profile, self.instant, known)
-            if not (cause or is_active or self.begun_ms is not None):
-                raise _unknown(self.instant, _GONE)
+            # It may be older than all others, whose timeline would begin with it: what was archived would not count.
             self._withdraw()
+            if all(one.logical == self.done.logical for one in known):  # the table has another version by now
+                raise _unknown(self.instant, _GONE)
             raise _fenced(self.instant, cause or _GONE)
         if begun_ms != self.begun_ms:
             self._withdraw()
@@ -299,12 +299,6 @@ def _holds(storage: Storage, path: str, payload: bytes) -> bool:
         return storage.read(path) == payload
     except Missing:
         return False
-
-
-def _is_in_the_active_timeline(profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:
-    """Whether the timeline begins before the instant, by what there is beside its own files."""
-    first = Timeline(profile, furthest(one for one in known if one.logical != instant.logical)).first_write_instant
-    return first is not None and first.requested < instant.requested
 
 
 def _unknown(instant: Instant, cause: str) -> CommitUnknown:

@@ -283,6 +283,37 @@ def test_a_timeline_does_not_begin_with_a_writer_that_slept_before_its_inflight_
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_timeline_does_not_begin_with_a_writer_that_slept_before_its_completed_instant(
+    version: int, made: Any, metadata: str, operation: str
+) -> None:
+    """Its rollback is archived, too, when it wakes: no instant says that it was undone, the history lacks it."""
+    lake = lake_of(version, made, **{"hoodie.metadata.enable": metadata})
+    expected, state = {"a": "a", "b": "a"}, {"asleep": False}
+
+    def others(call: Call) -> None:
+        if not is_completion(call) or state["asleep"]:
+            return
+        state["asleep"] = True
+        for number in range(9):
+            lake.upsert(row(f"s{number}", part=f"s{number}"))
+            expected[f"s{number}"] = "a"
+        lake.table.services.clean(**ARCHIVING)
+        if metadata == "true":
+            lake.table.services.metadata(**{"hoodie.metadata.compact.max.delta.commits": "1"})
+        assert lake.table.services.archive(**ARCHIVING) is not None
+
+    assert isinstance(answer_of(lake, operation, others), Fenced)
+    assert state["asleep"]
+    assert lake.values() == expected
+    lake.upsert(row("c"))
+    assert lake.values() == {**expected, "c": "a"}
+    assert lake.table.validate() == []
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_who_was_rolled_back_while_it_wrote_tells_the_metadata_table_nothing(
