@@ -93,7 +93,7 @@ def write_delta_commit(  # noqa: PLR0917
     written = _spread(tasks, engine).run(write_log, tasks, "metadata table")
     stats = tuple(_log_stat(slot, one) for slot, one in zip(chosen, written, strict=True))
     _drop_spilled(metadata, instant, records)
-    return finish(metadata, inflight, stats, UPSERT)
+    return finish(metadata, inflight, stats, UPSERT, timeline.instants)
 
 
 def write_bases(  # noqa: PLR0917
@@ -192,11 +192,17 @@ def split(
     ]
 
 
-def finish(metadata: TableHandle, inflight: Instant, stats: tuple[WriteStat, ...], operation: str) -> Instant:
-    """The completed instant of the metadata table."""
+def finish(
+    metadata: TableHandle,
+    inflight: Instant,
+    stats: tuple[WriteStat, ...],
+    operation: str,
+    since: Iterable[Instant] | None = None,
+) -> Instant:
+    """The completed instant of the metadata table. `since`: see `complete`."""
     payload = _payload(metadata, stats, operation, inflight.comparable_action)
     env, timezone = metadata.env, metadata.config.timezone
-    return complete(metadata.storage, metadata.profile, inflight, payload, env, timezone, is_repeated=True)
+    return complete(metadata.storage, metadata.profile, inflight, payload, env, timezone, since=since, is_repeated=True)
 
 
 def _drop_spilled(metadata: TableHandle, instant: InstantTime, records: Sequence[Records]) -> None:

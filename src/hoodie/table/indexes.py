@@ -71,7 +71,8 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
             return drop_index(handle, name)
 
     def rebuild(self, *names: str, accept_missing: bool = False) -> None:
-        """Rebuilds partitions of the metadata table from the table's files; without names all of it.
+        """Rebuilds partitions of the metadata table from the table's files; without names all of it. Writes that died
+        are rolled back.
 
         Files under storage paths are listed under all prefixes. One that a commit wrote and that is nowhere stops that,
         unless it is accepted: a prefix that is not reached looks the same.
@@ -81,13 +82,15 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         """
         from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
         from hoodie.services.repair import ensure_whole  # noqa: PLC0415 - the same
+        from hoodie.services.rollback.failed_writes import roll_back_dead_writes  # noqa: PLC0415 - the same
         from hoodie.view import collecting_later  # noqa: PLC0415 - the same
 
         # There may be a hundred thousand files: a search for garbage among them takes as long as all else.
         with self._opened.held("rebuild metadata") as handle, collecting_later():
             if not accept_missing:
                 ensure_whole(handle, self._opened.engine)
-            rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)
+            made = rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)
+            roll_back_dead_writes(made, self._opened.engine, self._opened.config({}))
 
     def __getitem__(self, name: str) -> IndexDefinition | None:
         return self._load()[name]

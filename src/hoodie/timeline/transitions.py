@@ -10,7 +10,9 @@
    once more. Whoever undoes stores its plan first and looks for a completion then: one of the two sees the other. A
    write whose inflight file is gone may have been archived since: the history knows. A plan whose inflight file is
    another one was begun anew by somebody else, who has deleted what this run had made.
-5. The completion time (version 8+) is greater than every time on the timeline at that moment.
+5. Under a lock that holds nobody completes a write or stores a plan between the look that an action rests on and its
+   completed instant. Where somebody has, the lock was lost: what they did knows nothing of this write.
+6. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers hold the table lock.
 Grammar of names and contents: `docs/format/timeline.md`.
@@ -29,6 +31,7 @@ from hoodie.spec import (
     CLEAN,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
+    DELTA_COMMIT,
     INIT_INSTANT,
     LOG_COMPACTION,
     RESTORE,
@@ -100,20 +103,24 @@ def complete(  # noqa: PLR0917
     env: Env,
     timezone: TimeZone,
     *,
+    since: Iterable[Instant] | None = None,
     is_repeated: bool = False,
 ) -> Instant:
     """The instant in state COMPLETED, on storage: from now on readers see what it did.
 
     Where names carry no completion time (version 6) `completed` is close to what a later load takes from the file.
-    `is_repeated`: the instant may have been undone and begun again, as that of a plan in the metadata table. Who undid
-    it has removed its inflight file: the one that is there is a later run's.
+    `since`: what was on the timeline when the caller, under its lock, looked whether the instant may complete; by
+    default what is there now. `is_repeated`: the instant may have been undone and begun again, as that of a plan in the
+    metadata table. Who undid it has removed its inflight file: the one that is there is a later run's.
 
     Raises:
-        Fenced: its inflight file is gone, or a later rollback or restore is aimed at it. Nothing of it is visible.
+        Fenced: its inflight file is gone, a later rollback or restore is aimed at it, or others had the table since.
+            Nothing of it is visible.
         Conflict: it is completed already.
         CommitUnknown: the storage's answer was lost, or somebody began to undo it at the same moment.
     """
-    return complete_and_look(storage, profile, instant, payload, env, timezone, is_repeated=is_repeated)[0]
+    done, _ = complete_and_look(storage, profile, instant, payload, env, timezone, since=since, is_repeated=is_repeated)
+    return done
 
 
 def complete_and_look(  # noqa: PLR0917
@@ -125,6 +132,7 @@ def complete_and_look(  # noqa: PLR0917
     timezone: TimeZone,
     *,
     begun_ms: int | None = None,
+    since: Iterable[Instant] | None = None,
     is_repeated: bool = False,
 ) -> tuple[Instant, tuple[Instant, ...]]:
     """The same, and all state files of the timeline as the last look at it showed them. Raises as `complete`.
@@ -138,10 +146,13 @@ def complete_and_look(  # noqa: PLR0917
         i.state is State.REQUESTED for i in known if i.logical == instant.logical
     ):
         raise _fenced(instant, _NOT_REQUESTED)
+    before = frozenset((i.logical, i.is_completed) for i in (known if since is None else since))
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
-    completion = _Completion(storage, profile, instant, done, payload, timezone, begun_ms, is_repeated)
+    completion = _Completion(storage, profile, instant, done, payload, timezone, begun_ms, before, is_repeated)
+    if done.action in COMPLETED_WRITE_ACTIONS and (cause := completion.overtaken_by(known)):
+        raise _fenced(instant, cause)
     # The commit point. From here on no error may say that nothing happened, unless it is so.
     try:
         storage.create(instant_path(profile, done), payload)
@@ -223,6 +234,7 @@ class _Completion:
     payload: bytes
     timezone: TimeZone
     begun_ms: int | None
+    before: frozenset[tuple[tuple[InstantTime, str], bool]]
     is_repeated: bool
 
     def ensure_kept(self) -> tuple[Instant, ...]:
@@ -271,7 +283,29 @@ class _Completion:
             raise _fenced(self.instant, _BEGUN_ANEW)
         if cause:
             raise _unknown(self.instant, cause)
+        if cause := self.overtaken_by(known):
+            self._withdraw()
+            raise _fenced(self.instant, cause)
         return known
+
+    def overtaken_by(self, known: Iterable[Instant]) -> str:
+        """What others did that only who has the lock does, in words; empty when they did not. In the metadata table
+        delta commits are no sign: indexes are built beside writers.
+        """
+        for other in furthest(known):
+            if other.logical == self.done.logical or (other.logical, other.is_completed) in self.before:
+                continue
+            if other.is_completed and other.action in COMPLETED_WRITE_ACTIONS:
+                if not (self.is_repeated and other.action == DELTA_COMMIT):
+                    return f"others completed the {other.action} {other.requested} meanwhile"
+            elif self._is_plan(other):
+                return f"others planned the {other.action} {other.requested} meanwhile"
+        return ""
+
+    def _is_plan(self, other: Instant) -> bool:
+        if other.action in (COMPACTION, LOG_COMPACTION):
+            return True
+        return not other.is_completed and is_clustering(self.storage, self.profile, other)
 
     def _is_archived(self) -> bool:
         """Whether the history has what was completed: an archiver puts it there before it takes its files. Of a plan it

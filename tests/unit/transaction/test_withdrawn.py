@@ -313,6 +313,88 @@ def test_a_timeline_does_not_begin_with_a_writer_that_slept_before_its_completed
     assert lake.table.validate() == []
 
 
+def is_metadata_commit(call: Call) -> bool:
+    return call.op == "create" and call.path.endswith(".deltacommit") and "/metadata/" in call.path
+
+
+def write_beside(lake: Lake) -> None:
+    lake.upsert(row("b", "other", 8))
+
+
+def plan_a_compaction(lake: Lake) -> None:
+    assert lake.table.services.schedule_compaction() is not None
+
+
+def compact_beside(lake: Lake) -> None:
+    assert lake.table.services.compact() is not None
+
+
+def compact_metadata(lake: Lake) -> None:
+    assert lake.table.services.metadata(**{"hoodie.metadata.compact.max.delta.commits": "1"}) is not None
+
+
+BESIDE = [
+    (version, made, sleeps, act)
+    for version in (6, 8, 9)
+    for made, sleeps, act in (
+        (Lake, is_completion, write_beside),
+        (Lake, is_metadata_commit, write_beside),
+        (logged_lake, is_completion, write_beside),
+        (logged_lake, is_completion, plan_a_compaction),
+        (logged_lake, is_completion, compact_beside),
+        (Lake, is_metadata_commit, compact_metadata),
+        (logged_lake, is_metadata_commit, compact_metadata),
+    )
+    if version > 6 or act not in (plan_a_compaction, compact_beside)  # which waits for the writer there
+]
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_metadata_table_that_is_made_anew_knows_of_no_writer_that_sleeps_before_its_completed_instant(
+    version: int, made: Any, operation: str
+) -> None:
+    """It would list none of its files."""
+    lake, state = lake_of(version, made), {"asleep": False}
+
+    def others(call: Call) -> None:
+        if is_completion(call) and not state["asleep"]:
+            state["asleep"] = True
+            lake.table.indexes.rebuild("files")
+
+    assert isinstance(answer_of(lake, operation, others), Fenced)
+    assert state["asleep"]
+    ensure_refused(lake)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize(("version", "made", "sleeps", "act"), BESIDE)
+def test_an_optimistic_writer_whose_lock_was_lost_gives_way_to_what_others_did_meanwhile(
+    version: int, made: Any, sleeps: Callable[[Call], bool], act: Callable[[Lake], None], operation: str
+) -> None:
+    """Nobody rolls its write back while its heart may beat. They looked for conflicts before it completed, and it did
+    before they completed; its completion time was drawn before it slept.
+    """
+    lake, state = lake_of(version, made, **OPTIMISTIC, **{"hoodie.compact.inline": "false"}), {"asleep": False}
+    lake.upsert(row("b", "b2", 2))
+
+    def others(call: Call) -> None:
+        if sleeps(call) and not state["asleep"]:
+            state["asleep"] = True
+            act(lake)
+
+    assert isinstance(answer_of(lake, operation, others), Fenced | Conflict)
+    assert state["asleep"]
+    expected = {"a": "a", "b": "other" if act is write_beside else "b2"}
+    assert lake.values() == expected
+    lake.upsert(row("c", part="q"))
+    if made is logged_lake:
+        lake.table.services.compact()
+    assert lake.values() == {**expected, "c": "a"}
+    assert lake.table.validate() == []
+
+
 @pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])

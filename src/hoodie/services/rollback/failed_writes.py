@@ -13,6 +13,7 @@ from hoodie.engine import Engine
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.leftovers import remove_leftovers
 from hoodie.services.rollback.rollback import finish_interrupted, roll_back
+from hoodie.spec import RESTORE
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Listing
@@ -52,6 +53,17 @@ def roll_back_failed_writes(
                 timeline = roll_back(handle, engine, timeline, instant, config)
     remove_leftovers(handle, timeline, config, leftovers)
     return timeline
+
+
+def roll_back_dead_writes(handle: TableHandle, engine: Engine, config: Config) -> None:
+    """Rolls back the writes that give no sign of life, under either policy: for who has made something anew that knows
+    nothing of them, whose writers may only be asleep. Where a restore is pending, it takes them away.
+    """
+    timeline = timeline_of(handle)
+    if any(one.action == RESTORE for one in timeline.pending()):
+        return
+    roll_back_failed_writes(handle, engine, timeline, config)
+    roll_back_expired_writes(handle, engine, config)
 
 
 def roll_back_expired_writes(handle: TableHandle, engine: Engine, config: Config) -> Timeline:
