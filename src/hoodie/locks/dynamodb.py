@@ -24,7 +24,7 @@ from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Unavailable, Unsupported
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
-from hoodie.storage.fence import with_fence
+from hoodie.storage.fence import is_own_step, with_fence
 from hoodie.storage.lock_holder import LockHolder, encode_holder, in_words, parse_holder, this_holder
 
 S = TypeVar("S")
@@ -96,6 +96,7 @@ class _Item:
     seen: tuple[str, float] | None = None
     is_over: bool = False
     deletes_own: bool = False
+    reopens: bool = False
 
     def take(self, what: str) -> None:
         """The item is this one's now. Raises: Conflict: it is another's."""
@@ -158,7 +159,7 @@ class _Item:
     def ensure_held(self, *, to_delete: bool = False) -> None:
         """See `Held` and `Fence`."""
         late_ms = (_ENV.monotonic() - self.renewed_s) * 1000
-        if self.is_over or (to_delete and self.deletes_own) or (self.version and late_ms < self.locks.lease_ms):
+        if self.is_over or is_own_step(self, to_delete=to_delete) or (self.version and late_ms < self.locks.lease_ms):
             return
         raise Fenced(
             f"The lock {self.key} in DynamoDB could not be renewed, so another writer may be at work",

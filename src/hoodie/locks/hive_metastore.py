@@ -27,7 +27,7 @@ from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, HudiError, Unavailable, Unsupported
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
-from hoodie.storage.fence import with_fence
+from hoodie.storage.fence import is_own_step, with_fence
 from hoodie.storage.lock_holder import LockHolder, in_words, this_holder
 
 S = TypeVar("S")
@@ -99,6 +99,7 @@ class _MetastoreLock:
     number: int | None = None
     is_over: bool = False
     deletes_own: bool = False
+    reopens: bool = False
 
     def take(self, what: str) -> None:
         """The lock is this one's now. Raises: Conflict: it is another's."""
@@ -156,7 +157,7 @@ class _MetastoreLock:
         """See `Held` and `Fence`."""
         from pymetastore.hive_metastore import ttypes as hive  # noqa: PLC0415 - optional
 
-        if self.is_over or (to_delete and self.deletes_own):
+        if self.is_over or is_own_step(self, to_delete=to_delete):
             return
         asked = hive.CheckLockRequest(lockid=self.number)
         with suppress(HudiError):

@@ -26,7 +26,7 @@ from hoodie.errors import Conflict, Fenced
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, in_line
 from hoodie.storage import translated
-from hoodie.storage.fence import with_fence
+from hoodie.storage.fence import is_own_step, with_fence
 from hoodie.storage.flock import SUFFIX, give_back, take_lock
 from hoodie.storage.lock_holder import LockHolder, encode_holder, has_ended, in_words, parse_holder, this_holder
 
@@ -88,6 +88,7 @@ class _LockFile:
     content: bytes = b""
     is_over: bool = False
     deletes_own: bool = False
+    reopens: bool = False
 
     def take(self, what: str) -> None:
         """The file is this one's now. Raises: Conflict: another has made it."""
@@ -126,7 +127,7 @@ class _LockFile:
 
     def ensure_held(self, *, to_delete: bool = False) -> None:
         """See `Held` and `Fence`."""
-        if not (self.is_over or (to_delete and self.deletes_own) or self._is_own()):
+        if not (self.is_over or is_own_step(self, to_delete=to_delete) or self._is_own()):
             raise Fenced(
                 f"The lock file {self.path} is gone or another's, so another writer may be at work",
                 remedy="Read the table again and repeat what you did",

@@ -27,7 +27,7 @@ from hoodie.env import SystemEnv
 from hoodie.errors import Conflict, Fenced, Unavailable, Unsupported
 from hoodie.locks.lock_provider import Held
 from hoodie.locks.waiting import AT_ONCE, Patience, place_in_line
-from hoodie.storage.fence import with_fence
+from hoodie.storage.fence import is_own_step, with_fence
 from hoodie.storage.lock_holder import LockHolder, encode_holder, in_words, parse_holder, this_holder
 
 S = TypeVar("S")
@@ -102,6 +102,7 @@ class _Node:
     name: str
     is_over: bool = False
     deletes_own: bool = False
+    reopens: bool = False
     session: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class _Node:
 
     def ensure_held(self, *, to_delete: bool = False) -> None:
         """See `Held` and `Fence`."""
-        if self.is_over or (to_delete and self.deletes_own):
+        if self.is_over or is_own_step(self, to_delete=to_delete):
             return
         try:
             found = self.client.exists(f"{self.path}/{self.name}")

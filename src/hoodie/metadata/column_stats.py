@@ -44,21 +44,28 @@ def file_ranges(
     files: Sequence[FileOf],
     data_type: pa.DataType,
     partition: str = COLUMN_STATS,
+    *,
+    in_doubt: bool = False,
 ) -> Ranges:
     """Ranges of a column (a path with dots) in files, in their order. `partition`: an expression index instead, whose
-    ranges are those of the function's result.
+    ranges are those of the function's result. `in_doubt`: see `ranges_of`.
 
     Raises:
         Corrupt: the metadata table is damaged. Invalid: the partition is not available.
     """
     names = [column_stats_key(column, file.partition, file.name) for file in files]
-    return _in_order(_read(store, partition, column, names, files), names, data_type)
+    return _in_order(_read(store, partition, column, names, files), names, data_type, in_doubt=in_doubt)
 
 
 def file_ranges_of_columns(
-    store: MetadataStore, asked: Sequence[tuple[str, Sequence[FileOf], pa.DataType]], partition: str = COLUMN_STATS
+    store: MetadataStore,
+    asked: Sequence[tuple[str, Sequence[FileOf], pa.DataType]],
+    partition: str = COLUMN_STATS,
+    *,
+    in_doubt: bool = False,
 ) -> list[Ranges]:
-    """What `file_ranges` says of each column. The index is read once for all, where that is a few look-ups.
+    """What `file_ranges` says of each column, and with `in_doubt` more (`ranges_of`). The index is read once for all,
+    where that is a few look-ups.
 
     Raises:
         Corrupt: the metadata table is damaged. Invalid: the partition is not available.
@@ -66,10 +73,15 @@ def file_ranges_of_columns(
     if not asked:
         return []
     if sum(len(files) for _, files, _ in asked) > MAX_LOOKED_UP:
-        return [file_ranges(store, column, files, data_type, partition) for column, files, data_type in asked]
+        return [
+            file_ranges(store, column, files, data_type, partition, in_doubt=in_doubt)
+            for column, files, data_type in asked
+        ]
     names = [[column_stats_key(column, file.partition, file.name) for file in files] for column, files, _ in asked]
     found = _looked_up(store, partition, [name for own in names for name in own])
-    return [_in_order(found, own, data_type) for own, (_, _, data_type) in zip(names, asked, strict=True)]
+    return [
+        _in_order(found, own, data_type, in_doubt=in_doubt) for own, (_, _, data_type) in zip(names, asked, strict=True)
+    ]
 
 
 def partition_ranges(
@@ -119,7 +131,9 @@ def _looked_up(store: MetadataStore, partition: str, names: Sequence[str]) -> li
     return [merge_stats(group) for group in store.read(partition, wanted, (STATS,)) if group]
 
 
-def _in_order(merged: list[pa.Table], names: Sequence[str], data_type: pa.DataType) -> Ranges:
+def _in_order(
+    merged: list[pa.Table], names: Sequence[str], data_type: pa.DataType, *, in_doubt: bool = False
+) -> Ranges:
     found = [table for table in merged if STATS in table.column_names and table.num_rows]
     if not found:
         unknown = pa.nulls(len(names), data_type)
@@ -128,4 +142,4 @@ def _in_order(merged: list[pa.Table], names: Sequence[str], data_type: pa.DataTy
     rows = concat_records(found).combine_chunks()
     at = pc.index_in(pa.array(names, pa.string()), value_set=rows.column(KEY))
     stats = rows.column(STATS).combine_chunks()
-    return ranges_of(stats.take(at), data_type)
+    return ranges_of(stats.take(at), data_type, in_doubt=in_doubt)

@@ -4,10 +4,13 @@
    type by its number (`valueType`), and store it in the wrapper of a primitive type.
 2. A value is widened as the column was (int to long, to double, to a wider decimal). Any other change of type leaves
    the bound unknown: text orders otherwise than numbers.
-3. Bounds that Hudi gets wrong are not believed: floating point bounds that are both zero (what a file with NaN gives,
-   and one without statistics, of which Hudi says besides that all is NULL: nor is that believed), NaN itself, all of
-   binary columns (compared as signed bytes in one place and unsigned in another), and texts with characters from U+E000
-   on (Java sorts UTF-16 units, which differs from the order of bytes only there).
+3. Bounds that Hudi gets wrong are not believed: NaN, all of binary columns (compared as signed bytes in one place and
+   unsigned in another), and texts with characters from U+E000 on (Java sorts UTF-16 units, which differs from the order
+   of bytes only there).
+4. Hudi joins the bounds of a file's row groups, and takes one without for one of zeros, or of texts for none; where it
+   has no statistics at all (as a text of more than 4 KiB) all its rows for NULL besides. Of floats every one with NaN
+   is such. So floats between whose bounds zero lies, other numbers that do and have NULL, and texts that have NULL are
+   not believed, nor that a file of zeros or without texts has nothing but NULL.
 
 Grammar and examples: docs/format/metadata-table.md.
 """
@@ -67,10 +70,11 @@ _NAMED: Final[Mapping[int, pa.DataType]] = {
 """Number of a type in V2 → type. 0 means V1, 1 no value, 8 and 9 bytes; 10 is a decimal, which says its digits."""
 
 
-def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = False) -> Ranges:
+def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = False, in_doubt: bool = False) -> Ranges:
     """The ranges in records of statistics (null: not known, as are tombstones), with bounds of type `wanted`.
 
-    `as_stored`: also bounds that are not believed, for writing them into other statistics.
+    `as_stored`: also bounds that are not believed, for writing them into other statistics. `in_doubt`: those that would
+    only be wrong in a file of several row groups, for checks.
     """
     gone = pc.or_(stats.is_null(), pc.fill_null(pc.struct_field(stats, "isDeleted"), True))
     has_gone = gone.true_count > 0
@@ -82,13 +86,51 @@ def ranges_of(stats: pa.StructArray, wanted: pa.DataType, *, as_stored: bool = F
     kinds = _kinds(stats)
     low, high = (_typed(known(name), kinds, wanted, as_stored) for name in ("minValue", "maxValue"))
     rows, nulls = known("valueCount"), known("nullCount")
-    if pa.types.is_floating(wanted) and not as_stored:
-        zero = pc.and_kleene(pc.equal(low, pa.scalar(0, wanted)), pc.equal(high, pa.scalar(0, wanted)))
-        bad = pc.or_kleene(zero, pc.or_kleene(pc.is_nan(low), pc.is_nan(high)))
-        low, high = (pc.if_else(pc.fill_null(bad, False), pa.scalar(None, wanted), bound) for bound in (low, high))
-        untold = pc.fill_null(pc.and_kleene(zero, pc.equal(nulls, rows)), False)
-        nulls = pc.if_else(untold, pa.scalar(None, nulls.type), nulls)
-    return Ranges(low, high, rows, nulls)
+    found = Ranges(low, high, rows, nulls)
+    return found if as_stored or len(stats) == 0 else _believed(found, in_doubt=in_doubt)
+
+
+def _believed(said: Ranges, *, in_doubt: bool) -> Ranges:
+    """The ranges without what Hudi may have made of row groups that say nothing of their values."""
+    kind = said.low.type
+    if pa.types.is_floating(kind):
+        is_nan = pc.or_kleene(pc.is_nan(said.low), pc.is_nan(said.high))
+        is_wrong = pc.or_kleene(is_nan, _has_zero(said, only=in_doubt))
+        is_untold = _has_zero(said, only=True)
+    elif in_doubt:
+        return said
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        is_wrong, is_untold = pc.greater(said.nulls, 0), said.low.is_null()
+    elif pa.types.is_decimal(kind):
+        is_wrong, is_untold = _has_zero(said), pc.or_kleene(said.low.is_null(), _has_zero(said, only=True))
+    else:
+        is_wrong, is_untold = _has_zero(said), _has_zero(said, only=True)
+    if not pa.types.is_floating(kind):
+        is_wrong = pc.and_kleene(is_wrong, pc.greater(said.nulls, 0))
+    is_untold = pc.and_kleene(is_untold, pc.equal(said.nulls, said.rows))
+    low, high = (_unless(is_wrong, bound) for bound in (said.low, said.high))
+    return Ranges(low, high, said.rows, _unless(is_untold, said.nulls))
+
+
+def _unless(is_wrong: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(pc.fill_null(is_wrong, False), pa.scalar(None, values.type), values)
+
+
+def _has_zero(said: Ranges, *, only: bool = False) -> pa.Array:
+    """Whether zero lies between the bounds; or whether both are."""
+    low, high = _signs(said.low), _signs(said.high)
+    if only:
+        return pc.and_kleene(pc.equal(low, 0), pc.equal(high, 0))
+    return pc.and_kleene(pc.less_equal(low, 0), pc.greater_equal(high, 0))
+
+
+def _signs(bounds: pa.Array) -> pa.Array:
+    """-1, 0 or 1 for each bound: dates and times as the numbers that are stored, false as 0."""
+    kind = bounds.type
+    if pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
+        stored = pa.int64() if kind.bit_width == 64 else pa.int32()
+        bounds = bounds.cast(pa.int8()) if pa.types.is_boolean(kind) else bounds.cast(stored)
+    return pc.sign(bounds)
 
 
 def _kinds(stats: pa.StructArray) -> list[tuple[int, str]]:

@@ -98,7 +98,8 @@ def range_troubles(
     """By column, what an index of statistics leaves out of slices, whose ranges of the column are given."""
     files = {column: [_files(part) for part, _ in slices] for column, slices in shown.items() if slices}
     wanted = [(column, list(chain.from_iterable(groups)), types[column]) for column, groups in files.items()]
-    for (column, _, _), said in zip(wanted, file_ranges_of_columns(store, wanted, index), strict=True):
+    found = file_ranges_of_columns(store, wanted, index, in_doubt=True)
+    for (column, _, _), said in zip(wanted, found, strict=True):
         at = 0
         for (part, actual), of_slice in zip(shown[column], files[column], strict=True):
             wrong = left_out(rows_of(said, at, len(of_slice)), actual)

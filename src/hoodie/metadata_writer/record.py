@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
-from hoodie.errors import Corrupt
+from hoodie.errors import Conflict, Corrupt
 from hoodie.layout.required import metadata_is_damaged
 from hoodie.metadata import FILES, IndexDefinition, load_index_definitions
 from hoodie.metadata.store import ensure_finished
@@ -262,6 +262,22 @@ def compact_metadata(handle: TableHandle, engine: Engine, options: MetadataOptio
     )
 
 
+def _ensure_unfinished(handle: TableHandle, instant: InstantTime) -> None:
+    """Checks that nobody has completed an action that is about to be recorded: what the metadata table says of it then
+    is theirs, and no leftover.
+
+    Raises:
+        Conflict: somebody has, as another executor of the same plan.
+    """
+    now = timeline_of(handle).find(instant)
+    if now is not None and now.is_completed:
+        raise Conflict(
+            f"The {now.action} {instant} is completed already",
+            remedy="Read the table again; if this write is not in it, repeat it",
+            instant=instant,
+        )
+
+
 def _record(  # noqa: PLR0917
     handle: TableHandle,
     update: TableUpdate,
@@ -274,6 +290,7 @@ def _record(  # noqa: PLR0917
     metadata = known.metadata
     before = known.timeline.find(update.instant, DELTA_COMMIT)
     if before is not None:
+        _ensure_unfinished(handle, update.instant)
         roll_back(metadata, before, None)
         known = replace(known, timeline=timeline_of(metadata), listed={})
     context = IndexContext(handle, table, engine, options, known.definitions, update.schema, known=known)

@@ -21,13 +21,18 @@ class Fence(Protocol):
     deletes_own: bool
     """What is deleted now was made by the holder, who may do that whoever holds the table."""
 
+    reopens: bool
+    """What is done now makes a write of the holder pending again, which anybody may roll back."""
+
     @property
     def is_over(self) -> bool:
         """Whether the lock was given back: it stands in nobody's way any more."""
         ...
 
     def ensure_held(self, *, to_delete: bool = False) -> None:
-        """Raises `Fenced` when the lock was lost, or may have been. `to_delete`: for a deletion (`deletes_own`)."""
+        """Raises `Fenced` when the lock was lost, or may have been, and the step is none of the holder's own
+        (`is_own_step`). `to_delete`: for a deletion.
+        """
         ...
 
     def keeps(self, path: str) -> bool:
@@ -73,6 +78,24 @@ def deleting_own(storage: object) -> Iterator[None]:
     finally:
         for fence in fences:
             fence.deletes_own = False
+
+
+@contextmanager
+def reopening(storage: object) -> Iterator[None]:
+    """Inside the block the holder of the locks makes a write of its own pending again, whoever has them by now."""
+    fences = _fences_of(storage)
+    try:
+        for fence in fences:
+            fence.reopens = True
+        yield
+    finally:
+        for fence in fences:
+            fence.reopens = False
+
+
+def is_own_step(fence: Fence, *, to_delete: bool) -> bool:
+    """Whether the holder of a lock may do what it is about to do though the lock is lost."""
+    return fence.reopens or (to_delete and fence.deletes_own)
 
 
 def _fences_of(storage: object) -> tuple[Fence, ...]:

@@ -32,6 +32,7 @@ from typing import Protocol, runtime_checkable
 
 from hoodie.env import Env
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
+from hoodie.storage.fence import is_own_step
 from hoodie.storage.lock_holder import LockHolder, holder_of, in_words, this_holder
 
 LOCKS_FOLDER = ".hoodie/.locks/"
@@ -161,12 +162,13 @@ class HeldLease:
     has_asked: bool = False
     goes: bool = False
     deletes_own: bool = False
+    reopens: bool = False
     is_over: bool = False
     before: str = ""
 
     def ensure_held(self, *, to_delete: bool = False) -> None:
         """See `Fence`."""
-        if not (self.is_over or self._is_sure() or (to_delete and self.deletes_own)):
+        if not (self.is_over or self._is_sure() or is_own_step(self, to_delete=to_delete)):
             path = self.storage.absolute(self.path)
             raise Fenced(
                 f"The lease {path} could not be extended, so another writer may be at work",

@@ -367,13 +367,15 @@ def _undoing(storage: Storage, profile: FormatProfile, later: Instant, instant: 
 
 def _outlives(storage: Storage, profile: FormatProfile, instant: Instant, known: Iterable[Instant]) -> bool:
     """Whether a pending instant may go on after what undid it is completed: a savepoint of a commit that is still
-    there; a plan, which undoing leaves, and whose inflight file it removes: the one that is there is a later run's; and
-    a clean, which keeps what is in use by the time it goes on.
+    there; a plan, which undoing leaves, and whose inflight file it removes: the one that is there is a later run's; a
+    clean, which keeps what is in use by the time it goes on; and what undoes itself, which finds gone what is gone.
     """
     if instant.action == SAVEPOINT:
         same = (one for one in known if one.requested == instant.requested and one.is_completed)
         return any(one.action in COMPLETED_WRITE_ACTIONS for one in same)
-    return instant.action in (CLEAN, COMPACTION, LOG_COMPACTION) or is_clustering(storage, profile, instant)
+    if instant.action in (CLEAN, COMPACTION, LOG_COMPACTION, ROLLBACK, RESTORE):
+        return True
+    return is_clustering(storage, profile, instant)
 
 
 def _target_of(storage: Storage, profile: FormatProfile, rollback: Instant) -> InstantTime | None:

@@ -31,6 +31,7 @@ from hoodie.spec import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.storage import Storage
+from hoodie.storage.fence import reopening
 from hoodie.timeline import Markers, create_requested, history_of, load_archived_writes, to_inflight
 from hoodie.transaction.taken_back import is_of_its_slice, taken_back
 
@@ -101,6 +102,11 @@ def reopen(handle: TableHandle, write: Instant, markers: Markers, files: Iterabl
             write.requested,
         )
         return
+    with reopening(handle.storage):
+        _make_pending(handle, write, markers, files)
+
+
+def _make_pending(handle: TableHandle, write: Instant, markers: Markers, files: Iterable[str]) -> None:
     slices: dict[str, set[tuple[str, InstantTime]]] = {}
     for path in sorted(files):
         partition, _, file_name = path.rpartition("/")

@@ -36,7 +36,7 @@ UTC_US = pa.timestamp("us", tz="UTC")
         (("member0", False), ("member0", True), pa.bool_(), (False, True)),
         (("member1", -3), ("member1", 4), pa.int32(), (-3, 4)),
         (("member1", -3), ("member1", 4), pa.int64(), (-3, 4)),
-        (("member1", -3), ("member1", 4), pa.float64(), (-3.0, 4.0)),
+        (("member1", -3), ("member1", 4), pa.float64(), (3.0, 4.0)),
         (("member2", -3), ("member2", 4), pa.int64(), (-3, 4)),
         (("member3", 0.5), ("member3", 1.5), pa.float32(), (0.5, 1.5)),
         (("member3", 0.5), ("member3", 1.5), pa.float64(), (0.5, 1.5)),
@@ -124,6 +124,58 @@ def test_that_all_is_null_is_not_believed_beside_bounds_of_zeros():
     assert found.nulls.to_pylist() == [None, 4, 4, 10]
     assert found.may_pass(Comparison("c", "is not null", pa.array([]))).tolist() == [True, True, True, False]
     assert found.may_pass(Comparison("c", ">", pa.array([5.0]))).tolist() == [True, True, True, False]
+
+
+DECIMAL = pa.decimal128(10, 2)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "member", "ordinal", "added", "pairs"),
+    [
+        (pa.float64(), "member4", 6, None, [(-1.0, 7.0, 0), (0.0, 7.0, 0), (-7.0, -0.0, 2), (1.0, 7.0, 2)]),
+        (pa.int64(), "member2", 4, None, [(-1, 7, 1), (0, 7, 3), (-7, 0, 2), (1, 7, 2), (-1, 7, 0)]),
+        (pa.date32(), "member1", 12, None, [(-1, 7, 1), (0, 7, 3), (-7, 0, 2), (1, 7, 2), (-1, 7, 0)]),
+        (UTC_US, "member2", 16, None, [(-1, 7, 1), (0, 7, 3), (-7, 0, 2), (1, 7, 2), (-1, 7, 0)]),
+        (pa.bool_(), "member0", 2, None, [(False, True, 1), (False, False, 3), (False, True, 1), (True, True, 1)]),
+        (DECIMAL, "member5", 10, "10,2", [(b"\xff", b"\x07", 1), (b"\x00", b"\x07", 3), (b"\xff", b"\x00", 2)]),
+        (pa.string(), "member6", 7, None, [("a", "z", 1), ("a", "z", 3), ("", "z", 1)]),
+    ],
+)
+def test_bounds_are_not_believed_that_hudi_may_have_joined_with_those_of_a_row_group_without_any(
+    wanted, member, ordinal, added, pairs
+):
+    """It takes such a row group for zeros, or for no text, and mostly its rows for NULL."""
+    doubted = 3
+    kinds = {"typeOrdinal": ordinal, "additionalInfo": added}
+    records = [
+        stats_record(
+            "k", "c", "f", ({member: {"value": low}}, {member: {"value": high}}), nullCount=nulls, valueType=kinds
+        )["ColumnStatsMetadata"]
+        for low, high, nulls in pairs
+    ]
+    found, checked = (ranges_of(pa.array(records, STATS), wanted, in_doubt=in_doubt) for in_doubt in (False, True))
+    known = len(pairs) - doubted
+    for bound in (found.low, found.high):
+        assert bound.is_valid().to_pylist() == [False] * doubted + [True] * known
+    assert checked.low.null_count == 0
+    assert found.nulls.to_pylist() == [nulls for _, _, nulls in pairs]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "members", "has_values"),
+    [
+        (pa.int64(), ({"member2": {"value": 0}},) * 2, True),
+        (pa.int64(), (None, None), False),
+        (pa.bool_(), ({"member0": {"value": False}},) * 2, True),
+        (pa.string(), (None, None), True),
+        (pa.binary(), (None, None), True),
+        (DECIMAL, (None, None), True),
+    ],
+)
+def test_that_all_is_null_is_not_believed_where_hudi_says_so_of_a_file_without_statistics(wanted, members, has_values):
+    record = stats_record("k", "c", "f", members, valueCount=10, nullCount=10)["ColumnStatsMetadata"]
+    found = ranges_of(pa.array([record], STATS), wanted)
+    assert found.may_pass(Comparison("c", "is not null", pa.array([]))).tolist() == [has_values]
 
 
 def test_one_bound_may_be_unknown():

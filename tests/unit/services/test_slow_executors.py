@@ -75,6 +75,15 @@ def begin_anew(lake: Lake, work: str) -> None:
     to_inflight(handle.storage, handle.profile, inflight)
 
 
+def take_off(lake: Lake, work: str) -> None:
+    """Others unschedule the plan."""
+    requested = lake.table.timeline().pending()[-1].requested
+    if work == "compact":
+        lake.table.services.unschedule_compaction(requested)
+    else:
+        lake.table.services.cluster(op="unschedule", instant=requested)
+
+
 def archive(lake: Lake, expected: dict[str, str]) -> None:
     """Others write on until what was there is archived."""
     options = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
@@ -183,10 +192,7 @@ def test_what_a_dead_executor_and_a_dead_rollback_of_it_left_goes_with_the_plan(
     assert isinstance(answer_of(lake, work, die_again), Crash)
     assert any(path.endswith(".inflight") for path in deleted)
     requested = lake.table.timeline().pending()[-1].requested
-    if work == "compact":
-        lake.table.services.unschedule_compaction(requested)
-    else:
-        lake.table.services.cluster(op="unschedule", instant=requested)
+    take_off(lake, work)
     assert lake.table.timeline().pending() == ()
     assert [path for path in lake.files() if requested in path and not path.startswith(".hoodie")] == []
     ensure_right(lake, expected)
@@ -211,6 +217,69 @@ def test_files_of_a_run_whose_plan_was_taken_off_go_whatever_it_fails_by(
     assert isinstance(answer_of(lake, "cluster", strike), cause)
     assert [path for path in lake.files() if str(state["requested"]) in path and not path.startswith(".hoodie")] == []
     ensure_right(lake, expected)
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt, Unavailable])
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_metadata_table_forgets_a_run_whose_plan_was_taken_off_before_it_was_told(
+    version: int, work: str, cause: type[BaseException]
+) -> None:
+    """Its delta commit would count as soon as it is older than the timeline."""
+    lake, state = lake_of(version, "true"), {"taken": False, "told": False, "struck": False}
+    expected = lake.values()
+
+    def strike(call: Call) -> None:
+        if call.op == "create" and "/metadata/" in call.path and not state["taken"]:
+            state["taken"] = True
+            take_off(lake, work)
+        elif call.op == "create" and "/metadata/" in call.path and call.path.endswith(".deltacommit"):
+            state["told"] = True
+        elif state["told"] and not state["struck"] and "/metadata/" not in call.path:
+            state["struck"] = True
+            raise Unavailable("503", remedy="again") if cause is Unavailable else cause
+
+    assert isinstance(answer_of(lake, work, strike), cause)
+    assert state["struck"]
+    ensure_right(lake, expected)
+    archive(lake, expected)
+    ensure_right(lake, expected)
+    take_over(lake, work)
+    ensure_right(lake, expected)
+
+
+@pytest.mark.deep
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("nth", range(40))
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_others_carry_a_plan_out_while_its_executor_sleeps_anywhere_from_its_last_file_to_its_end(
+    version: int, work: str, nth: int
+) -> None:
+    """What the metadata table says of the plan is theirs by then. A file of it that is being written meanwhile is the
+    exception: it has the same name in every run.
+    """
+    lake, state = lake_of(version, "true"), {"files": 0, "calls": 0, "slept": False}
+    expected = lake.values()
+
+    def others(call: Call) -> None:
+        state["files"] += is_file(call)
+        if state["files"] < 2 or (
+            "metadata/files" in call.path and call.op in ("put", "open_output", "write", "close")
+        ):
+            return
+        state["calls"] += 1
+        if state["calls"] == nth + 1:
+            state["slept"] = True
+            WORK[work](lake.table)
+
+    answer = answer_of(lake, work, others)
+    if not state["slept"]:
+        pytest.skip("it is done before")
+    assert answer is None or isinstance(answer, HudiError)
+    ensure_right(lake, expected)
+    lake.upsert(row("a", "more", 9))
+    ensure_right(lake, {**expected, "a": "more"})
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3], ids=["list", "head", "behind"])

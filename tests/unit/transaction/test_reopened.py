@@ -19,6 +19,7 @@ from hoodie.state.handle import load_handle
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, CountingStorage, Crash
 from hoodie.testing.lake import Lake, logged_lake, row, table_of
+from hoodie.testing.unlocked_storage import LosingStorage
 
 OPTIONS = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -64,9 +65,11 @@ def rolled_back_at_first(lake: Lake, late: list[str], **options: str) -> Callabl
     return begins
 
 
-def written_late(lake: Lake, meanwhile: Callable[[], object], **rolling_back: str) -> list[str]:
+def written_late(
+    lake: Lake, meanwhile: Callable[[], object], losses: list[str] | None = None, **rolling_back: str
+) -> list[str]:
     """Paths of the log files that a writer made after its write had been rolled back. `meanwhile`: what others do when
-    these files are there.
+    these files are there. `losses`: where the writer's locks learn that they are lost, as soon as its write was.
     """
     late: list[str] = []
     done: list[bool] = []
@@ -74,16 +77,21 @@ def written_late(lake: Lake, meanwhile: Callable[[], object], **rolling_back: st
 
     def others(call: Call) -> None:
         if begins(call):
+            if losses is not None:
+                losses.append("lost")
             return
         if len(late) == GROUPS and not done and call.op in {"create", "exclusive"} and ".temp" not in call.path:
             done.append(True)
             meanwhile()
 
     storage = CountingStorage(lake.storage, on_call=others)
+    if losses is not None:
+        storage = LosingStorage(lake.storage, losses, others)
     table = Table(load_handle(storage, SystemEnv()), lake.options, LocalEngine(1))
     with pytest.raises((Conflict, Fenced)):
         table.upsert(table_of([row("a", "late", 9), row("x", "late", 9, part="q")]))
-    assert done
+    assert late
+    assert done or losses
     return late
 
 
@@ -131,6 +139,17 @@ def test_a_file_that_comes_late_never_counts(metadata: str, by_markers: str) -> 
     late = written_late(lake, lambda: None, **{"hoodie.rollback.using.markers": by_markers})
     lake.options = {**lake.options, "hoodie.rollback.using.markers": by_markers}
     ensure_settled(lake, late)
+
+
+@pytest.mark.parametrize("concurrency", ["single_writer", "optimistic_concurrency_control"])
+@pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])
+def test_nor_does_one_of_a_writer_that_knows_that_its_lock_was_lost(metadata: str, concurrency: str) -> None:
+    """Making its write pending again is no step that needs the lock: who comes rolls it back."""
+    lake = lake_of(metadata)
+    lake.options = {key: value for key, value in lake.options.items() if key not in OPTIONS or "clean." in key}
+    if concurrency != "single_writer":
+        lake.options |= OPTIONS
+    ensure_settled(lake, written_late(lake, lambda: None, []))
 
 
 @pytest.mark.parametrize("metadata", ["true", "false"], ids=["metadata", "folders"])

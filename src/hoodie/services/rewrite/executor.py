@@ -26,7 +26,7 @@ from hoodie.engine import Engine
 from hoodie.errors import CommitUnknown, Conflict, Corrupt, Fenced, HudiError, Missing, Unavailable
 from hoodie.index import rewrite_follower
 from hoodie.locks import parse_lock_options
-from hoodie.metadata_writer import MetadataOptions, MetadataParticipant
+from hoodie.metadata_writer import MetadataOptions, MetadataParticipant, undo_update
 from hoodie.services.rewrite.moved_keys import MovedKeys
 from hoodie.services.rewrite.options import parse_rewrite_options
 from hoodie.services.rewrite.plan_kind import PlanKind, PlanRun
@@ -245,8 +245,12 @@ def _give_up(run: PlanRun, own: OwnRun, stats: Sequence[WriteStat], markers: Mar
             )
         now = plans.timeline.find(inflight.requested, inflight.comparable_action)
         kept: set[str | None] = {None}
-        if now is None:
-            kept |= load_archived_paths(handle.storage, handle.profile, inflight.requested) or set()
+        archived = load_archived_paths(handle.storage, handle.profile, inflight.requested) if now is None else None
+        if archived is not None:
+            kept |= archived
+        elif now is None:  # the plan was taken off: what the metadata table says would count once it is older than all
+            with deleting_own(handle.storage):
+                handle = undo_update(handle, inflight, None, run.engine)
         elif now.is_completed:
             kept |= {stat.path for _, stat in load_commit_metadata(handle.storage, handle.profile, now).write_stats()}
         made = {path for path in _files_named(handle, partitions, inflight) if own.has_made(path)}
