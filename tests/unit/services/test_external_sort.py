@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.services.clustering.row_order import ByColumns
+from hoodie.services.clustering.row_sample import FEW_ROWS, RowSample
 from hoodie.services.clustering.sorted_rows import SortedRows
 from hoodie.spec import Curve, CurveMethod, SortOrder
 
@@ -79,3 +80,57 @@ def test_words_have_names_that_no_column_has():
             return pa.Table.from_batches(held.batches(), schema).column("place").to_pylist()
 
     assert places(5_000) == places(1 << 40)
+
+
+LONG = pa.schema([("text", pa.string()), ("number", pa.int64())])
+MIB = 1 << 20
+
+
+def long_texts(count, size, *, ascending=False):
+    """Batches of different texts of so many characters, some of them in each batch."""
+    numbers = np.arange(count) if ascending else np.random.default_rng(5).permutation(count)
+    per_batch = max(1, MIB // 4 // size)
+    for start in range(0, count, per_batch):
+        some = numbers[start : start + per_batch]
+        texts = pa.array([f"{number:09d}" * (size // 9) for number in some])
+        yield pa.RecordBatch.from_arrays([texts, pa.array(some)], schema=LONG)
+
+
+@pytest.mark.parametrize("ascending", [False, True], ids=["in any order", "in order"])
+@pytest.mark.parametrize("size", [900, 9_000, 30_000])
+def test_long_values_take_no_more_memory_than_the_limit_has_for_them(size, ascending):
+    """Samples of the files that rows went to held most of the rows: 190 MiB of 300, with a limit of 16."""
+    before, limit, count = pa.total_allocated_bytes(), 2 * MIB, 30 * MIB // size
+    seen, highest = [], 0
+    with SortedRows(LONG, ByColumns(SortOrder(("text",))), limit, None) as held:
+        for batch in long_texts(count, size, ascending=ascending):
+            held.add(batch)
+            del batch
+        added = pa.total_allocated_bytes() - before
+        for batch in held.batches():
+            seen += batch.column("number").to_pylist()
+            highest = max(highest, pa.total_allocated_bytes() - before)
+    assert seen == list(range(count))
+    assert added < limit
+    assert highest < 4 * limit  # what is sorted ahead, and twice what is being sorted
+
+
+@given(
+    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=300),
+    most=st.integers(1, 64),
+    limit_bytes=st.integers(0, 4_000),
+    cuts=st.lists(st.integers(0, 300), max_size=4),
+)
+def test_a_sample_is_even_and_takes_no_more_than_it_may(sizes, most, limit_bytes, cuts):
+    table = pa.table({"place": pa.array(range(len(sizes))), "text": ["x" * size for size in sizes]})
+    sample = RowSample(table.schema, most, is_cut=False, limit_bytes=limit_bytes)
+    for start, end in pairwise(sorted({0, len(sizes), *(min(cut, len(sizes)) for cut in cuts)})):
+        for batch in table.slice(start, end - start).combine_chunks().to_batches():
+            sample.add(batch)
+    found = sample.rows
+    places = found.column("place").to_pylist()
+    step = places[1] if len(places) > 1 else max(1, len(sizes))
+    assert places == list(range(0, len(sizes), step))
+    assert len(places) <= most
+    assert found.nbytes <= limit_bytes or len(places) <= FEW_ROWS
+    assert len(places) >= min(most // 2, len(sizes), FEW_ROWS // 2)

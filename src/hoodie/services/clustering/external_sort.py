@@ -23,7 +23,8 @@ import pyarrow as pa
 from hoodie.ahead import done_ahead
 from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.positions import Places
-from hoodie.services.clustering.row_files import RowFile
+from hoodie.services.clustering.row_files import SAMPLES, FileShare, RowFile
+from hoodie.services.clustering.row_sample import FEW_ROWS
 from hoodie.services.clustering.value_numbers import numbered_values
 
 BATCH_ROWS: Final = 1 << 16
@@ -33,7 +34,9 @@ _BATCH_BYTES: Final = 8 << 20
 """So are bytes, about."""
 
 _PARTING_ROWS: Final = 31
-"""Rows of the sample that part the others: twice as many files and one are written at the same time, at most."""
+"""Rows of the sample that part the others: twice as many files and one are written at the same time, at most. They are
+fewer where their values are long: a few rows of each file are in its sample, which has a share of the limit.
+"""
 
 _BATCHES: Final = 16
 """Rows are parted in batches of this part of the limit: each is taken apart, and small pieces cost as much as large."""
@@ -67,9 +70,10 @@ class ExternalSort:
         self._order = order
         self._limit = limit_bytes
 
-    def new_file(self, name: str) -> RowFile:
-        """An empty file for rows that are to be sorted."""
-        return RowFile(self._folder, name, self._schema, self._order.columns)
+    def new_file(self, name: str, files: int) -> RowFile:
+        """An empty file for rows that are to be sorted, one of so many that are written side by side."""
+        share = FileShare.of(self._limit, files)
+        return RowFile(self._folder, name, self._schema, share, self._order.columns)
 
     def in_order(self, file: RowFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file in order, once. The file goes.
@@ -80,7 +84,7 @@ class ExternalSort:
         if self.fits(file):
             yield from taken(*self.held(file))
         else:
-            yield from self.parted(file.name, file.batches(), file.sample, file.size_bytes)
+            yield from self.parted(file.name, file.batches(), file.take_sample(), file.size_bytes)
 
     def parted(
         self, name: str, rows: Iterator[pa.RecordBatch], sample: pa.Table, size_bytes: int
@@ -94,9 +98,14 @@ class ExternalSort:
     def new_parts(self, name: str, sample: pa.Table, wanted: int = _PARTING_ROWS) -> RowParts:
         """No rows yet, which `wanted` rows of the sample are to part, or as many as may."""
         places = self._order.positions(sample.columns)
-        wanted = min(_PARTING_ROWS, wanted)
+        wanted = min(_PARTING_ROWS, wanted, max(1, self._most_files(sample) // 2))
         chosen = places[np.arange(1, wanted + 1) * len(places) // (wanted + 1)]
         return RowParts(self, name, _Parting(self._order, sample.take(pa.array(chosen))))
+
+    def _most_files(self, sample: pa.Table) -> int:
+        """How many files there may be, for a few rows like those of the sample to have room in the sample of each."""
+        few_bytes: int = FEW_ROWS * sample.nbytes // max(1, len(sample))
+        return self._limit // (SAMPLES * max(1, few_bytes))
 
     def fits(self, file: RowFile) -> bool:
         """Whether the rows of a file can be sorted in memory."""
@@ -131,6 +140,7 @@ class RowParts:
         self._sort = sort
         self._name = name
         self._parting = parting
+        self._most = 2 * parting.count + 1
         self._files: dict[int, RowFile] = {}
 
     def add(self, rows: Iterable[pa.RecordBatch]) -> None:
@@ -142,7 +152,7 @@ class RowParts:
         for pieces in done_ahead(self._parting.pieces, self._sort.in_large_batches(rows), THREADS):
             for number, piece in pieces:
                 if number not in self._files:
-                    self._files[number] = self._sort.new_file(f"{self._name}-{number}")
+                    self._files[number] = self._sort.new_file(f"{self._name}-{number}", self._most)
                 self._files[number].write(piece)
 
     def close(self) -> None:
@@ -158,6 +168,9 @@ class RowParts:
         """
         self.close()
         parts = [(self._files[number], number in self._parting.alike) for number in sorted(self._files)]
+        for part, is_alike in parts:
+            if is_alike or self._sort.fits(part):
+                part.drop_sample()
         fitting = (part for part, is_alike in parts if not is_alike and self._sort.fits(part))
         with closing(done_ahead(self._sort.held, fitting, THREADS)) as in_memory:
             for part, is_alike in parts:
@@ -170,11 +183,14 @@ class RowParts:
 
 
 class _Parting:
-    """Rows that part others, and the numbers of the files that these go to. `alike`: files whose rows are all alike."""
+    """`count` rows that part others, and the numbers of the files that these go to. `alike`: files whose rows are all
+    alike.
+    """
 
     def __init__(self, order: ValueOrder, rows: pa.Table) -> None:
         self._order = order
         self._rows = rows
+        self.count = len(rows)
         self._first = numbered_values(rows.column(0)) if order.by_first else None
         before, behind = self._counted(rows)
         self._least = 1 if (before - behind == len(rows)).all() else 2

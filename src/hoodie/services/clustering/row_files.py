@@ -4,11 +4,14 @@
    written.
 2. A file knows how many rows it has, how much memory they take, and some of their sort columns, evenly over all: that
    is what a sort parts them by.
+3. What files that are written side by side hold in memory, rows that wait to be written and samples, is so much of a
+   sort's limit, however many they are and however long their values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,20 +21,50 @@ from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.row_sample import RowSample
 
 PARTING_SAMPLE: Final = 2048
+"""Rows that are sampled of each file, at most."""
+
+SAMPLES: Final = 8
+"""Samples of all files take this part of a sort's limit."""
+
+WAITING: Final = 2
+"""Rows that wait to be written take this part of it at most. It is a quarter of that on average: half of the files are
+for rows that are all alike, which are few, and half a batch waits.
+"""
+
 _BATCH_BYTES: Final = 1 << 20
 """Rows are written in batches of about so many bytes: compressed buffers of a few rows are read slowly."""
+
+_FEW_BYTES: Final = 1 << 16
+"""Batches have at least so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    """What one of several files may hold in memory: rows that wait to be written, and the sample of its rows."""
+
+    waiting_bytes: int
+    sample_bytes: int
+
+    @classmethod
+    def of(cls, limit_bytes: int, files: int) -> FileShare:
+        """The share of one of so many files, all of which hold these parts of the limit."""
+        waiting = min(_BATCH_BYTES, max(_FEW_BYTES, limit_bytes // (WAITING * files)))
+        return cls(waiting, limit_bytes // (SAMPLES * files))
 
 
 class RowFile:
     """A file of rows of `schema` in a folder, empty at first and made with the first row; `columns` are sampled."""
 
-    def __init__(self, folder: SpillFolder, name: str, schema: pa.Schema, columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: SpillFolder, name: str, schema: pa.Schema, share: FileShare, columns: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.count = 0
         self.size_bytes = 0
         self._folder = folder
         self._schema = schema
-        self._sample = RowSample(pa.schema([schema.field(one) for one in columns]), PARTING_SAMPLE, is_cut=False)
+        self._sample: RowSample | None = parting_sample(schema, columns, share.sample_bytes) if columns else None
+        self._batch_bytes = share.waiting_bytes
         self._writer: Any = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
@@ -42,12 +75,13 @@ class RowFile:
         Raises:
             Unavailable: the disk is full.
         """
-        self._sample.add(rows)
+        if self._sample is not None:
+            self._sample.add(rows)
         self.count += rows.num_rows
         self.size_bytes += rows.nbytes
         self._waiting.append(rows)
         self._waiting_bytes += rows.nbytes
-        if self._waiting_bytes >= _BATCH_BYTES:
+        if self._waiting_bytes >= self._batch_bytes:
             self._flush()
 
     def close(self) -> None:
@@ -57,10 +91,15 @@ class RowFile:
             self._writer.close()
             self._writer = None
 
-    @property
-    def sample(self) -> pa.Table:
-        """The sampled columns of some rows, evenly over all: of every row while they are few."""
-        return self._sample.rows
+    def take_sample(self) -> pa.Table:
+        """The sampled columns of some rows, evenly over all, once: of every row while they are few."""
+        assert self._sample is not None
+        rows, self._sample = self._sample.rows, None
+        return rows
+
+    def drop_sample(self) -> None:
+        """Gives the sample up, where rows are not to be parted again."""
+        self._sample = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as they came. The file goes afterwards.
@@ -86,3 +125,9 @@ class RowFile:
             for batch in pa.Table.from_batches(self._waiting, self._schema).combine_chunks().to_batches():
                 self._writer.write_batch(batch)
         self._waiting, self._waiting_bytes = [], 0
+
+
+def parting_sample(schema: pa.Schema, columns: Sequence[str], limit_bytes: int) -> RowSample:
+    """An empty sample of these columns, by which rows of `schema` can be parted."""
+    sampled = pa.schema([schema.field(name) for name in columns])
+    return RowSample(sampled, PARTING_SAMPLE, is_cut=False, limit_bytes=limit_bytes)

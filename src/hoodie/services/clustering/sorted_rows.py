@@ -24,7 +24,7 @@ from hoodie.merge.spill_folder import SpillFolder
 from hoodie.services.clustering.curve_words import CurveWords, curve_sample_rows
 from hoodie.services.clustering.external_sort import THREADS, ExternalSort, RowParts, ValueOrder, taken
 from hoodie.services.clustering.positions import places_by
-from hoodie.services.clustering.row_files import PARTING_SAMPLE, RowFile
+from hoodie.services.clustering.row_files import SAMPLES, FileShare, RowFile, parting_sample
 from hoodie.services.clustering.row_order import ByColumns, ExecutionStrategy
 from hoodie.services.clustering.row_sample import RowSample
 from hoodie.services.clustering.sampled_ranks import SAMPLED_ROWS, sampling_step
@@ -111,9 +111,7 @@ class SortedRows:
         self._spill_folder = folder
         by_value = _value_order(self._order)
         if by_value is not None:
-            sample = RowSample(
-                pa.schema([self._schema.field(one) for one in by_value.columns]), PARTING_SAMPLE, is_cut=False
-            )
+            sample = parting_sample(self._schema, by_value.columns, self._limit // SAMPLES)
             for rows in self._held:
                 sample.add(rows)
             return ExternalSort(folder, self._schema, by_value, self._limit).new_parts("rows", sample.rows)
@@ -121,7 +119,7 @@ class SortedRows:
             self._keys = _CurveKeys(self._order, self._schema)
         elif self._order is not None:
             self._keys = _OwnKeys(self._order, self._schema)
-        return RowFile(folder, "rows", self._schema)
+        return RowFile(folder, "rows", self._schema, FileShare.of(self._limit, 1))
 
     def _by_way_of_the_disk(self, spilled: RowFile | RowParts) -> Iterator[pa.RecordBatch]:
         spilled.close()
