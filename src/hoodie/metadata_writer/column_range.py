@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.records.align import widened
+
 Bound: TypeAlias = bool | int | float | str | bytes
 
 
@@ -100,7 +102,9 @@ def stored_bound(value: Any, data_type: pa.DataType) -> Bound | None:
 
 
 def as_type(found: ColumnRange, data_type: pa.DataType) -> ColumnRange:
-    """The range of the same values in the type their column has now; without bounds where they have no place in it."""
+    """The range of the same values in the type their column has now, as rows show them; without bounds where they have
+    no place in it.
+    """
     old = found.data_type
     if old == data_type:
         return found
@@ -111,7 +115,8 @@ def as_type(found: ColumnRange, data_type: pa.DataType) -> ColumnRange:
         factor = 10 ** (data_type.scale - old.scale)
         return replace(found, data_type=data_type, low=int(found.low) * factor, high=int(found.high) * factor)
     if types.is_floating(data_type) and (types.is_integer(old) or types.is_floating(old)):
-        return replace(found, data_type=data_type, low=float(found.low), high=float(found.high))
+        low, high = widened(pa.array([found.low, found.high], old), data_type).to_pylist()
+        return replace(found, data_type=data_type, low=low, high=high)
     if types.is_integer(old) and types.is_integer(data_type):
         return replace(found, data_type=data_type)
     return replace(found, data_type=data_type, low=None, high=None)

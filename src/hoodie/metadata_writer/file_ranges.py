@@ -24,6 +24,7 @@ from hoodie.logs.content_input import ContentStorage
 from hoodie.metadata_writer.column_range import (
     Bound,
     ColumnRange,
+    as_type,
     can_have_range,
     join_ranges,
     range_of_values,
@@ -83,12 +84,10 @@ def block_ranges(storage: RangeStorage, block: LogBlock, columns: Sequence[str])
 
 
 def joined_blocks(blocks: Sequence[Mapping[str, ColumnRange]], columns: Sequence[str]) -> list[ColumnRange]:
-    """Ranges of all the columns in a log file with these data blocks; of nothing where none of them has the column."""
-    found: list[ColumnRange] = []
-    for column in columns:
-        parts = [ranges[column] for ranges in blocks if column in ranges]
-        found.append(join_ranges(parts) if parts else ColumnRange(column, None, None, None, 0, 0))
-    return found
+    """Ranges of all the columns in a log file with these data blocks, in the types that the last ones have; of nothing
+    where none of them has the column.
+    """
+    return [_joined(column, [ranges[column] for ranges in blocks if column in ranges]) for column in columns]
 
 
 def typed_range(found: ColumnRange, schema: pa.Schema) -> ColumnRange:
@@ -111,6 +110,13 @@ def _said_of_columns(footer: BaseFooter, columns: Sequence[str]) -> Iterator[Col
         data_type = type_at(footer.schema, column)
         if data_type is not None and column in places and can_have_range(data_type):
             yield _said(footer.native, places[column], column, data_type)
+
+
+def _joined(column: str, parts: Sequence[ColumnRange]) -> ColumnRange:
+    newest = next((part.data_type for part in reversed(parts) if part.data_type is not None), None)
+    if newest is None:
+        return ColumnRange(column, None, None, None, 0, 0)
+    return join_ranges(as_type(part, newest) for part in parts)
 
 
 def _places(native: Any) -> Mapping[str, int]:

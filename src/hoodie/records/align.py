@@ -154,12 +154,13 @@ def _validity(values: pa.Array) -> pa.Buffer | None:
 
 
 def widened(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Values without children in a wider type: floats as `align` makes doubles of them, others as the same value.
+    """Values without children in a wider type, as `align` makes them of those in rows: what is known of values from
+    before, as the bounds of a file, then holds for what rows show.
 
     Raises:
         pa.ArrowInvalid, pa.ArrowNotImplementedError: they do not fit.
     """
-    return _conversion(values.type, to)(values) if pa.types.is_float32(values.type) else values.cast(to)
+    return _conversion(values.type, to)(values)
 
 
 def _aligned_leaf(values: pa.Array, to: pa.DataType, path: str) -> pa.Array:

@@ -13,10 +13,11 @@ import pytest
 
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block, encode_parquet_content
 from hoodie.metadata.partitions import RecordType
+from hoodie.metadata.stat_values import ranges_of
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
 from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
 from hoodie.metadata_writer.stats_rows import StatsRow, is_storable, stats_rows
-from hoodie.records import to_avro
+from hoodie.records import align, to_avro
 from hoodie.storage import open_storage
 
 WIDE = pa.schema(
@@ -126,6 +127,38 @@ def test_a_range_follows_its_column_to_a_wider_type() -> None:
     assert as_type(range_of_values("x", pa.array([1, 2], pa.int32())), pa.float64()).high == 2.0
     assert as_type(range_of_values("x", pa.array([Decimal("1.5")])), pa.decimal128(10, 3)).low == 1500
     assert not as_type(range_of_values("x", pa.array([1, 2])), pa.string()).is_known
+
+
+@pytest.mark.parametrize(
+    ("values", "wide"),
+    [
+        (pa.array([-65.4, 0.1, 3e38], pa.float32()), pa.float64()),
+        (pa.array([-1e-45, -0.0, math.inf], pa.float32()), pa.float64()),
+        (pa.array([-(2**53) - 1, 2**53 + 1]), pa.float64()),
+        (pa.array([-16_777_217, 16_777_219], pa.int32()), pa.float32()),
+    ],
+)
+def test_a_range_in_a_wider_type_is_that_of_what_rows_and_statistics_show(values: pa.Array, wide: pa.DataType) -> None:
+    """A range of floats that became doubles was that of their binary values: sound statistics were called wrong."""
+    found = range_of_values("x", values)
+    shown = range_of_values("x", align(pa.table({"x": values}), pa.schema([("x", wide)])).column("x"))
+    assert as_type(found, wide) == shown
+    record = stats_rows([StatsRow("x", "f", found)], RecordType.COLUMN_STATS, "V2").column("ColumnStatsMetadata")
+    told = ranges_of(record.combine_chunks(), wide)
+    assert (told.low[0].as_py(), told.high[0].as_py()) == (shown.low, shown.high)
+
+
+def test_blocks_of_a_log_file_may_have_a_column_in_types_that_grew() -> None:
+    """Hudi appends to log files of version 6. The range was that of the binary values, in the first type."""
+    storage, content = open_storage("memory://ranges-grown"), []
+    for values in (pa.array([0.1], pa.float32()), pa.array([0.30000000000000004], pa.float64())):
+        rows = pa.table({"x": values})
+        schema = to_avro(rows.schema, "test")
+        header = {HeaderKey.INSTANT_TIME: "1", HeaderKey.SCHEMA: schema}
+        content.append(encode_block(BlockKind.PARQUET_DATA, header, encode_parquet_content(rows, schema)))
+    storage.put("log", b"".join(content))
+    (found,) = log_file_ranges(storage, "log", sum(map(len, content)), ["x"], pa.schema([("x", pa.float64())]))
+    assert (found.data_type, found.low, found.high, found.rows) == (pa.float64(), 0.1, 0.30000000000000004, 2)
 
 
 def test_each_version_wraps_bounds_in_its_own_way() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hoodie import Table
+from hoodie.engine import LocalEngine
 from hoodie.errors import Invalid
+from hoodie.services.clustering.slice_facts import RangeSource
+from hoodie.services.health import looked_at
 from hoodie.testing.lake import Lake, logged_lake
 
 VERSIONS = [6, 9]
@@ -44,6 +50,68 @@ def test_filters_find_floats_that_have_become_doubles(version: int, made: Any, s
         "v in (0.1, 2)": "ab",
     }.items():
         assert [row["id"] for row in lake.table.scan(filter=condition).read_all().to_pylist()] == list(found), condition
+
+
+GROWN = [
+    pytest.param([-65.4, 0.1, 0.7, None], pa.float32(), pa.float64(), ["-65.4D", "0.1D", "0.7D"], id="floats"),
+    pytest.param([-5, 16_777_217, 7, None], pa.int32(), pa.float64(), ["-5", "16777217", "7.5"], id="ints"),
+    pytest.param([1 - 2**54, 2**53 + 1, 7], pa.int64(), pa.float64(), [f"{2**53 + 1}", f"{-(2**54)}D"], id="longs"),
+]
+
+
+@pytest.mark.parametrize(("values", "narrow", "wide", "literals"), GROWN)
+@pytest.mark.parametrize("version", [6, 8, 9])
+@MADE
+def test_statistics_from_before_a_promotion_are_sound_and_lose_no_row(
+    version: int, made: Any, values: list[Any], narrow: pa.DataType, wide: pa.DataType, literals: list[str]
+) -> None:
+    """`validate` said of -65.4, which was a float, that it begins at -65.4000015258789."""
+    options = {f"hoodie.metadata.index.{kind}.stats.enable": "true" for kind in ("column", "partition")}
+    promoting = {"hoodie.write.schema.promotions": "all"}
+    lake = lake_of(version, made, **options, **promoting)
+    for name, value in zip("abcd", values, strict=False):
+        lake.write("upsert", rows_of(name, v=([value], narrow)).set_column(1, "part", pa.array([f"p{name}"])))
+    lake.write("upsert", rows_of("z", v=([2.5], wide)))
+    lake.write("insert", rows_of("y", v=([3.5], wide)).set_column(1, "part", pa.array(["pa"])))
+    assert lake.table.validate() == []
+    for literal, operator in itertools.product(literals, ("=", "<", "<=", ">", ">=", "<>")):
+        found = [
+            table.scan(["id"], f"v {operator} {literal}").read_all().sort_by("id")
+            for table in (lake.table, Table.open(lake.uri, options={"hoodie.enable.data.skipping": "false"}))
+        ]
+        assert found[0] == found[1], (operator, literal)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first", "second"),
+    [
+        (pa.array([0.1], pa.float32()), pa.array([0.1]), (0.1, 0.1), (0.1, 0.1)),
+        (pa.array([7], pa.int32()), pa.array(["7"]), None, ("7", "7")),
+        (
+            pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
+            pa.array([Decimal("1.25")], pa.decimal128(9, 4)),
+            (12_500, 12_500),
+            (12_500, 12_500),
+        ),
+    ],
+    ids=["floats", "texts", "decimals"],
+)
+@pytest.mark.parametrize("stats", ["true", "false"])
+def test_plans_of_a_clustering_compare_files_by_what_their_rows_show(
+    before: pa.Array, after: pa.Array, first: Any, second: Any, stats: str
+) -> None:
+    """Ranges by footers were those of the old type: of numbers that became texts no plan could be made."""
+    promoting = {"hoodie.write.schema.promotions": "all", "hoodie.parquet.small.file.limit": "0"}
+    lake = Lake(9, {"hoodie.metadata.index.column.stats.enable": stats, **promoting})
+    lake.write("insert", rows_of("a").append_column("v", before))
+    lake.write("insert", rows_of("b").append_column("v", after))
+    handle = lake.handle()
+    view, findings = looked_at(handle)
+    assert not findings
+    ranges = RangeSource(handle, view.timeline, lake.table.schema, LocalEngine()).load(view.slices_at(), ["v"])
+    bounds = [(span.low, span.high) for of_slice in ranges.values() for span in of_slice.values()]
+    assert sorted(bounds) == [span for span in (first, second) if span is not None]
+    assert lake.table.services.preview("cluster", **{"hoodie.clustering.plan.strategy.sort.columns": "v"}).notes
 
 
 @pytest.mark.parametrize("block", ["parquet", "avro"])

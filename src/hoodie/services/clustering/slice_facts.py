@@ -2,7 +2,8 @@
 
 Column statistics of the metadata table are asked first, then footers of the base files of which they say nothing. Of a
 slice that has log files without statistics the range is that of its base file: plans are a guess at what is worth
-rewriting, and no row is left out because of one.
+rewriting, and no row is left out because of one. Bounds are those of the values that rows show: of files from before a
+column got a wider type too.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from hoodie.engine import Engine, TaskId
 from hoodie.metadata import COLUMN_STATS, FileOf, MetadataTable, open_metadata_table
-from hoodie.metadata_writer.column_range import Bound
+from hoodie.metadata_writer.column_range import Bound, ColumnRange, as_type
 from hoodie.metadata_writer.file_ranges import said_ranges
 from hoodie.records import KEY_FIELD, read_footer
+from hoodie.records.columns import type_at
 from hoodie.services.clustering.overlap import ValueRange
 from hoodie.services.clustering.plan_strategy import CommitFiles, RangesOf
 from hoodie.spec import CommitMetadata, InstantTime
@@ -31,11 +33,12 @@ _FILES_PER_TASK: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class FootersTask:
-    """Base files, and the columns of which their footers are asked for ranges."""
+    """Base files, and the columns of which their footers are asked for ranges; `schema`: the table's columns."""
 
     storage: Storage
     paths: tuple[str, ...]
     columns: tuple[str, ...]
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class RangeSource:
         unknown = [part for part in slices if part.base is not None and found[part.group_id].keys() < set(columns)]
         paths = [part.base.path for part in unknown if part.base is not None]
         tasks = [
-            FootersTask(handle.storage, tuple(paths[at : at + _FILES_PER_TASK]), tuple(columns))
+            FootersTask(handle.storage, tuple(paths[at : at + _FILES_PER_TASK]), tuple(columns), self.schema)
             for at in range(0, len(paths), _FILES_PER_TASK)
         ]
         told = [one for group in self.engine.run(ranges_of_footers, tasks, "ranges") for one in group]
@@ -89,8 +92,9 @@ def ranges_of_footers(_: TaskId, task: FootersTask) -> list[dict[str, ValueRange
                 ranges[name] = ValueRange(footer.min_key, footer.max_key)
                 continue
             said = None if footer.native is None else said_ranges(footer, (name,))
-            if said and said[0].low is not None and said[0].high is not None:
-                ranges[name] = ValueRange(said[0].low, said[0].high)
+            known = said and _shown(said[0], task.schema)
+            if known and known.low is not None and known.high is not None:
+                ranges[name] = ValueRange(known.low, known.high)
         found.append(ranges)
     return found
 
@@ -129,6 +133,12 @@ def newest_write(
             if not found.extra_metadata.keys().isdisjoint(keys):
                 return found
     return None
+
+
+def _shown(said: ColumnRange, schema: pa.Schema) -> ColumnRange:
+    """What a footer says of a column as the values that rows show."""
+    data_type = type_at(schema, said.column)
+    return said if data_type is None else as_type(said, data_type)
 
 
 def _ask_statistics(
