@@ -48,6 +48,7 @@ from hoodie.timeline.transitions import (
     create_requested,
     delete_instant_files,
     ensure_alive,
+    ensure_newest,
     load_begun_ms,
     to_inflight,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "create_requested",
     "delete_instant_files",
     "ensure_alive",
+    "ensure_newest",
     "furthest",
     "has_history",
     "history_of",

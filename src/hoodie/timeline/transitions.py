@@ -69,6 +69,27 @@ def create_requested(
     return instant
 
 
+def ensure_newest(storage: Storage, profile: FormatProfile, requested: Instant, timezone: TimeZone) -> None:
+    """Checks that nobody has completed anything since a plan was made whose requested file is there now, by who had
+    lost the lock before that. Else it goes again: the timeline might begin with it, or it keeps everybody out.
+
+    Raises:
+        Fenced: somebody has.
+    """
+    completed = (one for one in list_instants(storage, profile, timezone) if one.is_completed)
+    later = next((one for one in completed if max(one.requested, one.completed or "") > requested.requested), None)
+    if later is None:
+        return
+    with deleting_own(storage):
+        storage.delete(instant_path(profile, requested))
+    raise Fenced(
+        f"The {requested.action} {requested.requested} was taken from who planned it: others completed the "
+        f"{later.action} {later.requested} meanwhile",
+        remedy="Nothing of it was done; read the table again and plan it again if that is still wanted",
+        instant=requested.requested,
+    )
+
+
 def to_inflight(
     storage: Storage, profile: FormatProfile, instant: Instant, payload: bytes = b"", *, is_new: bool = False
 ) -> Instant:

@@ -17,7 +17,7 @@ from hoodie.state.pending_plans import PendingPlans
 from hoodie.table import Table
 from hoodie.testing.counting_storage import Call, Crash
 from hoodie.testing.lake import Lake, logged_lake, row
-from hoodie.testing.unlocked_storage import UnlockedStorage
+from hoodie.testing.unlocked_storage import LosingStorage, UnlockedStorage
 from hoodie.timeline import to_inflight
 
 LOCAL = LocalEngine(1)
@@ -216,6 +216,38 @@ def test_files_of_a_run_whose_plan_was_taken_off_go_whatever_it_fails_by(
 
     assert isinstance(answer_of(lake, "cluster", strike), cause)
     assert [path for path in lake.files() if str(state["requested"]) in path and not path.startswith(".hoodie")] == []
+    ensure_right(lake, expected)
+
+
+PLANS: dict[str, Callable[[Table], Any]] = {
+    "compact": lambda table: table.services.schedule_compaction(**{"hoodie.compact.inline.max.delta.commits": "1"}),
+    "cluster": lambda table: table.services.cluster(op="schedule"),
+}
+
+
+@pytest.mark.parametrize("knows", [True, False])
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_timeline_does_not_begin_with_a_plan_whose_maker_slept_before_it_was_stored(
+    version: int, metadata: str, plan: str, knows: bool
+) -> None:
+    """What was archived meanwhile would not count."""
+    lake, losses = lake_of(version, metadata), list[str]()
+    expected, state = lake.values(), {"slept": False}
+
+    def others(call: Call) -> None:
+        if call.op == "create" and call.path.endswith(".requested") and not state["slept"]:
+            state["slept"] = True
+            archive(lake, expected)
+            losses.append("lost")
+
+    storage = LosingStorage(lake.storage, losses, others) if knows else UnlockedStorage(lake.storage, on_call=others)
+    with pytest.raises(Fenced):
+        PLANS[plan](Table(load_handle(storage, SystemEnv()), lake.options, LOCAL))
+    assert lake.table.timeline().pending() == ()
+    ensure_right(lake, expected)
+    WORK[plan](lake.table)
     ensure_right(lake, expected)
 
 

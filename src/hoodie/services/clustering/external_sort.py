@@ -160,6 +160,11 @@ class RowParts:
         for file in self._files.values():
             file.close()
 
+    def drop(self) -> None:
+        """Gives up the rows."""
+        for file in self._files.values():
+            file.drop()
+
     def in_order(self) -> Iterator[pa.RecordBatch]:
         """The rows in order, once. The files go.
 

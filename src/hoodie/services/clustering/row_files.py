@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -90,6 +91,14 @@ class RowFile:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def drop(self) -> None:
+        """Gives up the rows: the file is closed as it is, and goes with its folder."""
+        self._waiting, self._waiting_bytes = [], 0
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):  # the disk may be full
+                writer.close()
 
     def take_sample(self) -> pa.Table:
         """The sampled columns of some rows, evenly over all, once: of every row while they are few."""

@@ -61,7 +61,7 @@ class SortedRows:
 
     def __exit__(self, *_: object) -> None:
         if self._spilled is not None:
-            self._spilled.close()
+            self._spilled.drop()
         if self._spill_folder is not None:
             self._spill_folder.close()
 

@@ -48,6 +48,7 @@ from hoodie.timeline import (
     Markers,
     Timeline,
     create_requested,
+    ensure_newest,
     instant_path,
     load_archived_paths,
     load_begun_ms,
@@ -91,9 +92,11 @@ def store_plan(handle: TableHandle, kind: PlanKind, requested: InstantTime, plan
     """Creates the requested instant of a plan, and returns it. The caller holds the table lock.
 
     Raises:
-        Conflict: there is such an instant already.
+        Conflict: there is such an instant already. Fenced: others completed something since the plan was made.
     """
-    return create_requested(handle.storage, handle.profile, requested, kind.pending_action(handle.profile), plan)
+    stored = create_requested(handle.storage, handle.profile, requested, kind.pending_action(handle.profile), plan)
+    ensure_newest(handle.storage, handle.profile, stored, handle.config.timezone)
+    return stored
 
 
 def run_plan(

@@ -24,7 +24,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine
-from hoodie.errors import Fenced, Invalid, Missing
+from hoodie.errors import Invalid, Missing
 from hoodie.metadata_writer import restore_metadata
 from hoodie.notebook import Displayed
 from hoodie.services.preview import PreviewStep, ServicePreview
@@ -64,12 +64,12 @@ from hoodie.spec.restore_plan import (
 )
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
-from hoodie.storage.fence import deleting_own
 from hoodie.timeline import (
     Timeline,
     complete,
     create_requested,
     delete_instant_files,
+    ensure_newest,
     instant_path,
     load_requested,
     new_instant_time,
@@ -110,7 +110,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
         plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         instant = create_requested(handle.storage, handle.profile, requested, RESTORE, encode_restore_plan(plan))
-        _ensure_newest(handle, instant)
+        ensure_newest(handle.storage, handle.profile, instant, handle.config.timezone)
     else:
         instant, plan = pending
     log.info("restoring to %s as %s: %d instants to undo", to, instant.requested, len(plan.instants))
@@ -225,27 +225,6 @@ def _after(handle: TableHandle, timeline: Timeline, to: Instant) -> Sequence[Ins
     others = (one for one in timeline.writes() if one.logical != to.logical)
     found = (one for one in others if is_after(one, to, clock, merge_on_read=merge_on_read))
     return sorted(found, key=clock.order, reverse=True)
-
-
-def _ensure_newest(handle: TableHandle, instant: Instant) -> None:
-    """Checks that nobody has completed anything since the plan of a restore was made, by who lost the lock before the
-    plan was stored. Else the plan goes again: it would keep everybody out.
-
-    Raises:
-        Fenced: somebody has.
-    """
-    completed = (one for one in timeline_of(handle).instants if one.is_completed)
-    later = next((one for one in completed if max(one.requested, one.completed or "") > instant.requested), None)
-    if later is None:
-        return
-    with deleting_own(handle.storage):
-        delete_instant_files(handle.storage, handle.profile, instant)
-    raise Fenced(
-        f"The restore {instant.requested} was taken from this process: others completed the {later.action} "
-        f"{later.requested} meanwhile",
-        remedy="Nothing was undone; look at the table again, and restore it if that is still wanted",
-        instant=instant.requested,
-    )
 
 
 def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -> tuple[Instant, RestorePlan] | None:
