@@ -29,6 +29,7 @@ MAY_TAKE_AWAY = {
     "services/rollback": "what dead writers left",
     "services/clustering/admin.py": "a plan that is taken off the timeline by hand",
     "services/compaction/admin.py": "a plan that is taken off the timeline by hand",
+    "services/rewrite/executor.py": "a run whose plan was taken off the timeline meanwhile: nobody rolls it back",
     "services/rewrite/abandoned.py": "a plan that is taken off the timeline because its executor is dead",
 }
 
