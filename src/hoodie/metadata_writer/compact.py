@@ -48,7 +48,7 @@ from hoodie.spec import (
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Storage
-from hoodie.timeline import Timeline, create_requested, new_instant_time, to_inflight
+from hoodie.timeline import Timeline, create_requested, ensure_newest, new_instant_time, to_inflight
 from hoodie.view import FileSlice, list_files, view_of
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,7 @@ def compact_if_due(
         return None
     plan = _plan(parts)
     requested = create_requested(metadata.storage, metadata.profile, instant, COMPACTION, plan)
+    ensure_newest(metadata.storage, metadata.profile, requested, timeline.instants, metadata.config.timezone)
     inflight = to_inflight(metadata.storage, metadata.profile, requested, is_new=True)
     return _run(metadata, table, timeline, inflight, parts, engine)
 

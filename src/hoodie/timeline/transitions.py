@@ -11,7 +11,7 @@
    write whose inflight file is gone may have been archived since: the history knows. A plan whose inflight file is
    another one was begun anew by somebody else, who has deleted what this run had made.
 5. Under a lock that holds nobody completes a write or stores a plan between the look that an action rests on and its
-   completed instant. Where somebody has, the lock was lost: what they did knows nothing of this write.
+   completed instant, or its plan. Where somebody has, the lock was lost, and one of the two gives way (`others`).
 6. The completion time (version 8+) is greater than every time on the timeline at that moment.
 
 It does not roll anything back and holds no lock; callers hold the table lock.
@@ -31,7 +31,6 @@ from hoodie.spec import (
     CLEAN,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
-    DELTA_COMMIT,
     INIT_INSTANT,
     LOG_COMPACTION,
     RESTORE,
@@ -49,6 +48,7 @@ from hoodie.storage.fence import deleting_own
 from hoodie.timeline.clock import new_instant_time
 from hoodie.timeline.history import load_archived_paths
 from hoodie.timeline.load import instant_path, is_clustering, list_instants, load_requested
+from hoodie.timeline.others import Others
 from hoodie.timeline.timeline import furthest
 
 _NOT_REQUESTED: Final = "its requested file is gone"
@@ -69,25 +69,23 @@ def create_requested(
     return instant
 
 
-def ensure_newest(storage: Storage, profile: FormatProfile, requested: Instant, timezone: TimeZone) -> None:
-    """Checks that nobody has completed anything since a plan was made whose requested file is there now, by who had
-    lost the lock before that. Else it goes again: the timeline might begin with it, or it keeps everybody out.
+def ensure_newest(
+    storage: Storage, profile: FormatProfile, requested: Instant, seen: Iterable[Instant], timezone: TimeZone
+) -> None:
+    """Checks that nobody has completed a write or stored a plan between the look that showed `seen`, on which a plan
+    rests, and its requested file, which is there now. Else that goes again: it would leave out what came, the timeline
+    might begin with it, or it might keep everybody out.
 
     Raises:
-        Fenced: somebody has.
+        Fenced: somebody has, who had taken the lock.
     """
-    completed = (one for one in list_instants(storage, profile, timezone) if one.is_completed)
-    later = next((one for one in completed if max(one.requested, one.completed or "") > requested.requested), None)
-    if later is None:
+    known = list_instants(storage, profile, timezone)
+    cause = Others.than(storage, profile, requested, seen).came_first(known)
+    if not cause:
         return
     with deleting_own(storage):
         storage.delete(instant_path(profile, requested))
-    raise Fenced(
-        f"The {requested.action} {requested.requested} was taken from who planned it: others completed the "
-        f"{later.action} {later.requested} meanwhile",
-        remedy="Nothing of it was done; read the table again and plan it again if that is still wanted",
-        instant=requested.requested,
-    )
+    raise _fenced(requested, cause)
 
 
 def to_inflight(
@@ -167,12 +165,12 @@ def complete_and_look(  # noqa: PLR0917
         i.state is State.REQUESTED for i in known if i.logical == instant.logical
     ):
         raise _fenced(instant, _NOT_REQUESTED)
-    before = frozenset((i.logical, i.is_completed) for i in (known if since is None else since))
+    others = Others.than(storage, profile, instant, known if since is None else since, is_metadata=is_repeated)
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
-    completion = _Completion(storage, profile, instant, done, payload, timezone, begun_ms, before, is_repeated)
-    if done.action in COMPLETED_WRITE_ACTIONS and (cause := completion.overtaken_by(known)):
+    completion = _Completion(storage, profile, instant, done, payload, timezone, begun_ms, others, is_repeated)
+    if done.action in COMPLETED_WRITE_ACTIONS and (cause := others.came_first(known)):
         raise _fenced(instant, cause)
     # The commit point. From here on no error may say that nothing happened, unless it is so.
     try:
@@ -255,7 +253,7 @@ class _Completion:
     payload: bytes
     timezone: TimeZone
     begun_ms: int | None
-    before: frozenset[tuple[tuple[InstantTime, str], bool]]
+    others: Others
     is_repeated: bool
 
     def ensure_kept(self) -> tuple[Instant, ...]:
@@ -304,29 +302,10 @@ class _Completion:
             raise _fenced(self.instant, _BEGUN_ANEW)
         if cause:
             raise _unknown(self.instant, cause)
-        if cause := self.overtaken_by(known):
+        if cause := self.others.came_first(known, self.done):
             self._withdraw()
             raise _fenced(self.instant, cause)
         return known
-
-    def overtaken_by(self, known: Iterable[Instant]) -> str:
-        """What others did that only who has the lock does, in words; empty when they did not. In the metadata table
-        delta commits are no sign: indexes are built beside writers.
-        """
-        for other in furthest(known):
-            if other.logical == self.done.logical or (other.logical, other.is_completed) in self.before:
-                continue
-            if other.is_completed and other.action in COMPLETED_WRITE_ACTIONS:
-                if not (self.is_repeated and other.action == DELTA_COMMIT):
-                    return f"others completed the {other.action} {other.requested} meanwhile"
-            elif self._is_plan(other):
-                return f"others planned the {other.action} {other.requested} meanwhile"
-        return ""
-
-    def _is_plan(self, other: Instant) -> bool:
-        if other.action in (COMPACTION, LOG_COMPACTION):
-            return True
-        return not other.is_completed and is_clustering(self.storage, self.profile, other)
 
     def _is_archived(self) -> bool:
         """Whether the history has what was completed: an archiver puts it there before it takes its files. Of a plan it

@@ -184,7 +184,7 @@ class Transaction:
                     handle.env,
                     handle.config.timezone,
                     begun_ms=None if self._run is None else self._run.begun_ms,
-                    since=None if pending.seen is None else pending.seen.instants,
+                    since=pending.timeline.instants,
                 )
                 self.after, self._offered = state_from(handle, seen), None
             except Fenced:

@@ -395,6 +395,64 @@ def test_an_optimistic_writer_whose_lock_was_lost_gives_way_to_what_others_did_m
     assert lake.table.validate() == []
 
 
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_so_does_a_single_writer_beside_an_optimistic_one(version: int, made: Any) -> None:
+    """It has looked around before it told the metadata table."""
+    lake, state = lake_of(version, made), {"asleep": False}
+    alone = lake.options
+
+    def others(call: Call) -> None:
+        if is_metadata_commit(call) and not state["asleep"]:
+            state["asleep"] = True
+            lake.options = {**alone, **OPTIMISTIC}
+            lake.upsert(row("a", "other", 8))
+            lake.options = alone
+
+    assert isinstance(answer_of(lake, "upsert", others), Fenced | Conflict)
+    assert state["asleep"]
+    assert lake.values() == {"a": "other", "b": "a"}
+    lake.upsert(row("c", part="q"))
+    assert lake.values() == {"a": "other", "b": "a", "c": "a"}
+    assert lake.table.validate() == []
+
+
+def cluster_beside(lake: Lake) -> None:
+    assert lake.table.services.cluster() is not None
+
+
+@pytest.mark.parametrize("concurrency", [{}, OPTIMISTIC], ids=["single", "optimistic"])
+@pytest.mark.parametrize("act", [write_beside, plan_a_compaction, compact_beside, cluster_beside])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_was_completed_before_others_went_on_from_it_stays(
+    version: int, made: Any, act: Callable[[Lake], None], concurrency: dict[str, str]
+) -> None:
+    """They have seen it. The store's clock tells, not that of who has slept."""
+    if made is Lake and act in (plan_a_compaction, compact_beside):
+        pytest.skip("a copy-on-write table is not compacted")
+    options = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+    lake, state = lake_of(version, made, **concurrency, **options), {"done": 0}
+    lake.upsert(row("k"))
+
+    def others(call: Call) -> None:
+        if is_completion(call):
+            state["done"] = 1
+        elif state["done"] == 1 and call.op == "list_dir":
+            state["done"] = 2
+            act(lake)
+
+    assert answer_of(lake, "upsert", others) is None
+    assert state["done"] == 2
+    expected = {"a": "late", "b": "other" if act is write_beside else "a", "k": "a", "new": "late"}
+    assert lake.values() == expected
+    lake.upsert(row("c", part="q"))
+    if made is logged_lake:
+        lake.table.services.compact()
+    assert lake.values() == {**expected, "c": "a"}
+    assert lake.table.validate() == []
+
+
 @pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])

@@ -102,7 +102,7 @@ class GroupService:
         request = RequestedReplace(CLUSTER, plan, {}, 1)
         encoded = encode_requested_replace(request, handle.profile.avro_generation)
         note_scheduled(handle, requested, config)
-        return store_plan(handle, self.kind, requested, encoded)
+        return store_plan(handle, self.kind, requested, encoded, timeline)
 
     def execute(
         self, handle: TableHandle, config: Config, engine: Engine, instant: InstantTime | None = None

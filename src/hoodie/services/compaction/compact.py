@@ -98,7 +98,7 @@ def schedule_compaction(
         log.info("there is nothing to compact")
         return None
     payload = encode_compaction_plan(plan, handle.profile.avro_generation)
-    return store_plan(handle, COMPACTIONS, requested, payload)
+    return store_plan(handle, COMPACTIONS, requested, payload, timeline)
 
 
 def run_compaction(

@@ -86,7 +86,7 @@ def schedule_log_compaction(
     if plan is None:
         return None
     payload = encode_compaction_plan(plan, handle.profile.avro_generation)
-    return store_plan(handle, LOG_COMPACTIONS, requested, payload)
+    return store_plan(handle, LOG_COMPACTIONS, requested, payload, timeline)
 
 
 def run_log_compaction(

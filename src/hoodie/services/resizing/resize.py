@@ -103,7 +103,7 @@ def schedule_resize(handle: TableHandle, config: Config, timeline: Timeline) -> 
         return None
     requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
     payload = encode_requested_replace(resize_request(handle, plans), handle.profile.avro_generation)
-    return store_plan(handle, RESIZES, requested, payload)
+    return store_plan(handle, RESIZES, requested, payload, timeline)
 
 
 def preview_resize(handle: TableHandle, config: Config, engine: Engine | None = None) -> ServicePreview:

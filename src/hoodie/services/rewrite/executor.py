@@ -88,14 +88,15 @@ class CarriedOut:
     duration_ms: int
 
 
-def store_plan(handle: TableHandle, kind: PlanKind, requested: InstantTime, plan: bytes) -> Instant:
-    """Creates the requested instant of a plan, and returns it. The caller holds the table lock.
+def store_plan(handle: TableHandle, kind: PlanKind, requested: InstantTime, plan: bytes, seen: Timeline) -> Instant:
+    """Creates the requested instant of a plan, and returns it. The caller holds the table lock; `seen`: the timeline
+    that the plan was made on.
 
     Raises:
         Conflict: there is such an instant already. Fenced: others completed something since the plan was made.
     """
     stored = create_requested(handle.storage, handle.profile, requested, kind.pending_action(handle.profile), plan)
-    ensure_newest(handle.storage, handle.profile, stored, handle.config.timezone)
+    ensure_newest(handle.storage, handle.profile, stored, seen.instants, handle.config.timezone)
     return stored
 
 

@@ -110,7 +110,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
         plan = plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
         requested = new_instant_time(handle.env, handle.config.timezone, timeline.last_time())
         instant = create_requested(handle.storage, handle.profile, requested, RESTORE, encode_restore_plan(plan))
-        ensure_newest(handle.storage, handle.profile, instant, handle.config.timezone)
+        ensure_newest(handle.storage, handle.profile, instant, timeline.instants, handle.config.timezone)
     else:
         instant, plan = pending
     log.info("restoring to %s as %s: %d instants to undo", to, instant.requested, len(plan.instants))
