@@ -6,13 +6,16 @@
 2. Hudi joins the bounds of all row groups to column stats of the file, and takes one without bounds for one of zeros:
    beside bounds of others that is a range which nobody knows for wrong. So there are bounds in all row groups or in
    none. Those in which all is NULL have none and hide nothing.
-3. The number of nulls is always said: Hudi takes a chunk without statistics for one of nothing but NULL.
+3. Bounds of NaN, as Hudi's own writer (parquet-mr) stores them, are none: so its readers take them.
+4. The number of nulls is always said: Hudi takes a chunk without statistics for one of nothing but NULL.
 
 Format page: docs/format/base-file.md.
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -26,9 +29,10 @@ from hoodie.records.thrift import Field, Struct, encode_struct, parse_struct
 # Numbers of fields of FileMetaData, RowGroup, ColumnChunk, ColumnMetaData, Statistics and SchemaElement.
 _ROW_GROUPS, _COLUMNS, _META, _VALUES, _STATISTICS = 4, 1, 3, 5, 12
 _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 6, 7
-_NULL_COUNT, _BOUNDS, _OLD_BOUNDS = 3, {5, 6}, {1, 2}
+_NULL_COUNT, _BOUNDS, _OLD_BOUNDS = 3, (5, 6), (1, 2)
 _TYPE, _LOGICAL, _FLOAT16 = 1, 10, 15
-_FLOATS: Final = (4, 5)
+_FLOATS: Final = {4: struct.Struct("<f"), 5: struct.Struct("<d")}
+_HALF: Final = struct.Struct("<e")
 
 
 def nan_places(rows: pa.Table) -> frozenset[int]:
@@ -48,8 +52,10 @@ def half_bounded_places(elements: Sequence[Struct], groups: Sequence[Sequence[St
     `elements`: `SchemaElement` of all columns, root first; `groups`: `ColumnMetaData` of each leaf column.
     """
     leaves = [element for element in elements if _TYPE in element]
-    floats = [place for place, leaf in enumerate(leaves) if _is_float(leaf)]
-    return frozenset(place for place in floats if any(_hides_values(group[place]) for group in groups))
+    floats = {place: kind for place, leaf in enumerate(leaves) if (kind := _float_of(leaf)) is not None}
+    return frozenset(
+        place for place, kind in floats.items() if any(_hides_values(group[place], kind) for group in groups)
+    )
 
 
 def without_bounds(meta: Struct) -> Struct:
@@ -75,12 +81,21 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py() is True
 
 
-def _is_float(leaf: Struct) -> bool:
-    return leaf[_TYPE].value in _FLOATS or (_LOGICAL in leaf and _FLOAT16 in leaf[_LOGICAL].value)
+def _float_of(leaf: Struct) -> struct.Struct | None:
+    """How a leaf column of floating point numbers stores one; None for a column of others."""
+    if _LOGICAL in leaf and _FLOAT16 in leaf[_LOGICAL].value:
+        return _HALF
+    return _FLOATS.get(leaf[_TYPE].value)
 
 
-def _hides_values(meta: Struct) -> bool:
+def _hides_values(meta: Struct, kind: struct.Struct) -> bool:
+    """Whether a chunk has values between no bounds. Readers look at the old ones where there are no new ones."""
     said = meta[_STATISTICS].value if _STATISTICS in meta else {}
-    if said.keys() >= _BOUNDS or said.keys() >= _OLD_BOUNDS:
-        return False
+    for ends in (_BOUNDS, _OLD_BOUNDS):
+        if all(end in said for end in ends):
+            return any(_is_no_bound(said[end].value, kind) for end in ends)
     return _NULL_COUNT not in said or said[_NULL_COUNT].value != meta[_VALUES].value
+
+
+def _is_no_bound(stored: bytes, kind: struct.Struct) -> bool:
+    return len(stored) != kind.size or math.isnan(kind.unpack(stored)[0])

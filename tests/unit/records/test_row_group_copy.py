@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from decimal import Decimal
 
 import numpy as np
@@ -27,9 +28,10 @@ from hoodie.records import (
 )
 from hoodie.records.base_file_writer import avro_text
 from hoodie.records.joined_keys import joined_keys
+from hoodie.records.page_index import footer_before_end
 from hoodie.records.parquet_layout import chunks_of, load_layout, why_not_joined
 from hoodie.records.row_group_copy import RowGroupCopy
-from hoodie.records.thrift import I64, STRUCT, Field
+from hoodie.records.thrift import BINARY, I64, STRUCT, Field, parse_struct
 from hoodie.storage import MemoryStorage
 from hoodie.testing.float_bounds import float_bounds
 
@@ -344,3 +346,29 @@ def test_floats_of_other_writers_lose_bounds_that_are_not_in_all_row_groups(says
         assert chunks["f"].statistics.has_min_max
         assert chunks["f"].has_column_index
     assert read_columns(files.storage, "new.parquet").column("h").to_pylist() == [1.0, 2.0, 3.0, 4.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("ends", [(5, 6), (1, 2)], ids=["new", "old"])
+@pytest.mark.parametrize(
+    ("low", "high", "has_bounds"),
+    [(7.0, 9.0, True), (7.0, math.nan, False), (math.nan, 9.0, False), (math.nan, math.nan, False), (7.0, b"", False)],
+    ids=str,
+)
+def test_bounds_of_nan_are_none(ends: tuple[int, int], low: float, high: float | bytes, has_bounds: bool) -> None:
+    """Hudi's own writer stores them beside NaN, and its readers take the chunk for one without."""
+    files = Files()
+    files.add(numbers(1.0, 2.0))
+    files.add(numbers(7.0, 9.0))
+    (first, second) = files.layouts()
+    for chunk, code in zip(chunks_of(second.groups[0]), "dfd", strict=True):
+        stored = [end if isinstance(end, bytes) else struct.pack(f"<{code}", end) for end in (high, low)]
+        said = {end: Field(BINARY, bound) for end, bound in zip(ends, stored, strict=True)}
+        chunk[3].value[12] = Field(STRUCT, {3: Field(I64, 0), **said})
+    keys = joined_keys([first.footer, second.footer], avro_text(FLOATS, "t"), BaseFileOptions(bloom=None), None)
+    with RowGroupCopy(files.storage, "new.parquet", first, None, lambda: keys) as writer:
+        writer.copy(files.storage, first)
+        writer.copy(files.storage, second)
+    groups = parse_struct(footer_before_end(files.storage.read("new.parquet")))[4].value.values
+    said = [chunk[3].value[12].value for group in groups for chunk in chunks_of(group)]
+    assert all((5 in one or 1 in one) == has_bounds for one in said)
+    assert all(one[3].value == 0 for one in said)
