@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 from hoodie.errors import Invalid, Unsupported
 from hoodie.records.avro import to_avro
 from hoodie.records.bloom import SIMPLE, BloomFilter, BloomOptions
+from hoodie.records.bounds import footer_without_bounds, nan_places
 from hoodie.records.failures import writing
-from hoodie.records.float_bounds import footer_without_bounds, nan_places
 from hoodie.records.footer import (
     AVRO_SCHEMA_FOOTER_KEY,
     BLOOM_FOOTER_KEY,

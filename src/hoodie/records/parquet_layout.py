@@ -5,6 +5,8 @@
    library wrote them: readers judge bounds of values by its name. Codecs may differ: each column of each row group has
    its own.
 3. Two-level lists are not joined: what they mean is told by footer keys of the writer, which the joined file has not.
+4. What says less of its columns than it would if it was encoded anew is encoded anew (`bounds.untold`): beside row
+   groups that say it, Hudi would take it for zeros, or NULL.
 
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
@@ -18,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.records.base_file import InputStorage
+from hoodie.records.bounds import untold
 from hoodie.records.failures import reading
 from hoodie.records.footer import BaseFooter
 from hoodie.records.page_index import MAGIC, chunk_bounds
@@ -28,7 +31,7 @@ _GUESS: Final = 64 * 1024
 _SCHEMA, _GROUPS, _CREATOR, _ENCRYPTION = 2, 4, 6, 8
 _COLUMNS, _ROWS = 1, 3
 _FILE_PATH, _META, _CRYPTO = 1, 3, 8
-_REPETITION, _NAME, _REPEATED = 3, 4, 2
+_TYPE, _REPETITION, _NAME, _REPEATED = 1, 3, 4, 2
 _CONVERTED, _PRECISION, _LOGICAL, _DECIMAL = 6, 8, 10, 5
 _MAX_GROUPS: Final = 32_767
 """The number of a row group has 16 bits."""
@@ -90,7 +93,9 @@ def load_layout(storage: InputStorage, footer: BaseFooter) -> ParquetLayout | No
         layout = ParquetLayout(footer, parse_struct(data))
         places = [chunk_bounds(chunk[_META].value) for at in layout.filled for chunk in chunks_of(layout.groups[at])]
         rows = tuple(group[_ROWS].value for group in layout.groups)
+        leaves = sum(_TYPE in element for element in layout.elements)
         is_whole = all(len(MAGIC) <= start <= end <= footer.size_bytes for start, end in places)
+        is_whole = is_whole and all(len(chunks_of(group)) == leaves for group in layout.groups)
         return layout if is_whole and rows == footer.rows_per_group and layout.elements else None
     except (NoThrift, KeyError, AttributeError, TypeError, IndexError):
         return None
@@ -125,7 +130,13 @@ def why_not_copied(layout: ParquetLayout, like: ParquetLayout) -> str | None:
         return f"{layout.path} is encrypted, or has its columns elsewhere"
     if any(_is_old_list(element) for element in layout.elements[1:]):
         return f"{layout.path} has lists of two levels"
-    return None
+    missing = untold(layout.elements, [_metas(layout.groups[at]) for at in layout.filled])
+    return None if missing is None else f"{layout.path} does not say {missing}"
+
+
+def _metas(group: Struct) -> list[Struct]:
+    """`ColumnMetaData` of each leaf column of a row group."""
+    return [chunk[_META].value for chunk in chunks_of(group)]
 
 
 def _holds(wanted: pa.Schema, stored: pa.Schema) -> bool:

@@ -2,9 +2,9 @@
 
 1. What cannot stay is made anew: the column `_hoodie_file_name`, which has one value in a file; places of pages in
    offset indexes; the footer with Hudi's keys, schema and key range (`joined_keys`).
-2. Bounds, page checksums and column indexes are copied with their columns, but for floats that have no bounds in some
-   of the row groups: these lose them in all (`float_bounds`). Checksums are compared on the way: what is damaged is
-   found here, as by one who decodes, and not when the old file is gone.
+2. Bounds, page checksums and column indexes are copied with their columns, but for those that have no bounds in some of
+   the row groups: these lose them in all (`bounds`). Checksums are compared on the way: what is damaged is found here,
+   as by one who decodes, and not when the old file is gone.
 3. Bloom filters of Parquet's own are left out: the footer does not say where they lie until it is written, and no
    writer of Hudi's makes them unless told.
 4. Memory holds one row group, and the indexes of all.
@@ -29,8 +29,8 @@ from hoodie.errors import Corrupt
 from hoodie.records import thrift
 from hoodie.records.base_file import InputStorage
 from hoodie.records.base_file_writer import OutputStorage
+from hoodie.records.bounds import half_bounded_places, without_bounds
 from hoodie.records.failures import reading, writing
-from hoodie.records.float_bounds import half_bounded_places, without_bounds
 from hoodie.records.footer import BaseFooter, footer_of_written
 from hoodie.records.joined_keys import KeyFooter
 from hoodie.records.page_index import MAGIC, chunk_bounds, ended, footer_before_end

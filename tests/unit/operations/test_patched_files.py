@@ -15,7 +15,7 @@ from hoodie import Table
 from hoodie.records import read_footer, verify_base_file
 from hoodie.records.row_group_copy import RowGroupCopy
 from hoodie.storage import MemoryStorage
-from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.bounds import leaf_bounds, write_without_statistics
 from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import ROWS as COLUMNS
 from hoodie.testing.lake import Lake, row, table_of
@@ -202,10 +202,24 @@ def test_an_update_of_one_row_leaves_floats_bounds_in_all_row_groups_or_in_none(
     lake = Lake(version, options, schema=pa.schema([*COLUMNS, ("x", pa.float64())]))
     lake.upsert(*(row(f"k{n:04d}", "v" * 30, x=float(n)) for n in range(ROWS)))
     lake.upsert(row("k0020", "v" * 30, 2, x=value))
-    found = float_bounds(pq.ParquetFile(lake.storage.open_input(newest(lake))))
+    found = leaf_bounds(pq.ParquetFile(lake.storage.open_input(newest(lake))))
     assert len(found["x"]) > 2
     assert (None in found["x"]) == math.isnan(value)
     assert lake.rows(("id",), filter="x > 10") == [(f"k{n:04d}",) for n in range(11, ROWS)]
     assert lake.rows(("id",), filter=f"x > {ROWS}") == [("k0020",)]
     ensure_true(lake)
+    lake.ensure_sound()
+
+
+def test_a_file_without_statistics_is_encoded_anew(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(version, {COPY: "1", "hoodie.parquet.block.size": "4000", "hoodie.metadata.enable": "false"})
+    with monkeypatch.context() as patched:
+        write_without_statistics(patched)
+        lake.upsert(*(row(f"k{n:04d}", "v" * 30) for n in range(ROWS)))
+    lake.upsert(row("k0020", "w", 2))
+    found = leaf_bounds(pq.ParquetFile(lake.storage.open_input(newest(lake))))
+    assert len(found["v"]) > 2
+    assert None not in found["v"]
+    assert lake.rows(("id",), filter="v = 'w'") == [("k0020",)]
+    assert len(lake.rows(("id",), filter="ts = 1")) == ROWS - 1
     lake.ensure_sound()

@@ -18,7 +18,7 @@ from hoodie.records.parquet_layout import load_layout
 from hoodie.records.patched_file import PatchedFileWriter, patched_like
 from hoodie.records.schema import FILE_NAME_FIELD, KEY_FIELD
 from hoodie.storage import MemoryStorage
-from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.bounds import leaf_bounds
 
 SCHEMA = with_meta(pa.schema([("v", pa.int64())]))
 GROUP = 500
@@ -150,7 +150,7 @@ def test_floats_have_bounds_in_all_row_groups_or_in_none(groups: int, kind: str,
         writer.copy(storage, layout, range(1, groups))
         if kind == "rows behind it":
             writer.write(changed)
-    found = float_bounds(pq.ParquetFile(storage.open_input("new.parquet")))
+    found = leaf_bounds(pq.ParquetFile(storage.open_input("new.parquet")))
     has_nan = math.isnan(value) and kind != "another column"
     assert [bounds is None for bounds in found["x"]] == [has_nan] * (groups + (kind == "rows behind it"))
     assert str(found["x"]) == str(found["of.x"])

@@ -29,11 +29,11 @@ from hoodie.records import (
 from hoodie.records.base_file_writer import avro_text
 from hoodie.records.joined_keys import joined_keys
 from hoodie.records.page_index import footer_before_end
-from hoodie.records.parquet_layout import chunks_of, load_layout, why_not_joined
+from hoodie.records.parquet_layout import ParquetLayout, chunks_of, load_layout, why_not_joined
 from hoodie.records.row_group_copy import RowGroupCopy
-from hoodie.records.thrift import BINARY, I64, STRUCT, Field, parse_struct
+from hoodie.records.thrift import BINARY, I32, I64, STRUCT, Field, Struct, parse_struct
 from hoodie.storage import MemoryStorage
-from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.bounds import leaf_bounds
 
 BLOOM = BloomOptions(entries=1000)
 DATA = pa.schema(
@@ -303,7 +303,7 @@ def test_floats_have_bounds_in_all_row_groups_or_in_none(
         files.add(numbers(*values), row_group_bytes=numbers(*[5.0] * 75).nbytes)
     files.copy(bloom=None).close()
     verify_base_file(files.storage, "new.parquet")
-    found = float_bounds(pq.ParquetFile(files.storage.open_input("new.parquet")))
+    found = leaf_bounds(pq.ParquetFile(files.storage.open_input("new.parquet")))
     assert {path: str(said) for path, said in found.items()} == dict.fromkeys(("x", "f", "of.x"), str(bounds))
     rows = read_columns(files.storage, "new.parquet").column("x").to_pylist()
     assert str(rows) == str([value for values in tables for value in values])
@@ -372,3 +372,65 @@ def test_bounds_of_nan_are_none(ends: tuple[int, int], low: float, high: float |
     said = [chunk[3].value[12].value for group in groups for chunk in chunks_of(group)]
     assert all((5 in one or 1 in one) == has_bounds for one in said)
     assert all(one[3].value == 0 for one in said)
+
+
+@pytest.mark.parametrize("column", SCHEMA.names)
+def test_columns_of_all_types_lose_bounds_that_are_not_in_all_row_groups(files: Files, column: str) -> None:
+    """Hudi takes numbers without bounds for zeros, and joins the bounds of all row groups."""
+    layouts = files.layouts()
+    for chunk in take_away(layouts[1], column, 1, 2, 5, 6):
+        assert chunk[3].value[12].value.keys() <= {3, 7, 8}
+    keys = joined_keys([one.footer for one in layouts], avro_text(SCHEMA, "t"), BaseFileOptions(bloom=None), None)
+    with RowGroupCopy(files.storage, "new.parquet", layouts[0], None, lambda: keys) as writer:
+        for layout in layouts:
+            writer.copy(files.storage, layout)
+    file = pq.ParquetFile(files.storage.open_input("new.parquet"))
+    names = {path: path.partition(".")[0] for path in leaf_bounds(file)}
+    assert all((set(said) == {None}) == (names[path] == column) for path, said in leaf_bounds(file).items())
+    assert file.read().num_rows == 450
+
+
+@pytest.mark.parametrize(
+    ("column", "gone", "why"),
+    [
+        ("id", (12,), "does not say how many values of column 'id' are NULL"),
+        ("id", (3,), "does not say how many values of column 'id' are NULL"),
+        ("id", (1, 5), "does not say between which bounds column 'id' is"),
+        ("tags", (5, 6), "does not say between which bounds column 'tags.list.element' is"),
+        ("price", (5, 6), "does not say between which bounds column 'price' is"),
+        ("of", (12,), "does not say how many values of column 'of.x' are NULL"),
+    ],
+    ids=str,
+)
+def test_files_that_say_less_than_ours_are_not_copied(
+    files: Files, column: str, gone: tuple[int, ...], why: str
+) -> None:
+    layouts = files.layouts()
+    assert why_not_joined(layouts, SCHEMA) is None
+    take_away(layouts[1], column, *gone)
+    assert why_not_joined(layouts, SCHEMA) == f"source-1.parquet {why}"
+    assert why_not_joined(layouts[1:2], SCHEMA) == f"source-1.parquet {why}"
+
+
+@pytest.mark.parametrize("kind", [4, 5, 3], ids=["float", "double", "INT96"])
+def test_what_has_no_bounds_for_good_can_be_copied(files: Files, kind: int) -> None:
+    """Floats may be NaN; INT96 has no order."""
+    layouts = files.layouts()
+    for layout in layouts:
+        (element,) = (one for one in layout.elements if one[4].value == b"id")
+        element[1] = Field(I32, kind)
+    take_away(layouts[1], "id", 1, 2, 5, 6)
+    assert why_not_joined(layouts, SCHEMA) is None
+    take_away(layouts[1], "id", 12)
+    assert "how many values of column 'id' are NULL" in (why_not_joined(layouts, SCHEMA) or "")
+
+
+def take_away(layout: ParquetLayout, column: str, *numbers: int) -> list[Struct]:
+    """The chunks of a column without statistics (12), or without fields of these."""
+    chunks = [chunk for group in layout.groups for chunk in chunks_of(group)]
+    chunks = [chunk for chunk in chunks if chunk[3].value[3].value.values[0] == column.encode()]
+    for chunk in chunks:
+        for number in numbers:
+            fields = chunk[3].value if number == 12 else chunk[3].value[12].value
+            fields.pop(number, None)
+    return chunks

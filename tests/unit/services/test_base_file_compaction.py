@@ -11,7 +11,7 @@ import pytest
 
 from hoodie.errors import Conflict, Invalid, Unsupported
 from hoodie.spec import parse_requested_replace
-from hoodie.testing.float_bounds import float_bounds
+from hoodie.testing.bounds import leaf_bounds, write_without_statistics
 from hoodie.testing.index_records import ensure_true
 from hoodie.testing.lake import ROWS, Lake, row, table_of
 from hoodie.timeline import load_requested
@@ -156,11 +156,32 @@ def test_floats_of_joined_files_have_bounds_in_all_row_groups_or_in_none(
     done = getattr(lake.table.services, service)()
     assert (done.slices, done.files, done.copied) == (3, 1, 1)
     (path,) = (path for path in lake.base_files() if done.instant in path)
-    found = float_bounds(pq.ParquetFile(lake.storage.open_input(path)))
+    found = leaf_bounds(pq.ParquetFile(lake.storage.open_input(path)))
     bounds = [None] * 3 if math.isnan(value) else [(-0.0, 0.5), (60.0, 100.0), (-3.0, -3.0)]
     assert sorted(found["x"], key=str) == sorted(bounds, key=str)
     assert lake.rows(("id",), filter="x > 50") == [("b0",), ("b1",)]
     assert lake.rows(("id",), filter="x < 0") == [("c0",)]
     assert lake.rows(("id",), filter="x > 1000") == ([("b0",)] if math.isnan(value) else [])
     ensure_true(lake)
+    lake.ensure_sound()
+
+
+@pytest.mark.parametrize("service", ["compact_base_files", "cluster"])
+def test_files_without_statistics_are_decoded(version: int, service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hudi takes their row groups for ones of zeros and of NULL, beside those of others."""
+    lake = Lake(
+        version, {**COPIED, "hoodie.parquet.small.file.limit": "0"}, schema=pa.schema([*ROWS, ("x", pa.int64())])
+    )
+    lake.write("insert", [row(f"a{n}", x=n) for n in range(3)])
+    with monkeypatch.context() as patched:
+        write_without_statistics(patched)
+        lake.write("insert", [row(f"b{n}", x=900 + n) for n in range(3)])
+    before = lake.rows(SEEN)
+    done = getattr(lake.table.services, service)()
+    assert (done.files, done.copied) == (1, 0)
+    assert "does not say how many values of column" in str(done.decoded)
+    (path,) = (path for path in lake.base_files() if done.instant in path)
+    assert set(leaf_bounds(pq.ParquetFile(lake.storage.open_input(path)))["x"]) == {(0, 902)}
+    assert lake.rows(SEEN) == before
+    assert lake.rows(("id",), filter="x > 900") == [("b1",), ("b2",)]
     lake.ensure_sound()
