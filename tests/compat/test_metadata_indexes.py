@@ -318,6 +318,57 @@ def test_an_index_that_hudi_makes_of_our_row_groups_hides_no_floats(made: str, h
         ensure_same_rows(without_meta(ours), without_meta(expected), called=(f"ours where {sql}", "without an index"))
 
 
+@pytest.mark.parametrize("made", ["one row group", "written", "changed", "joined"])
+def test_an_index_that_hudi_makes_of_our_files_hides_no_long_texts(made: str, hudi_12: Peer, tmp_path: Path) -> None:
+    """It takes a row group without bounds of a text for one without rows that a filter may meet."""
+    table = tmp_path / "table"
+    size = {"hoodie.parquet.block.size": "1000000"} if made == "one row group" else {}
+    options = table_options(9, "id", "") | NO_SMALL_FILES | COPYING | size
+    write_rows(table, "upsert", _long_rows(range(300)), options)
+    if made in {"changed", "joined"}:
+        rows = _long_rows(range(200, 203) if made == "changed" else range(300, 600), 1)
+        write_rows(table, "upsert", rows, options)
+    if made == "joined":
+        assert Table.open(str(table), options=options).services.compact_base_files().copied == 1
+    (newest, *_) = (one.base.path for one in Table.open(str(table)).files() if one.base is not None)
+    assert (pq.read_metadata(table / newest).num_row_groups == 1) == (made == "one row group")
+    hudi_12.write(table, "insert", _long_rows(range(2001, 2004), 5), STATS | NO_SMALL_FILES)
+    text = "xx" * 2500
+    for sql in (
+        f"name = '{text}50'",
+        "name > 'xxy' or name like 'xxx%50'",
+        "name in ('name 40 of turn 0 – ü', 'b')",
+        "name < 'name 2'",
+        "name is not null",
+        "name is null",
+    ):
+        expected = Table.open(str(table), options={"hoodie.metadata.enable": "false"}).scan(filter=sql).read_all()
+        assert expected.num_rows
+        theirs = without_meta(hudi_12.read(table, options=SKIPPING, where=sql))
+        ensure_same_rows(theirs, without_meta(expected), called=(f"theirs where {sql}", "without an index"))
+        ours = Table.open(str(table)).scan(filter=sql).read_all()
+        ensure_same_rows(without_meta(ours), without_meta(expected), called=(f"ours where {sql}", "without an index"))
+
+
+def test_row_groups_of_hudi_with_nan_hide_no_others_where_they_are_joined(hudi_12: Peer, tmp_path: Path) -> None:
+    """Hudi's writer stores NaN as a bound, and its readers take that for none."""
+    table = tmp_path / "table"
+    hudi_12.write(table, "bulk_insert", _with_nan(range(6)), table_options(9, "id", "") | NO_SMALL_FILES)
+    hudi_12.write(table, "bulk_insert", slim_rows(range(10, 16)), NO_SMALL_FILES)
+    options = COPYING | NO_SMALL_FILES
+    assert Table.open(str(table), options=options).services.compact_base_files().copied == 1
+    (path,) = (one.base.path for one in Table.open(str(table)).files() if one.base is not None)
+    native = pq.read_metadata(table / path)
+    place = native.schema.to_arrow_schema().get_field_index("amount")
+    assert [native.row_group(at).column(place).statistics.has_min_max for at in range(2)] == [False, False]
+    hudi_12.write(table, "insert", slim_rows(range(30, 32)), STATS | NO_SMALL_FILES)
+    for sql in ("amount > 200", "amount = 500", "amount is null", "amount = 3"):
+        expected = Table.open(str(table), options={"hoodie.metadata.enable": "false"}).scan(filter=sql).read_all()
+        assert expected.num_rows
+        ours = Table.open(str(table)).scan(filter=sql).read_all()
+        ensure_same_rows(without_meta(ours), without_meta(expected), called=(f"ours where {sql}", "without an index"))
+
+
 def test_a_partitioned_record_index_is_kept_in_turns(hudi_12: Peer, tmp_path: Path) -> None:
     table, model = tmp_path / "table", Model(slim_rows(range(0)).schema)
     by_partition = {**ON, "hoodie.metadata.record.level.index.enable": "true"}
@@ -382,6 +433,21 @@ def _ensure_secondary(table: Path, peer: Peer, model: Model) -> None:
     ensure_same_rows(
         without_meta(peer.read(table, options=SKIPPING, where=upper)), expected, called=("by text", "rows")
     )
+
+
+def _long_rows(numbers: Iterable[int], turn: int = 0) -> pa.Table:
+    """Rows of which one in 50 has a text that is longer than bounds are."""
+    rows = slim_rows(numbers, turn)
+    place = rows.column_names.index("name")
+    names = ["xx" * 2500 + str(row["ts"] % 1000) if row["ts"] % 50 == 0 else row["name"] for row in rows.to_pylist()]
+    return rows.set_column(place, "name", pa.array(names, pa.string()))
+
+
+def _with_nan(numbers: Iterable[int]) -> pa.Table:
+    """Six rows of which one has NaN."""
+    rows = slim_rows(numbers)
+    amounts = pa.array([100.0, float("nan"), 500.0, 7.0, None, 300.0], pa.float64())
+    return rows.set_column(rows.column_names.index("amount"), "amount", amounts)
 
 
 def _timed_rows(numbers: Iterable[int], turn: int = 0) -> pa.Table:

@@ -29,7 +29,9 @@ from pyspark.sql.types import (
 )
 
 from hoodie.errors import Corrupt, Unavailable
+from hoodie.records import BaseFileOptions, BaseFileWriter
 from hoodie.spark.native_scan import ScanFile, is_native_possible, native_scan
+from hoodie.storage import open_storage
 
 pytestmark = pytest.mark.spark
 
@@ -266,3 +268,40 @@ def test_bounds_without_nan_lose_no_rows_with_nan_and_signed_zeros_are_equal(
             assert [row.id for row in found.collect()] == kept, (column, condition)
     assert "PushedFilters: []" in _plan(frame.where("x > 5"))
     assert "PushedFilters: [IsNotNull(id), GreaterThan(id,1)]" in _plan(frame.where("x > 5 and id > 1"))
+
+
+def test_bounds_that_are_cut_are_no_answers_and_hide_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Of texts that are too long to be bounds. Spark may answer an aggregate from footers, but not of texts."""
+    texts = ["a", "x" * 5000 + "1", "x" * 5000 + "2", None, "y" * 5000]
+    rows = pa.table({"id": pa.array(range(5), pa.int64()), "t": texts})
+    with BaseFileWriter(open_storage(str(tmp_path)), "f.parquet", rows.schema, BaseFileOptions(bloom=None)) as writer:
+        writer.write(rows)
+    chunk = pq.read_metadata(tmp_path / "f.parquet").row_group(0).column(1)
+    assert (chunk.statistics.min, chunk.statistics.max) == ("a", "y" * 255 + "z")
+    state = os.stat(tmp_path / "f.parquet")
+    file = ScanFile(str(tmp_path / "f.parquet"), state.st_size, int(state.st_mtime * 1000), ())
+    schema = spark.createDataFrame(rows).schema
+    pushed = {"spark.sql.sources.useV1SourceList": "", "spark.sql.parquet.aggregatePushdown": "true"}
+    before = {name: spark.conf.get(name) for name in pushed}
+    try:
+        for changed in (False, True):
+            for name, value in pushed.items() if changed else ():
+                spark.conf.set(name, value)
+            for frame in (
+                native_scan(spark, (file,), schema, StructType([]), root=str(tmp_path)),
+                spark.read.parquet(str(tmp_path / "f.parquet")),
+            ):
+                assert frame.agg(F.min("t"), F.max("t"), F.count("t")).collect() == [("a", "y" * 5000, 4)]
+                for condition, found in {
+                    f"= '{texts[2]}'": [2],
+                    "> 'xy'": [4],
+                    "like 'yy%'": [4],
+                    f"in ('{texts[4]}', 'b')": [4],
+                    "not like 'x%'": [0, 4],
+                    "is null": [3],
+                    "< 'x'": [0],
+                }.items():
+                    assert [row.id for row in frame.where(f"t {condition}").collect()] == found, condition
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))

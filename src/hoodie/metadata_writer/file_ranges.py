@@ -1,7 +1,8 @@
 """Ranges of the columns of one data file: from a base file's footer, from a log file's blocks.
 
 1. Footers say the ranges of their row groups; nothing else of the file is read. Where a footer does not say them
-   (INT96, texts that the writer thought too long, NaN), the column is read.
+   (INT96, NaN, texts that another writer thought too long), the column is read. Those of long texts of ours are wider
+   than the values.
 2. A log file's ranges are those of all rows in its data blocks, whatever becomes of them when they are merged. Blocks
    of parquet say them in their footers. Deletes have none: a file without rows has a range of nothing.
 3. A column that a base file does not have has no range.
@@ -32,27 +33,31 @@ from hoodie.metadata_writer.column_range import (
 )
 from hoodie.records import BaseFooter, read_columns, read_footer
 from hoodie.records.base_file import InputStorage
+from hoodie.records.bounds import CUT_FROM_BYTES
 from hoodie.records.columns import type_at
 from hoodie.storage import Storage
 
 _PARQUET: Final = ".parquet"
 
 
-def base_file_ranges(storage: Storage, path: str, columns: Sequence[str]) -> list[ColumnRange]:
+def base_file_ranges(storage: Storage, path: str, columns: Sequence[str], *, exact: bool = False) -> list[ColumnRange]:
     """Ranges of those of the columns (paths with dots) that a base file has. Other files than parquet have none.
+    `exact`: columns are read, too, whose bounds may be wider than their values.
 
     Raises:
         Corrupt: the file is damaged. Missing: it is gone.
     """
     if not path.endswith(_PARQUET):
         return []
-    return footer_ranges(storage, read_footer(storage, path), columns)
+    return footer_ranges(storage, read_footer(storage, path), columns, exact=exact)
 
 
-def footer_ranges(storage: InputStorage, footer: BaseFooter, columns: Sequence[str]) -> list[ColumnRange]:
+def footer_ranges(
+    storage: InputStorage, footer: BaseFooter, columns: Sequence[str], *, exact: bool = False
+) -> list[ColumnRange]:
     """The same for a parquet file whose footer was read."""
     said = _said_of_columns(footer, columns)
-    return [one if one.is_known else _read(storage, footer, one) for one in said]
+    return [one if one.is_known and not (exact and _may_be_cut(one)) else _read(storage, footer, one) for one in said]
 
 
 def said_ranges(footer: BaseFooter, columns: Sequence[str]) -> tuple[ColumnRange, ...] | None:
@@ -141,6 +146,12 @@ def _said(native: Any, place: int, column: str, data_type: pa.DataType) -> Colum
         sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
         groups.append(ColumnRange(column, data_type, low, high, chunk.num_values, nulls, *sizes))
     return with_signed_zeros(join_ranges(groups))
+
+
+def _may_be_cut(found: ColumnRange) -> bool:
+    """Whether a bound may be none of the values (`bounds.cut_bounds`)."""
+    stored = (end.encode() if isinstance(end, str) else end for end in (found.low, found.high))
+    return any(isinstance(end, bytes) and len(end) >= CUT_FROM_BYTES for end in stored)
 
 
 def _raw(value: Any, data_type: pa.DataType) -> Bound | None:

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import Invalid, Unsupported
 from hoodie.records.avro import to_avro
 from hoodie.records.bloom import SIMPLE, BloomFilter, BloomOptions
-from hoodie.records.bounds import footer_without_bounds, nan_places
+from hoodie.records.bounds import Ends, cut_bounds, mended_footer, nan_places
 from hoodie.records.failures import writing
 from hoodie.records.footer import (
     AVRO_SCHEMA_FOOTER_KEY,
@@ -161,6 +161,7 @@ class BaseFileWriter(UnfinishedFile):
         self._rows = 0
         self._written: list[Any] = []
         self._unbounded: frozenset[int] = frozenset()
+        self._cut: list[tuple[int, dict[int, Ends]]] = []
         self._sink = _Sink(storage.open_output(path))
         # Arrow writes page by page; through Python each of them costs more than its bytes.
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _BUFFER_BYTES)
@@ -268,6 +269,7 @@ class BaseFileWriter(UnfinishedFile):
                 # One dictionary per column and group: the encoder gives a dictionary up when it changes.
                 self._parquet.write_table(table.unify_dictionaries(), row_group_size=table.num_rows)
                 self._unbounded |= nan_places(table)
+                self._cut.append((table.num_rows, cut_bounds(table)))
 
     def _finish(self) -> BaseFileStats:
         if self._waiting or self._parquet is None:
@@ -279,8 +281,8 @@ class BaseFileWriter(UnfinishedFile):
         found = None if self._keys is None else self._keys.range
         with writing(self._path):
             self._parquet.add_key_value_metadata(self._footer())
-            if self._unbounded:
-                self._end_without_bounds()
+            if self._unbounded or any(bounds for _, bounds in self._cut):
+                self._end_with_other_bounds()
             else:
                 self._parquet.close()
             self._buffered.close()
@@ -289,15 +291,15 @@ class BaseFileWriter(UnfinishedFile):
         low, high = (None, None) if found is None else (found.low, found.high)
         return BaseFileStats(self._path, size_bytes, self._rows, low, high)
 
-    def _end_without_bounds(self) -> None:
-        """Writes what stands behind the row groups, with another footer than Arrow's."""
+    def _end_with_other_bounds(self) -> None:
+        """Writes what stands behind the row groups, with other bounds in the footer than Arrow's."""
         self._buffered.flush()
         self._sink.hold()
         self._parquet.close()
         self._buffered.flush()
         held = self._sink.held()
         footer = footer_before_end(held)
-        end = ended(footer_without_bounds(footer, self._unbounded))
+        end = ended(mended_footer(footer, self._unbounded, self._cut))
         self._written = [pq.read_metadata(pa.BufferReader(MAGIC + end))]
         self._sink.write(held.removesuffix(ended(footer)) + end)
 

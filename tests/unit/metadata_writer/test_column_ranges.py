@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,11 +16,13 @@ import pytest
 from hoodie.logs import BlockKind, HeaderKey, encode_avro_content, encode_block, encode_parquet_content
 from hoodie.metadata.partitions import RecordType
 from hoodie.metadata.stat_values import ranges_of
+from hoodie.metadata_writer import file_ranges
 from hoodie.metadata_writer.column_range import ColumnRange, as_type, join_ranges, range_of_values
 from hoodie.metadata_writer.file_ranges import base_file_ranges, log_file_ranges
 from hoodie.metadata_writer.stats_rows import StatsRow, is_storable, stats_rows
 from hoodie.records import align, to_avro
 from hoodie.storage import open_storage
+from hoodie.testing.lake import Lake, row
 
 WIDE = pa.schema(
     [
@@ -192,3 +196,24 @@ def test_old_statistics_leave_out_what_hudi_leaves_out() -> None:
 
 def member(wrapped: dict[str, Any]) -> tuple[str, Any]:
     return next((name, one["value"]) for name, one in wrapped.items() if one is not None)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(("ends", "is_true"), [((1, 1), True), ((2, 1), False), ((1, 0), False)], ids=str)
+def test_bounds_that_are_exact_are_true_where_a_footer_has_wider_ones(
+    version: int, ends: tuple[int, int], is_true: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long texts have shorter bounds in footers. An index may have the texts themselves, and nothing between them."""
+    lake = Lake(version, {"hoodie.metadata.index.column.stats.enable": "true"})
+    low, high = "b" * 5000 + str(ends[0]), "b" * 5000 + str(ends[1])
+    said = file_ranges._said_of_columns
+
+    def told(*given: Any) -> Iterator[ColumnRange]:
+        yield from (replace(one, low=low, high=high) if one.column == "v" else one for one in said(*given))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(file_ranges, "_said_of_columns", told)
+        lake.upsert(row("a", "b" * 5000 + "1"))
+    troubles = [str(trouble) for trouble in lake.table.validate(deep=True)]
+    assert (troubles == []) is is_true
+    assert is_true or all("'v'" in trouble for trouble in troubles)

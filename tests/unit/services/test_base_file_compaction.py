@@ -185,3 +185,23 @@ def test_files_without_statistics_are_decoded(version: int, service: str, monkey
     assert lake.rows(SEEN) == before
     assert lake.rows(("id",), filter="x > 900") == [("b1",), ("b2",)]
     lake.ensure_sound()
+
+
+@pytest.mark.parametrize("service", ["compact_base_files", "cluster"])
+def test_files_with_long_texts_are_copied_and_found_by_them(version: int, service: str) -> None:
+    options = {**COPIED, "hoodie.parquet.small.file.limit": "0", "hoodie.metadata.index.column.stats.enable": "true"}
+    lake = Lake(version, options)
+    for name, value in {"a": "b" * 5000, "b": "c", "c": "d" * 5000}.items():
+        lake.write("insert", [row(f"{name}{n}", value + str(n)) for n in range(2)])
+    done = getattr(lake.table.services, service)()
+    assert (done.slices, done.files, done.copied) == (3, 1, 1)
+    (path,) = (path for path in lake.base_files() if done.instant in path)
+    found = leaf_bounds(pq.ParquetFile(lake.storage.open_input(path)))
+    cut = ("b" * 256, "b" * 255 + "c"), ("c0", "c1"), ("d" * 256, "d" * 255 + "e")
+    assert sorted(found["v"]) == sorted(cut)
+    assert lake.rows(("id",), filter=f"v = '{'d' * 5000}1'") == [("c1",)]
+    assert lake.rows(("id",), filter="v like 'dd%0'") == [("c0",)]
+    assert lake.rows(("id",), filter="v < 'bc'") == [("a0",), ("a1",)]
+    assert lake.rows(("id",), filter="v > 'dd'") == [("c0",), ("c1",)]
+    ensure_true(lake)
+    lake.ensure_sound()

@@ -54,7 +54,8 @@ _SHOWN: Final = "ranges of shown slices"
 @dataclass(frozen=True, slots=True, eq=False)
 class RangesTask:
     """Files and the columns whose ranges are wanted; `schema` are the table's columns, meta columns included. `sources`
-    has the other halves of those files that are bootstrap skeletons.
+    has the other halves of those files that are bootstrap skeletons. `exact`: no range is to be wider than the values
+    of a base file.
     """
 
     storage: Storage
@@ -63,6 +64,7 @@ class RangesTask:
     schema: pa.Schema
     version: str
     sources: Sources = field(default_factory=dict)
+    exact: bool = False
 
 
 class ColumnStatsIndex(MetadataIndex):
@@ -191,13 +193,13 @@ def ranges_of_file(task: RangesTask, file: DataFile) -> list[ColumnRange]:
     """The ranges of the task's columns in one file."""
     if isinstance(file.file, LogFile):
         return log_file_ranges(task.storage, file.file.path, file.file.size_bytes, task.columns, task.schema)
-    ranges = base_file_ranges(task.storage, file.file.path, task.columns)
+    ranges = base_file_ranges(task.storage, file.file.path, task.columns, exact=task.exact)
     source = source_of_base(task.sources, file.partition, file.file)
     if source is None:
         return ranges
     elsewhere = source.path_values(task.schema)
     columns = [name for name in task.columns if not is_meta(name) and name.partition(".")[0] not in elsewhere]
-    return [*ranges, *base_file_ranges(source.storage, source.path, columns)]
+    return [*ranges, *base_file_ranges(source.storage, source.path, columns, exact=task.exact)]
 
 
 def _ranges_of_file(_: TaskId, task: RangesTask) -> list[ColumnRange]:
@@ -236,7 +238,7 @@ def shown_ranges(table: CheckedTable) -> SliceRanges:
         def base_ranges(part: FileSlice) -> list[ColumnRange]:
             file = DataFile(part.partition, part.base) if part.base is not None else None
             task = None if file is None else ranges_task(table.context, [file], tuple(types), table.schema)
-            return [] if file is None or task is None else ranges_of_file(task, file)
+            return [] if file is None or task is None else ranges_of_file(replace(task, exact=True), file)
 
         table.context.memo[_SHOWN] = SliceRanges(types, base_ranges)
     ranges: SliceRanges = table.context.memo[_SHOWN]
