@@ -249,8 +249,12 @@ def test_pending_restore_of_hudi_is_finished_and_another_target_is_refused(profi
     assert rows_of(table) == BEFORE
 
 
-def test_preview_of_a_restore_writes_nothing(profile):
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_preview_of_a_restore_writes_nothing(profile, is_begun):
+    """Not even where one that died has left its instant before its plan."""
     table = grown(profile)
+    if is_begun:
+        table.instant(at(7), RESTORE, state=State.REQUESTED, content={State.REQUESTED: b""})
     before = {path: table.storage.read(path) for path in paths(table.storage)}
     shown = preview_restore(table.handle, CONFIG, ENGINE, at(2))
     assert {path: table.storage.read(path) for path in paths(table.storage)} == before

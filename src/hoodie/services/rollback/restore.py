@@ -103,7 +103,7 @@ def restore(handle: TableHandle, config: Config, engine: Engine, to: InstantTime
     """
     clock = handle.env.monotonic()
     timeline = timeline_of(handle)
-    pending = _pending_restore(handle, timeline, to)
+    pending = _pending_restore(handle, timeline, to, tidies=True)
     if pending is None:
         ensure_log_names(handle)
         timeline = finish_interrupted(handle, engine, timeline, config)
@@ -142,7 +142,7 @@ def preview_restore(handle: TableHandle, config: Config, engine: Engine, to: Ins
     """What `restore` would do. Raises as that. Log blocks of several writes in one slice are one step each."""
     del config
     timeline = timeline_of(handle)
-    pending = _pending_restore(handle, timeline, to)
+    pending = _pending_restore(handle, timeline, to, tidies=False)
     plan = pending[1] if pending else plan_restore(handle, timeline, ensure_can_restore(handle, timeline, to))
     steps: list[PreviewStep] = []
     seen: set[str] = set()
@@ -227,7 +227,10 @@ def _after(handle: TableHandle, timeline: Timeline, to: Instant) -> Sequence[Ins
     return sorted(found, key=clock.order, reverse=True)
 
 
-def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -> tuple[Instant, RestorePlan] | None:
+def _pending_restore(
+    handle: TableHandle, timeline: Timeline, to: InstantTime, *, tidies: bool
+) -> tuple[Instant, RestorePlan] | None:
+    """The restore to go on with, and its plan. `tidies`: those of which nothing will come are taken away."""
     for one in timeline.pending():
         if one.action != RESTORE:
             continue
@@ -235,7 +238,8 @@ def _pending_restore(handle: TableHandle, timeline: Timeline, to: InstantTime) -
         data = load_requested(handle.storage, handle.profile, one)
         is_late = one.state is State.REQUESTED and one.requested < _last_restore(timeline)
         if not data or is_late:  # nothing was decided, or by a process that slept while others restored
-            delete_instant_files(handle.storage, handle.profile, one)
+            if tidies:
+                delete_instant_files(handle.storage, handle.profile, one)
             continue
         plan = parse_restore_plan(data, path)
         if plan.to is not None and plan.to != to:
