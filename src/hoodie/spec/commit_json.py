@@ -46,6 +46,7 @@ _STAT_KEYS = (
     "runtimeStats",
 )
 _LOG_STAT_KEYS = ("logVersion", "logOffset", "baseFile", "logFiles")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 
 
@@ -85,6 +86,8 @@ def pretty_json(value: object, depth: int = 0) -> str:
         entries = (f"{indent}{_text(str(key))} : {pretty_json(item, depth + 1)}" for key, item in value.items())
         return "{\n" + ",\n".join(entries) + "\n" + "  " * depth + "}"
     if isinstance(value, list):
+        if value and _are_plain(value):  # file ids of replaced groups, which may be hundreds of thousands
+            return '[ "' + '", "'.join(value) + '" ]'
         return f"[ {', '.join(pretty_json(item, depth) for item in value)} ]" if value else "[ ]"
     return _text(value) if isinstance(value, str) else json.dumps(value)
 
@@ -95,6 +98,11 @@ def _stat_object(stat: WriteStat) -> dict[str, Any]:
     chosen = {key: values[key] for key in keys}
     # 0.15 prints an (always empty here) optional of column statistics after a log stat.
     return chosen | {"recordsStats": {"val": None}} if stat.is_log else chosen
+
+
+def _are_plain(values: list[Any]) -> bool:
+    """Whether all are texts that stand in JSON as they are."""
+    return all(isinstance(value, str) for value in values) and _PLAIN.fullmatch("".join(values)) is not None
 
 
 def _text(value: str) -> str:

@@ -113,6 +113,8 @@ def test_json_is_laid_out_as_jackson_does():
         '  "f" : [ "x", true ]\n}'
     )
     assert pretty_json("\x1f\\u001f\t") == '"\\u001F\\\\u001f\\t"'
+    assert pretty_json(["é", "a-0"]) == '[ "é", "a-0" ]'
+    assert pretty_json(["a-0", '"', "\\", "\x1f", ""]) == '[ "a-0", "\\"", "\\\\", "\\u001F", "" ]'
 
 
 def test_unknown_and_missing_json_keys_are_fine():
