@@ -38,7 +38,7 @@ WARM_UP = 3
 def rows_of(start: int, count: int, part: str, ts: int) -> pa.Table:
     """Rows with these numbers as keys."""
     ids = np.arange(start, start + count)
-    values = np.random.default_rng(start + ts).integers(0, 1 << 40, count)
+    values = np.random.default_rng(abs(start) + ts).integers(0, 1 << 40, count)
     texts = pa.array(ids).cast(pa.string())
     return pa.table(
         {
