@@ -28,7 +28,6 @@ OPTIONS = {
 }
 CLUSTERING = {
     "hoodie.clustering.plan.strategy.sort.columns": "x",
-    "hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS",
     "hoodie.clustering.plan.strategy.partition.selected": "many",
 }
 TOUCHED = 100
