@@ -37,6 +37,7 @@ from hoodie.metadata_writer.record import (
     record_update,
     remake_withdrawn,
     restore_metadata,
+    told_before_the_end,
     undo_update,
 )
 from hoodie.metadata_writer.skeletons import skeleton_sources
@@ -83,6 +84,7 @@ __all__ = [
     "skeleton_sources",
     "slice_rows",
     "store_index_definitions",
+    "told_before_the_end",
     "undo_update",
     "write_needs",
 ]

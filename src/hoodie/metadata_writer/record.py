@@ -53,7 +53,7 @@ from hoodie.metadata_writer.requested_indexes import (
 )
 from hoodie.metadata_writer.undo import has_partition_made_after, last_compaction, roll_back, settle
 from hoodie.metadata_writer.update import TableUpdate
-from hoodie.spec import DELTA_COMMIT, ROLLBACK, Instant, InstantTime
+from hoodie.spec import DELTA_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant, InstantTime
 from hoodie.state.handle import TableHandle, load_handle, timeline_of
 from hoodie.timeline import Timeline
 from hoodie.view import list_files
@@ -99,6 +99,23 @@ def is_recorded(handle: TableHandle, target: Instant) -> bool:
         return timeline_of(open_metadata_handle(handle)).find(target.requested, DELTA_COMMIT) is not None
     except Corrupt:
         return True
+
+
+def told_before_the_end(handle: TableHandle) -> frozenset[InstantTime]:
+    """The pending writes and plans of which the metadata table knows all. Nobody tells it but under the table lock,
+    which is held from there to the completed instant: for who has that lock, they are dead or have lost it.
+    """
+    if not handle.config.is_metadata_table_ready:
+        return frozenset()
+    pending = [one for one in timeline_of(handle).pending() if one.action in WRITE_ACTIONS]
+    if not pending:
+        return frozenset()
+    try:
+        told = timeline_of(open_metadata_handle(handle)).completed()
+    except Corrupt:
+        return frozenset()
+    known = {one.requested for one in told if one.action == DELTA_COMMIT}
+    return frozenset(one.requested for one in pending) & known
 
 
 def undo_update(

@@ -80,7 +80,7 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         Raises:
             Unavailable: files are missing, or a storage path does not say whose it is.
         """
-        from hoodie.metadata_writer import rebuild_partitions  # noqa: PLC0415 - loads what writes
+        from hoodie.metadata_writer import rebuild_partitions, told_before_the_end  # noqa: PLC0415 - loads what writes
         from hoodie.services.repair import ensure_whole  # noqa: PLC0415 - the same
         from hoodie.services.rollback.failed_writes import roll_back_dead_writes  # noqa: PLC0415 - the same
         from hoodie.view import collecting_later  # noqa: PLC0415 - the same
@@ -89,8 +89,9 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         with self._opened.held("rebuild metadata") as handle, collecting_later():
             if not accept_missing:
                 ensure_whole(handle, self._opened.engine)
+            lost = told_before_the_end(handle)
             made = rebuild_partitions(handle, names or handle.config.metadata_partitions, self._opened.engine)
-            roll_back_dead_writes(made, self._opened.engine, self._opened.config({}))
+            roll_back_dead_writes(made, self._opened.engine, self._opened.config({}), lost)
 
     def __getitem__(self, name: str) -> IndexDefinition | None:
         return self._load()[name]

@@ -225,6 +225,27 @@ PLANS: dict[str, Callable[[Table], Any]] = {
 }
 
 
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_metadata_table_that_is_made_anew_knows_of_no_executor_that_sleeps_before_its_completed_instant(
+    version: int, work: str
+) -> None:
+    """It would list none of its files, and the files it has replaced still. Version 6 waits for it."""
+    lake, state = lake_of(version, "true"), {"struck": False}
+    expected = lake.values()
+
+    def strike(call: Call) -> None:
+        if is_completion(call) and not state["struck"]:
+            state["struck"] = True
+            lake.table.indexes.rebuild("files")
+
+    assert isinstance(answer_of(lake, work, strike), Fenced)
+    assert state["struck"]
+    ensure_right(lake, expected)
+    WORK[work](lake.table)
+    ensure_right(lake, expected)
+
+
 @pytest.mark.parametrize("knows", [True, False])
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("metadata", ["true", "false"])

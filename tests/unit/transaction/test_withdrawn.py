@@ -349,14 +349,15 @@ BESIDE = [
 ]
 
 
+@pytest.mark.parametrize("concurrency", [{}, OPTIMISTIC], ids=["single", "optimistic"])
 @pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_metadata_table_that_is_made_anew_knows_of_no_writer_that_sleeps_before_its_completed_instant(
-    version: int, made: Any, operation: str
+    version: int, made: Any, operation: str, concurrency: dict[str, str]
 ) -> None:
-    """It would list none of its files."""
-    lake, state = lake_of(version, made), {"asleep": False}
+    """It would list none of its files. Its heart may beat."""
+    lake, state = lake_of(version, made, **concurrency), {"asleep": False}
 
     def others(call: Call) -> None:
         if is_completion(call) and not state["asleep"]:

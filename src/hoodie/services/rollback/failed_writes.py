@@ -8,12 +8,14 @@ finished under every policy but NEVER.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.services.rollback.checks import ensure_no_restore
 from hoodie.services.rollback.leftovers import remove_leftovers
 from hoodie.services.rollback.rollback import finish_interrupted, roll_back
-from hoodie.spec import RESTORE
+from hoodie.spec import RESTORE, InstantTime, State
 from hoodie.state.handle import TableHandle, timeline_of
 from hoodie.state.pending_plans import PendingPlans
 from hoodie.storage import Listing
@@ -55,13 +57,20 @@ def roll_back_failed_writes(
     return timeline
 
 
-def roll_back_dead_writes(handle: TableHandle, engine: Engine, config: Config) -> None:
-    """Rolls back the writes that give no sign of life, under either policy: for who has made something anew that knows
-    nothing of them, whose writers may only be asleep. Where a restore is pending, it takes them away.
+def roll_back_dead_writes(
+    handle: TableHandle, engine: Engine, config: Config, lost: Collection[InstantTime] = ()
+) -> None:
+    """Rolls back the writes that give no sign of life, under either policy, and whatever is `lost`, plans as well: for
+    who has made something anew that knows nothing of them, whose writers may only be asleep. Where a restore is
+    pending, it takes them away.
     """
     timeline = timeline_of(handle)
     if any(one.action == RESTORE for one in timeline.pending()):
         return
+    if failed_writes_policy(config) != "NEVER":
+        for instant in reversed(timeline.pending()):
+            if instant.requested in lost and instant.state is State.INFLIGHT:
+                timeline = roll_back(handle, engine, timeline, instant, config)
     roll_back_failed_writes(handle, engine, timeline, config)
     roll_back_expired_writes(handle, engine, config)
 
