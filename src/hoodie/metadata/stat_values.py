@@ -97,7 +97,7 @@ def _believed(said: Ranges, *, in_doubt: bool) -> Ranges:
         is_nan = pc.or_kleene(pc.is_nan(said.low), pc.is_nan(said.high))
         is_wrong = pc.or_kleene(is_nan, _has_zero(said, only=in_doubt))
         is_untold = _has_zero(said, only=True)
-    elif in_doubt:
+    elif in_doubt or not _is_counted(kind):
         return said
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         is_wrong, is_untold = pc.greater(said.nulls, 0), said.low.is_null()
@@ -110,6 +110,12 @@ def _believed(said: Ranges, *, in_doubt: bool) -> Ranges:
     is_untold = pc.and_kleene(is_untold, pc.equal(said.nulls, said.rows))
     low, high = (_unless(is_wrong, bound) for bound in (said.low, said.high))
     return Ranges(low, high, said.rows, _unless(is_untold, said.nulls))
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    """Whether a column has statistics of values. Of a nested one none are known."""
+    kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_decimal)
+    return any(is_kind(kind) for is_kind in (*kinds, pa.types.is_string, pa.types.is_binary))
 
 
 def _unless(is_wrong: pa.Array, values: pa.Array) -> pa.Array:

@@ -74,13 +74,13 @@ def ensure_newest(
 ) -> None:
     """Checks that nobody has completed a write or stored a plan between the look that showed `seen`, on which a plan
     rests, and its requested file, which is there now. Else that goes again: it would leave out what came, the timeline
-    might begin with it, or it might keep everybody out.
+    might begin with it, or it might keep everybody out. Who came later has seen it, and may have gone on from it.
 
     Raises:
         Fenced: somebody has, who had taken the lock.
     """
     known = list_instants(storage, profile, timezone)
-    cause = Others.than(storage, profile, requested, seen).came_first(known)
+    cause = Others.than(storage, profile, requested, seen).came_first(known, requested)
     if not cause:
         return
     with deleting_own(storage):

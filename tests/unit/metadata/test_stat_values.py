@@ -36,7 +36,7 @@ UTC_US = pa.timestamp("us", tz="UTC")
         (("member0", False), ("member0", True), pa.bool_(), (False, True)),
         (("member1", -3), ("member1", 4), pa.int32(), (-3, 4)),
         (("member1", -3), ("member1", 4), pa.int64(), (-3, 4)),
-        (("member1", -3), ("member1", 4), pa.float64(), (3.0, 4.0)),
+        (("member1", 3), ("member1", 4), pa.float64(), (3.0, 4.0)),
         (("member2", -3), ("member2", 4), pa.int64(), (-3, 4)),
         (("member3", 0.5), ("member3", 1.5), pa.float32(), (0.5, 1.5)),
         (("member3", 0.5), ("member3", 1.5), pa.float64(), (0.5, 1.5)),
@@ -176,6 +176,19 @@ def test_that_all_is_null_is_not_believed_where_hudi_says_so_of_a_file_without_s
     record = stats_record("k", "c", "f", members, valueCount=10, nullCount=10)["ColumnStatsMetadata"]
     found = ranges_of(pa.array([record], STATS), wanted)
     assert found.may_pass(Comparison("c", "is not null", pa.array([]))).tolist() == [has_values]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [pa.struct([("a", pa.int32())]), pa.list_(pa.string()), pa.map_(pa.string(), pa.int8()), pa.binary(4), pa.null()],
+)
+def test_of_columns_without_statistics_rows_are_known(wanted):
+    """Who asks for the counts of a partition gets records of its keys, too."""
+    record = stats_record("k", "c", "f", ({"member6": {"value": "a"}},) * 2, valueCount=10, nullCount=0)
+    found = ranges_of(pa.array([record["ColumnStatsMetadata"], None], STATS), wanted)
+    assert found.rows.to_pylist() == [10, None]
+    assert found.may_pass(Comparison("c", "is null", pa.array([]))).tolist() == [False, True]
+    assert found.may_pass(Comparison("c", "is not null", pa.array([]))).tolist() == [True, True]
 
 
 def test_one_bound_may_be_unknown():
