@@ -117,6 +117,8 @@ class LocalStorage:
             temp = write_temp(os.path.dirname(full), data)
             try:
                 remove(crc_sibling(full))
+                with suppress(OSError):  # it is as old as its name: others may come while its bytes are synced
+                    os.utime(temp)
                 name_if_absent(temp, full)
             finally:
                 with suppress(OSError):  # it means nothing to readers, and must not hide that the file is there

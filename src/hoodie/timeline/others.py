@@ -5,7 +5,8 @@
 2. Where something has, one of the two gives way. The store's clock tells who came first: a file that is older than the
    own one was made by somebody who did not know of it. Who made a younger one has seen it, or does so in the look
    behind his own, and gives way himself. What is of the same time counts as older.
-3. What was planned rests on the look before its plan, whenever it is carried out.
+3. What was planned rests on the look before its plan, whenever it is carried out. The build of an index catches up with
+   what was completed before its end.
 
 It takes nothing back.
 """
@@ -22,6 +23,7 @@ from hoodie.spec import (
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
     DELTA_COMMIT,
+    INDEXING,
     LOG_COMPACTION,
     REPLACE_COMMIT,
     RESTORE,
@@ -35,7 +37,7 @@ from hoodie.timeline.load import instant_path, is_clustering
 from hoodie.timeline.timeline import furthest
 
 _PLANNED: Final = (COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
-_COMPLETED: Final = COMPLETED_WRITE_ACTIONS | {RESTORE}
+_COMPLETED: Final = COMPLETED_WRITE_ACTIONS | {RESTORE, INDEXING}
 
 
 @dataclass(frozen=True, slots=True)

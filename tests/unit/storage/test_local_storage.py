@@ -108,6 +108,21 @@ def test_a_create_whose_folder_cannot_be_synced_is_unknown(storage, monkeypatch)
     assert names_on_disk(storage) == ["x"]
 
 
+def test_a_created_file_is_as_old_as_its_name(storage, monkeypatch) -> None:
+    """Who finds it tells by its time whether it was there before another one."""
+    named: list[float] = []
+
+    def written_slowly(folder: str, data: bytes) -> str:
+        temp = posix.write_temp(folder, data)
+        os.utime(temp, (1, 1))
+        named.append(time.time())
+        return temp
+
+    monkeypatch.setattr("hoodie.storage.local.write_temp", written_slowly)
+    storage.create("a/x", b"1")
+    assert storage.head("a/x").modified_ms >= int(named[0] * 1000) - 10  # the kernel's clock ticks
+
+
 def test_temporary_names_mean_nothing_to_readers_of_hudi_tables(storage, monkeypatch) -> None:
     seen: list[str] = []
     real = os.link

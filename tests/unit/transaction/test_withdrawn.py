@@ -418,6 +418,28 @@ def test_so_does_a_single_writer_beside_an_optimistic_one(version: int, made: An
     assert lake.table.validate() == []
 
 
+@pytest.mark.parametrize("concurrency", [{}, OPTIMISTIC], ids=["single", "optimistic"])
+@pytest.mark.parametrize("made", [Lake, logged_lake], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_an_index_that_was_built_knows_of_no_writer_that_sleeps_before_its_completed_instant(
+    version: int, made: Any, concurrency: dict[str, str]
+) -> None:
+    """A key that it has written would be inserted a second time."""
+    lake, state = lake_of(version, made, **concurrency), {"asleep": False}
+
+    def others(call: Call) -> None:
+        if is_completion(call) and not state["asleep"]:
+            state["asleep"] = True
+            lake.table.indexes.create("record_index")
+
+    assert isinstance(answer_of(lake, "upsert", others), Fenced | Conflict)
+    assert state["asleep"]
+    lake.options = {**lake.options, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"}
+    lake.upsert(row("a", "again", 9), row("new", "again", 9))
+    assert lake.values() == {"a": "again", "b": "a", "new": "again"}
+    assert lake.table.validate() == []
+
+
 def cluster_beside(lake: Lake) -> None:
     assert lake.table.services.cluster() is not None
 
