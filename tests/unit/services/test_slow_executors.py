@@ -330,7 +330,7 @@ def test_the_metadata_table_forgets_a_run_whose_plan_was_taken_off_before_it_was
 
 
 @pytest.mark.deep
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("nth", range(40))
 @pytest.mark.parametrize("work", WORK)
 @pytest.mark.parametrize("version", [6, 8, 9])
