@@ -80,7 +80,10 @@ def ensure_newest(
         Fenced: somebody has, who had taken the lock.
     """
     known = list_instants(storage, profile, timezone)
-    cause = Others.than(storage, profile, requested, seen).came_first(known, requested)
+    try:
+        cause = Others.than(storage, profile, requested, seen).came_first(known, requested)
+    except Missing as error:  # somebody has taken the plan off
+        raise _fenced(requested, _NOT_REQUESTED) from error
     if not cause:
         return
     with deleting_own(storage):
