@@ -168,7 +168,9 @@ def complete_and_look(  # noqa: PLR0917
         i.state is State.REQUESTED for i in known if i.logical == instant.logical
     ):
         raise _fenced(instant, _NOT_REQUESTED)
-    others = Others.than(storage, profile, instant, known if since is None else since, is_metadata=is_repeated)
+    # Plans are new behind the completion time alone, which is drawn below: files of a slice go by that.
+    seen = known if since is None else (*since, *(i for i in known if not i.is_completed))
+    others = Others.than(storage, profile, instant, seen, is_metadata=is_repeated)
     newest = max(time for i in known for time in (i.requested, i.completed) if time)
     completed = new_instant_time(env, timezone, newest)
     done = replace(instant, action=instant.comparable_action, state=State.COMPLETED, completed=completed)
