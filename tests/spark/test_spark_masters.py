@@ -19,7 +19,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 CORE = PROGRAMS / "core_subset.py"
 ROWS = 20_000
 LAID_OUT_ROWS = int(os.environ.get("HOODIE_LAID_OUT_ROWS", "200000"))
-"""A million were laid out as well (docs/reliability.md)."""
+"""A million were laid out as well, by hand."""
 CHANGED = 200
 MORE = 50
 
