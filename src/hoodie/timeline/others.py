@@ -19,13 +19,11 @@ from typing import Final
 
 from hoodie.errors import Missing
 from hoodie.spec import (
-    CLUSTERING,
     COMPACTION,
     COMPLETED_WRITE_ACTIONS,
     DELTA_COMMIT,
     INDEXING,
     LOG_COMPACTION,
-    REPLACE_COMMIT,
     RESTORE,
     FormatProfile,
     Instant,
@@ -36,7 +34,6 @@ from hoodie.storage import Storage
 from hoodie.timeline.load import instant_path, is_clustering
 from hoodie.timeline.timeline import furthest
 
-_PLANNED: Final = (COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
 _COMPLETED: Final = COMPLETED_WRITE_ACTIONS | {RESTORE, INDEXING}
 
 
@@ -102,13 +99,13 @@ class Others:
             other.action not in _COMPLETED or (self.is_metadata and other.action == DELTA_COMMIT)
         ):
             return None
-        plan = next((one for one in states if one.logical == other.logical and one.state is State.REQUESTED), None)
-        is_new_plan = plan is not None and (other.logical, False) not in self.before and self._is_plan(plan)
-        if plan is not None and is_new_plan:
-            return instant_path(self.profile, plan)
+        for one in states:
+            if one.logical == other.logical and one.state is State.REQUESTED and self._is_new_plan(one):
+                return instant_path(self.profile, one)
         return instant_path(self.profile, other) if other.is_completed else None
 
-    def _is_plan(self, requested: Instant) -> bool:
-        if requested.action in (COMPACTION, LOG_COMPACTION):
-            return True
-        return requested.action in _PLANNED and is_clustering(self.storage, self.profile, requested)
+    def _is_new_plan(self, requested: Instant) -> bool:
+        if (requested.logical, False) in self.before:
+            return False
+        is_compaction = requested.action in (COMPACTION, LOG_COMPACTION)
+        return is_compaction or is_clustering(self.storage, self.profile, requested)
