@@ -57,6 +57,20 @@ def is_completion(call: Call) -> bool:
     return call.op == "create" and call.path.endswith("commit") and "/metadata/" not in call.path
 
 
+def at_first(
+    is_then: Callable[[Call], bool], act: Callable[[], object]
+) -> tuple[Callable[[Call], None], dict[str, bool]]:
+    """What others do at the first call of a kind, and whether they did it: the one who makes it sleeps meanwhile."""
+    state = {"asleep": False}
+
+    def others(call: Call) -> None:
+        if is_then(call) and not state["asleep"]:
+            state["asleep"] = True
+            act()
+
+    return others, state
+
+
 def roll_back(lake: Lake) -> None:
     lake.table.services.rollback(lake.table.timeline().pending()[-1].requested)
 
@@ -357,12 +371,8 @@ def test_a_metadata_table_that_is_made_anew_knows_of_no_writer_that_sleeps_befor
     version: int, made: Any, operation: str, concurrency: dict[str, str]
 ) -> None:
     """It would list none of its files. Its heart may beat."""
-    lake, state = lake_of(version, made, **concurrency), {"asleep": False}
-
-    def others(call: Call) -> None:
-        if is_completion(call) and not state["asleep"]:
-            state["asleep"] = True
-            lake.table.indexes.rebuild("files")
+    lake = lake_of(version, made, **concurrency)
+    others, state = at_first(is_completion, lambda: lake.table.indexes.rebuild("files"))
 
     assert isinstance(answer_of(lake, operation, others), Fenced)
     assert state["asleep"]
@@ -377,13 +387,9 @@ def test_an_optimistic_writer_whose_lock_was_lost_gives_way_to_what_others_did_m
     """Nobody rolls its write back while its heart may beat. They looked for conflicts before it completed, and it did
     before they completed; its completion time was drawn before it slept.
     """
-    lake, state = lake_of(version, made, **OPTIMISTIC, **{"hoodie.compact.inline": "false"}), {"asleep": False}
+    lake = lake_of(version, made, **OPTIMISTIC, **{"hoodie.compact.inline": "false"})
     lake.upsert(row("b", "b2", 2))
-
-    def others(call: Call) -> None:
-        if sleeps(call) and not state["asleep"]:
-            state["asleep"] = True
-            act(lake)
+    others, state = at_first(sleeps, lambda: act(lake))
 
     assert isinstance(answer_of(lake, operation, others), Fenced | Conflict)
     assert state["asleep"]
@@ -425,12 +431,8 @@ def test_an_index_that_was_built_knows_of_no_writer_that_sleeps_before_its_compl
     version: int, made: Any, concurrency: dict[str, str]
 ) -> None:
     """A key that it has written would be inserted a second time."""
-    lake, state = lake_of(version, made, **concurrency), {"asleep": False}
-
-    def others(call: Call) -> None:
-        if is_completion(call) and not state["asleep"]:
-            state["asleep"] = True
-            lake.table.indexes.create("record_index")
+    lake = lake_of(version, made, **concurrency)
+    others, state = at_first(is_completion, lambda: lake.table.indexes.create("record_index"))
 
     assert isinstance(answer_of(lake, "upsert", others), Fenced | Conflict)
     assert state["asleep"]
