@@ -20,13 +20,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from hoodie.errors import Conflict, Invalid, Missing
 from hoodie.storage.contract import FileInfo, Listing, OutputFile, checked_path, checked_range, crc_sibling
-from hoodie.storage.failures import translated
+from hoodie.storage.failures import os_failure, translated
 from hoodie.storage.fence import Fence
 from hoodie.storage.flock import held_below
 from hoodie.storage.inside import ensure_inside, is_around, is_inside, remove_file, remove_tree
@@ -202,9 +202,12 @@ class LocalStorage:
 
     def _facts(self, path: str, entry: os.DirEntry[str]) -> FileInfo | None:
         """What a listing says of a file; None when it is gone. Asked file by file: who lists may want few of them."""
-        with translated("list", self.absolute(path)), _vanishing():
+        try:
             return _info(path, entry.stat())
-        return None
+        except OSError as error:
+            if _has_vanished(error):
+                return None
+            raise os_failure(error, "list", self.absolute(path), writes=False) from error
 
     def _children(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str] | None]]:
         """Children in path order: folders with None and a slash at the end of the name."""
@@ -225,13 +228,16 @@ class LocalStorage:
                             remove_if_stale(entry)
                         continue
                     path = prefix + entry.name
-                    with _vanishing():
+                    try:
                         if entry.is_dir():
                             if entry.is_symlink() and is_around(self.base, folder, entry.stat()):
                                 continue
                             found.append((path + "/", None))
                         elif entry.is_file():
                             found.append((path, entry))
+                    except OSError as error:
+                        if not _has_vanished(error):
+                            raise
         return sorted(found, key=lambda child: child[0])
 
 
@@ -320,11 +326,6 @@ def _read_up_to(file: Any, length: int) -> bytes:
     return b"".join(parts)
 
 
-@contextmanager
-def _vanishing() -> Iterator[None]:
-    """What is no file and no folder is left out: a file removed since it was listed, a link that leads to itself."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ELOOP):
-            raise
+def _has_vanished(error: OSError) -> bool:
+    """Whether an entry is no file and no folder (any more): removed since it was listed, a link that leads to itself."""
+    return error.errno in (errno.ENOENT, errno.ELOOP)

@@ -99,4 +99,4 @@ class NestedStorage:
         return f"{self.folder}/{checked_path(path)}"
 
     def _inside(self, file: FileInfo) -> FileInfo:
-        return replace(file, path=file.path[len(self.folder) + 1 :])
+        return FileInfo(file.path[len(self.folder) + 1 :], file.size_bytes, file.modified_ms)

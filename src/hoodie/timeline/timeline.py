@@ -122,10 +122,11 @@ def furthest(instants: Iterable[Instant]) -> tuple[Instant, ...]:
     """One instant per logical instant, the furthest state (of equal states the last given), in timeline order."""
     found: dict[tuple[InstantTime, str], Instant] = {}
     for instant in instants:
-        known = found.get(instant.logical)
+        logical = instant.logical
+        known = found.get(logical)
         if known is None or instant.state >= known.state:
-            found[instant.logical] = instant
-    return tuple(sorted(found.values()))
+            found[logical] = instant
+    return tuple(sorted(found.values(), key=Instant.order))
 
 
 def _first_write(instants: tuple[Instant, ...]) -> Instant | None:
