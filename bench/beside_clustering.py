@@ -1,15 +1,17 @@
 """What commits cost while a clustering of other file groups runs beside them, against the same commits alone.
 
-`python -m bench.beside_clustering [--rows 3000000] [--files 200] [--commits 20]` prints seconds of the commits. A table
-has a partition of many small files, which a process clusters by a column, and another one into which this process
-upserts a hundred rows at a time. Both share the machine: processor time tells what the commits do more, the clock what
-they wait for as well.
+`python -m bench.beside_clustering [--rows 3000000] [--files 200] [--commits 20] [--nice 10]` prints seconds of the
+commits. A table has a partition of many small files, which a process clusters by a column, and another one into which
+this process upserts a hundred rows at a time. Both share the machine: processor time tells what the commits do more,
+the clock what they wait for as well. With `--nice` the clustering runs at a lower priority, as by
+`nice -n 10 hoodie cluster`.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
@@ -57,8 +59,9 @@ def commit(table: Table, number: int) -> tuple[float, float]:
     return time.perf_counter() - clock, time.process_time() - processor
 
 
-def cluster(uri: str, begun: multiprocessing.synchronize.Event) -> None:
+def cluster(uri: str, begun: multiprocessing.synchronize.Event, niceness: int) -> None:
     """Clusters the partition of many files."""
+    os.nice(niceness)
     table = Table.open(uri, options=OPTIONS)
     begun.set()
     assert table.services.cluster(**CLUSTERING) is not None
@@ -70,6 +73,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--commits", type=int, default=20)
+    parser.add_argument("--nice", type=int, default=0)
     asked = parser.parse_args()
     uri = str(Path(tempfile.mkdtemp()) / "table")
     batch = asked.rows // asked.files
@@ -82,7 +86,7 @@ def main() -> None:
     alone = [commit(table, number) for number in range(asked.commits)]
     spawn = multiprocessing.get_context("spawn")
     begun = spawn.Event()
-    other = spawn.Process(target=cluster, args=(uri, begun))
+    other = spawn.Process(target=cluster, args=(uri, begun, asked.nice))
     other.start()
     begun.wait()
     beside = []

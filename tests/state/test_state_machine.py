@@ -47,6 +47,17 @@ def test_a_table_with_a_storage_path_holds_the_same(number: int) -> None:
     run_machine(FederatedMachine, number, max(EXAMPLES // 3, 2), STEPS)
 
 
+class UnpartitionedMachine(TableMachine):
+    """The same without partitions: rows move nowhere, and the record index of partitions has one to be of."""
+
+    partitioned = False
+
+
+@pytest.mark.parametrize("number", range(SEED, SEED + SEEDS))
+def test_a_table_without_partitions_holds_the_same(number: int) -> None:
+    run_machine(UnpartitionedMachine, number, max(EXAMPLES // 3, 2), STEPS)
+
+
 class BucketsMachine(TableMachine):
     """The same over buckets of a real S3 server, each with an access key of its own: storage paths in the bucket of the
     table path, in another, and on this disk.

@@ -20,6 +20,7 @@ from datetime import timedelta
 from typing import Final
 from unittest.mock import patch
 
+import pyarrow as pa
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -133,9 +134,12 @@ COUNTS: Final = dict.fromkeys(
 
 
 class TableMachine(RuleBasedStateMachine):
-    """One table and what it should hold. `strategy`: its files lie under a storage path, by this storage strategy."""
+    """One table and what it should hold. `strategy`: its files lie under a storage path, by this storage strategy.
+    `partitioned`: by the column `part`, which else is one like others.
+    """
 
     strategy = ""
+    partitioned = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,7 +189,7 @@ class TableMachine(RuleBasedStateMachine):
         options = {
             "hoodie.table.name": "machine",
             WRITE + "recordkey.field": "id",
-            WRITE + "partitionpath.field": "part",
+            WRITE + "partitionpath.field": "part" if self.partitioned else "",
             WRITE + "table.type": "MERGE_ON_READ" if logs else "COPY_ON_WRITE",
             "hoodie.index.bloom.num_entries": "50",
             "hoodie.clean.automatic": "false",
@@ -260,15 +264,16 @@ class TableMachine(RuleBasedStateMachine):
         given = self._given(keys)
         after: Rows
         parts = {row.part for row in given.values()}
-        if what == "table":
-            alone = given or self._given({0})
-            self._write(lambda table: table.insert_overwrite_table(arrow_rows(alone)), alone, fault)
+        if what == "table" or not self.partitioned:
+            alone, whole = given or self._given({0}), what == "table"
+            self._write(lambda table: _overwrite_all(table, arrow_rows(alone), whole=whole), alone, fault)
         elif what == "partitions of rows":
             after = {**without_parts(self.rows, parts), **given}
             self._write(lambda table: table.insert_overwrite(arrow_rows(given)), after, fault)
         elif (after := without_parts(self.rows, parts)) != self.rows:
             self._write(lambda table: table.delete_partition(sorted(parts)), after, fault)
 
+    @precondition(lambda self: self.partitioned)
     @rule(parts=st.sets(st.sampled_from(PARTS), min_size=1, max_size=2), days=st.integers(1, 90), fault=FAULTS)
     def expire(self, parts: set[str], days: int, fault: Fault) -> None:
         """100 days pass: everything is older than so many days."""
@@ -341,6 +346,7 @@ class TableMachine(RuleBasedStateMachine):
     def clean(self, policy: Mapping[str, str], hours: int, part: str | None, fault: Fault) -> None:
         self.table.env.advance(timedelta(hours=hours))
         options = dict(policy)
+        part = part if self.partitioned else None
         if part is not None:
             options |= {"hoodie.clean.incremental.enabled": "false", "hoodie.clean.partition.filter.selected": part}
         self.cleaned = True
@@ -533,6 +539,11 @@ def _make_index(table: Table, name: str) -> None:
             table.indexes.create(name, "ts", function="from_unixtime")
         case _:
             table.indexes.create(name)
+
+
+def _overwrite_all(table: Table, rows: pa.Table, *, whole: bool) -> object:
+    """Of a table without partitions both operations replace all rows."""
+    return (table.insert_overwrite_table if whole else table.insert_overwrite)(rows)
 
 
 def _give_up_clusterings(table: Table) -> None:
