@@ -60,6 +60,9 @@ READS = {
     "to_arrow": Rows.to_arrow,
     "to_batches": Rows.to_batches,
     "to_pylist": Rows.to_pylist,
+    "to_pandas": Rows.to_pandas,
+    "to_polars": Rows.to_polars,
+    "to_duckdb": Rows.to_duckdb,
     "iteration": list,
     "Arrow stream": pa.table,
     "batch by batch": lambda one: [one.read_next_batch() for _ in range(3)],
@@ -74,6 +77,11 @@ def test_reading_twice_is_an_error_instead_of_no_rows(first: str, second: str) -
         READS[first](one)
     with pytest.raises(Invalid, match="have been read.*read_all"):
         READS[second](one)
+
+
+def test_every_way_to_all_rows_is_among_them() -> None:
+    public = {name for name in vars(Rows) if not name.startswith("_")}
+    assert public - READS.keys() == {"schema", "reader", "peek", "read_next_batch", "close"}
 
 
 def test_rows_that_are_left_are_given_after_some_were_taken() -> None:
