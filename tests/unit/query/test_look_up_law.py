@@ -1,4 +1,4 @@
-"""The law of look-ups: whatever the key fields, and in whatever form keys come, exactly the rows of these keys are found.
+"""The law of look-ups: whatever the key fields, and in whatever form keys come, exactly their rows are found.
 
 Keys are of one to three fields of random types, some of them NULL where there are several; tables are of every version
 and both kinds, some rows in log files. Forms: tuples, mappings, Arrow tables, batches and structs, pandas and polars
