@@ -327,5 +327,5 @@ def _read_up_to(file: Any, length: int) -> bytes:
 
 
 def _has_vanished(error: OSError) -> bool:
-    """Whether an entry is no file and no folder (any more): removed since it was listed, a link that leads to itself."""
+    """Whether an entry is no file and no folder: removed since it was listed, or a link that leads to itself."""
     return error.errno in (errno.ENOENT, errno.ELOOP)
