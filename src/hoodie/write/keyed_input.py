@@ -22,6 +22,7 @@ from hoodie.index import Buckets
 from hoodie.records import KeyGenerator, RowOrigin, align
 from hoodie.spec import is_partition_metafile
 from hoodie.storage import Storage
+from hoodie.write.exact_values import ensure_exact_values
 from hoodie.write.incoming import (
     ARRIVAL,
     KEY,
@@ -34,7 +35,6 @@ from hoodie.write.incoming import (
     split_by_partition,
 )
 from hoodie.write.read_back import ensure_distinct_keys, ensure_read_back
-from hoodie.write.whole_micros import ensure_whole_micros
 
 _SPOOL_CODEC = "lz4"
 _TASK_BITS = 40  # rows one task can number
@@ -100,9 +100,7 @@ def key_rows(form: KeyedForm, task_id: TaskId, batches: Iterator[pa.RecordBatch]
 
 def key_batch(form: KeyedForm, task_id: TaskId, first_row: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """One batch with key and partition path in front; `first_row` is its place among the rows of this task."""
-    ensure_exact(batch, form.schema)
-    ensure_whole_micros(batch, form.schema)
-    rows = align(batch, form.schema)
+    rows = _aligned(batch, form)
     keys = (
         _carried_keys(batch)
         if form.carried
@@ -119,20 +117,11 @@ def key_batch(form: KeyedForm, task_id: TaskId, first_row: int, batch: pa.Record
     return pa.RecordBatch.from_arrays([keys, partitions, *more, *rows.columns], schema=form.keyed_schema)
 
 
-def ensure_exact(batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Raises Invalid when a whole number of `batch` would be another one in the floating column that `schema` has."""
-    for field in schema:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0 or not pa.types.is_floating(field.type) or not pa.types.is_integer(batch.schema.field(at).type):
-            continue
-        try:
-            batch.column(at).cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise Invalid(
-                f"Column `{field.name}` is {field.type} in the table, which cannot hold all whole numbers of the rows",
-                remedy="Cast the column before writing, if rounded numbers will do",
-                column=field.name,
-            ) from error
+def _aligned(batch: pa.RecordBatch, form: KeyedForm) -> pa.RecordBatch:
+    """The rows in the types of the table; refuses those that would have other values there."""
+    rows = align(batch, form.schema)
+    ensure_exact_values(batch, form.schema)
+    return rows
 
 
 def _carried_keys(batch: pa.RecordBatch) -> pa.Array:
@@ -174,8 +163,7 @@ def load_partition_paths(source: Source, form: KeyedForm) -> tuple[str, ...]:
 def _partition_paths(form: KeyedForm, _: TaskId, batches: Iterator[pa.RecordBatch]) -> Iterator[frozenset[str]]:
     for batch in batches:
         if batch.num_rows:
-            ensure_whole_micros(batch, form.schema)
-            paths = form.generator.partition_paths(align(batch, form.schema))
+            paths = form.generator.partition_paths(_aligned(batch, form))
             yield frozenset(paths.unique().to_pylist())
 
 

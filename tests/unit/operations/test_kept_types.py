@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -109,3 +111,47 @@ def test_double_columns_take_whole_numbers_that_they_hold_exactly(version: int) 
     assert lake.rows(("id", "n")) == [(1, 7.0), (2, 7.0)]
     with pytest.raises(Invalid, match="Column `n` is double"):
         lake.write("upsert", rows([3]).set_column(4, "n", pa.array([2**53 + 1])))
+
+
+@pytest.mark.parametrize("given", [pa.array([0.125]), pa.array(["0.125"]), pa.array(["0.125"]).dictionary_encode()])
+@pytest.mark.parametrize("name", ["id", "part", "ts", "n"])
+def test_a_fraction_is_refused_where_a_decimal_has_fewer_places(version: int, name: str, given: pa.Array) -> None:
+    """0.125 was rounded to 0.13, and replaced the row of that key."""
+    schema = SCHEMA.set(SCHEMA.get_field_index(name), pa.field(name, pa.decimal128(9, 2)))
+    lake = Lake(version, schema=schema)
+    at = schema.get_field_index(name)
+    lake.write("upsert", rows([1]).set_column(at, name, pa.array([Decimal("0.13")], pa.decimal128(9, 2))))
+    before = lake.files()
+    for operation in ("upsert", "insert", "bulk_insert", "delete"):
+        if operation == "delete" and name not in ("id", "part"):
+            continue
+        with pytest.raises(Invalid, match=f"Column `{name}` .* more than 2 decimal places") as caught:
+            lake.write(operation, rows([1], "b").set_column(at, name, given))
+        assert "Round the column" in str(caught.value.remedy)
+    assert lake.files() == before
+    whole = pa.array(["0.130"]) if pa.types.is_string(given.type) else pa.array([0.13])
+    lake.write("upsert", rows([1], "b").set_column(at, name, whole))
+    assert lake.rows((name, "v")) == [(Decimal("0.13"), "b")]
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        ("x", lambda number: pa.array([number])),
+        ("x", lambda number: pa.array([number]).dictionary_encode()),
+        ("x.a", lambda number: pa.array([{"a": number}])),
+        ("x.element", lambda number: pa.array([[number]])),
+        ("x.element.a", lambda number: pa.array([[{"a": number}]])),
+        ("x.value", lambda number: pa.array([[("k", number)]], pa.map_(pa.string(), pa.scalar(number).type))),
+    ],
+)
+def test_whole_numbers_within_others_are_refused_where_doubles_do_not_hold_them(
+    version: int, path: str, made: Callable[[Any], pa.Array]
+) -> None:
+    """2**53 + 1 became 2**53 where it stood in a struct, a list, a map or a dictionary."""
+    lake = Lake(version, schema=SCHEMA)
+    lake.write("upsert", rows([1]).append_column("x", made(0.5)))
+    with pytest.raises(Invalid, match=f"Column `{path}` is double"):
+        lake.write("upsert", rows([2]).append_column("x", made(2**53 + 1)))
+    lake.write("upsert", rows([2]).append_column("x", made(2**53)))
+    assert lake.rows(("id", "x")) == [(1, made(0.5)[0].as_py()), (2, made(float(2**53))[0].as_py())]
