@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from hoodie.errors import Invalid
 from hoodie.records.schema import is_list
 
-_MOST_DIGITS: Final = 76
+_DIGITS: Final = 76
 
 _Check = Callable[[Any, Any, str], None]
 
@@ -76,7 +76,7 @@ def _ensure_held(values: pa.Array, to: pa.DataType, path: str) -> None:
 
 def _ensure_places(values: pa.Array, to: pa.DataType, path: str) -> None:
     try:
-        values.cast(pa.string()).cast(pa.decimal256(_MOST_DIGITS, to.scale))
+        values.cast(pa.string()).cast(pa.decimal256(_DIGITS, to.scale))
     except pa.ArrowInvalid as error:
         raise Invalid(
             f"Column `{path}` is {to} in the table, and has numbers with more than {to.scale} decimal places in the "
