@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from hoodie.cli.arguments import add_table, parse_options
+from hoodie.cli.arguments import add_table, add_wait, parse_options
 from hoodie.cli.write import add_rows, write_and_show
 from hoodie.errors import Invalid
 
 
 def define(parser: ArgumentParser) -> None:
     add_table(parser)
+    add_wait(parser)
     add_rows(parser)
 
 

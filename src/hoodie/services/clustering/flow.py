@@ -9,6 +9,7 @@ from typing import Final
 
 from hoodie.config import Config
 from hoodie.engine import Engine, LocalEngine
+from hoodie.errors import Invalid
 from hoodie.locks import parse_lock_options
 from hoodie.services.background import BACKGROUND
 from hoodie.services.clustering.admin import unschedule_clustering
@@ -167,16 +168,23 @@ class GroupService:
         look-ups gain by the columns of `estimate`, or by the sort columns.
 
         Raises:
-            Invalid: there is no such column. Else as `schedule`.
+            Invalid: there is no such column or plan, or `op` neither plans nor carries out. Else as `schedule`.
         """
-        del instant, op
+        if op in (LIST, EXPIRE, UNSCHEDULE):
+            raise Invalid(
+                f"A preview shows what a plan would do, and {op} is about plans that are there",
+                remedy=f"Run it; {LIST} only tells what is pending, and what of that has expired",
+            )
         options = self.checked_options(handle, config)
         plans = PendingPlans(handle.storage, timeline_of(handle))
-        pending = self.kind.pending(plans)
-        if pending:
-            groups = plans.groups(pending[0])
-            note = f"the pending plan {pending[0].requested} of {len(groups)} file groups is carried out first"
+        pending = None if op == SCHEDULE else self.kind.find(plans, instant)
+        if pending is not None:
+            note = (
+                f"the pending plan {pending.requested} of {len(plans.groups(pending))} file groups is carried out first"
+            )
             return ServicePreview(self.name, (), (note,))
+        if op == EXECUTE:
+            return ServicePreview(self.name, (), ("no plan is pending",))
         grouping = load_grouping(handle, config, plans, options, engine)
         fates = load_fates(handle, plans, options, grouping)
         steps = tuple(
