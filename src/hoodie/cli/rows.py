@@ -1,6 +1,8 @@
 """Rows into and out of files: what `hoodie write` reads and `hoodie query` writes, by the ending of the file name.
 
-Rows stay Arrow batches. A result file appears only when it is complete.
+1. Rows stay Arrow batches. A result file appears only when it is complete.
+2. What is written to a file is read from it: in CSV, nothing between two commas is NULL and `""` the empty text, and
+   `nan` in a column of floating numbers is no NULL. Columns that CSV cannot hold are refused.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,6 +19,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from hoodie.errors import Invalid
+from hoodie.records import META_SCHEMA
 
 F = TypeVar("F")
 
@@ -107,10 +110,37 @@ def _open_parquet(path: str) -> _Part:
 
 
 def _open_csv(path: str, types: pa.Schema | None = None) -> _Part:
-    # A zoned time is read as the text says it and gets its zone from the table.
-    given = {field.name: field.type for field in types or () if getattr(field.type, "tz", None) is None}
     _ensure_text(path)
-    return _from_table(pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=given)))
+    given = {field.name: field.type for field in (*META_SCHEMA, *(types or ()))}
+    table = _read_csv(path, column_types=given)
+    if len(set(table.column_names)) < table.num_columns:
+        return _from_table(table)
+    for is_kind, spelling in _NULLS_OF:
+        kinds = {field.name: field.type for field in table.schema if is_kind(field.type)}
+        if kinds:
+            again = _read_csv(path, column_types=kinds, include_columns=list(kinds), **spelling)
+            for name in kinds:
+                table = table.set_column(table.schema.get_field_index(name), name, again.column(name))
+    return _from_table(table)
+
+
+def _read_csv(path: str, **options: Any) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(**options),
+    )
+
+
+_NANS: Final = ("NaN", "nan", "-NaN", "-nan")
+_NULLS_OF: Final[tuple[tuple[Callable[[pa.DataType], bool], dict[str, Any]], ...]] = (
+    (pa.types.is_string, {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}),
+    (
+        pa.types.is_floating,
+        {"null_values": [text for text in pyarrow.csv.ConvertOptions().null_values if text not in _NANS]},
+    ),
+)
+"""How columns of a kind say NULL, where they have to be told apart from a text or a number: NA is a country's code."""
 
 
 def _ensure_text(path: str) -> None:
@@ -151,8 +181,14 @@ def _parquet_writer(path: str, schema: pa.Schema) -> Iterator[Any]:
 
 @contextmanager
 def _csv_writer(path: str, schema: pa.Schema) -> Iterator[Any]:
-    with pyarrow.csv.CSVWriter(path, schema) as writer:
-        yield writer
+    try:
+        with pyarrow.csv.CSVWriter(path, schema) as writer:
+            yield writer
+    except pa.ArrowException as error:
+        raise Invalid(
+            f"These rows cannot be CSV: {error}",
+            remedy="Write a .parquet or .arrow file, or choose columns with --columns",
+        ) from error
 
 
 @contextmanager

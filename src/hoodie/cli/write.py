@@ -55,7 +55,7 @@ def add_rows(parser: ArgumentParser) -> None:
         "--schema",
         metavar="COLUMNS",
         help="types of columns of a CSV file, such as 'zip string, fare decimal(10,2)'; else those of the table, if it "
-        "exists, else what the text looks like",
+        'exists, else what the text looks like; in texts, nothing between two commas is NULL, "" the empty text',
     )
     add_engine(parser)
     add_json(parser)

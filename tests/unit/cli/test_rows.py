@@ -24,6 +24,52 @@ def test_stored_rows_are_read_back(tmp_path: Path, ending: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
+def test_null_is_told_from_the_empty_text_and_from_nan_in_csv_files(tmp_path: Path) -> None:
+    """NULL came back as the empty text, and NaN as NULL."""
+    file = tmp_path / "rows.csv"
+    rows = pa.table({"n": [1, 2, 3, 4], "text": ["", None, "NULL", "a"], "x": [float("nan"), None, 1.5, float("inf")]})
+    store_rows(rows.to_reader(), str(file))
+    for types in (None, rows.schema):
+        assert str(open_rows([str(file)], types).read_all().to_pylist()) == str(rows.to_pylist())
+    file.write_text('n,text,x\n1,"",NaN\nNULL,,NA\n3,NA,1.5\n')
+    assert str(open_rows([str(file)]).read_all().to_pylist()) == str(
+        [
+            {"n": 1, "text": "", "x": float("nan")},
+            {"n": None, "text": None, "x": None},
+            {"n": 3, "text": "NA", "x": 1.5},
+        ]
+    )
+
+
+def test_texts_of_several_lines_and_times_before_1678_come_back_from_csv_files(tmp_path: Path) -> None:
+    """A line within a text ended its row; zoned times that far back became texts."""
+    file = tmp_path / "rows.csv"
+    times = pa.array([-(2**53), 2**53 + 1], pa.timestamp("us", "UTC"))
+    rows = pa.table({"text": ["a\nb,c", "\r\n"], "time": times})
+    store_rows(rows.to_reader(), str(file))
+    assert open_rows([str(file)], rows.schema).read_all().equals(rows)
+
+
+def test_meta_columns_of_csv_files_are_texts(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("_hoodie_record_key,zip\n007,007\n")
+    assert open_rows([str(file)]).read_all().to_pylist() == [{"_hoodie_record_key": "007", "zip": 7}]
+
+
+@pytest.mark.parametrize("values", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"\xff"])])
+def test_columns_that_csv_cannot_hold_are_refused_and_no_file_is_made(tmp_path: Path, values: pa.Array) -> None:
+    with pytest.raises(Invalid, match="cannot be CSV") as refused:
+        store_rows(pa.table({"n": [1], "x": values}).to_reader(), str(tmp_path / "rows.csv"))
+    assert "--columns" in str(refused.value.remedy)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_csv_file_with_a_column_twice_is_read_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("a,a\nx,y\n")
+    assert open_rows([str(file)]).schema.names == ["a", "a"]
+
+
 @pytest.mark.parametrize("ending", [".json", ".jsonl"])
 def test_json_lines_are_read(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"rows{ending}"
