@@ -31,12 +31,13 @@ def test_null_is_told_from_the_empty_text_and_from_nan_in_csv_files(tmp_path: Pa
     store_rows(rows.to_reader(), str(file))
     for types in (None, rows.schema):
         assert str(open_rows([str(file)], types).read_all().to_pylist()) == str(rows.to_pylist())
-    file.write_text('n,text,x\n1,"",NaN\nNULL,,NA\n3,NA,1.5\n')
+    file.write_text('n,text,x\n1,"",NaN\nNULL,,NA\n3,NA,1.5\n4,DE,2\n')
     assert str(open_rows([str(file)]).read_all().to_pylist()) == str(
         [
             {"n": 1, "text": "", "x": float("nan")},
             {"n": None, "text": None, "x": None},
             {"n": 3, "text": "NA", "x": 1.5},
+            {"n": 4, "text": "DE", "x": 2.0},
         ]
     )
 
