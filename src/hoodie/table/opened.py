@@ -87,14 +87,15 @@ class OpenedTable:
             return True
 
     @contextmanager
-    def held(self, what: str) -> Iterator[TableHandle]:
-        """The table as it is now, its lock held inside the block; its options are checked, whatever looks at them.
+    def held(self, what: str, options: Mapping[str, Any] | None = None) -> Iterator[TableHandle]:
+        """The table as it is now, its lock held inside the block; its options, and those of the call before them, are
+        checked, whatever looks at them.
 
         Raises:
             Conflict: another writer holds it. Unsupported: an option asks for what is not there yet.
         """
-        options = parse_lock_options(resolve_given(self.options))
-        with held_table(self.storage, what, self.env, options) as handle:
+        lock_options = parse_lock_options(self.config(options or {}))
+        with held_table(self.storage, what, self.env, lock_options) as handle:
             self.handle = handle
             yield handle  # not `self.handle`, which other threads set too
 

@@ -90,7 +90,7 @@ class TableServices:
         """
         from hoodie.services.compaction.compact import schedule_compaction  # noqa: PLC0415 - loads what writes
 
-        with self._opened.held("plan compaction") as handle:
+        with self._opened.held("plan compaction", options) as handle:
             return schedule_compaction(handle, self._opened.config(options), self._opened.engine, when_due=False)
 
     def unschedule_compaction(self, instant: str) -> UnscheduleResult:
@@ -137,7 +137,7 @@ class TableServices:
         """
         from hoodie.services.clustering.base_files import BASE_FILE_COMPACTOR  # noqa: PLC0415 - loads what writes
 
-        with self._opened.held("plan base-file compaction") as handle:
+        with self._opened.held("plan base-file compaction", options) as handle:
             return BASE_FILE_COMPACTOR.schedule(handle, self._opened.config(options), self._opened.engine)
 
     def compact_base_files(self, instant: str | None = None, **options: object) -> ClusteringResult | None:

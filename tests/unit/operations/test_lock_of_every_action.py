@@ -130,3 +130,14 @@ def test_services_that_are_asked_for(taken: Taken, version: int, mode: str) -> N
     services.upgrade({6: 8, 8: 9, 9: 8}[version])
     lake.table.drop()
     assert len(taken.ensure_both()) > 12
+
+
+@pytest.mark.parametrize("planned", ["schedule_compaction", "schedule_base_file_compaction"])
+def test_plans_take_the_lock_that_the_call_names(taken: Taken, version: int, planned: str) -> None:
+    """Plans of compactions took the storage's lock alone, and so stood beside writers on other machines."""
+    lake = Lake(version, {"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    for ts in range(2):
+        lake.upsert(row("a", str(ts), ts))
+    taken.own.clear()
+    getattr(lake.table.services, planned)(**NAMED)
+    assert len(taken.ensure_both()) == 1

@@ -79,6 +79,16 @@ SERVICES: Final[tuple[Call, ...]] = tuple(
     for name in ("cluster", "clean", "archive", "ttl", "metadata")
 )
 
+OF_KIND: Final[Mapping[str, tuple[Call, ...]]] = {
+    "COPY_ON_WRITE": (lambda table, given: table.services.schedule_base_file_compaction(**given),),
+    "MERGE_ON_READ": (
+        lambda table, given: table.update(table_of([row("k4", "w", 9, "p0")]), **given),
+        lambda table, given: table.services.schedule_compaction(**given),
+        lambda table, given: table.services.compact(**given),
+        lambda table, given: table.services.compact_logs(**given),
+    ),
+}
+
 
 def left_by(kind: str, said: Mapping[str, Any], place: str, calls: tuple[Call, ...]) -> dict[str, bytes]:
     """Every file of a table after calls with options that are `said` at a place."""
@@ -138,7 +148,7 @@ def test_whoever_reads_an_option_reads_what_was_said(kind: str, place: str, monk
 
     watch("optional")
     watch("is_set")
-    left_by(kind, said, place, (*UPSERTS, *OTHERS, *SERVICES))
+    left_by(kind, said, place, (*UPSERTS, *OF_KIND[kind], *OTHERS, *SERVICES))
     assert sorted(missed) == []
     assert len(read & said.keys()) > 100
 
