@@ -65,7 +65,7 @@ def test_a_range_of_a_snapshot_query_is_refused(lake):
     [
         (lambda table: table.scan(colums=["id"]), "Did you mean columns"),
         (lambda table: table.scan(where="id = 'a'"), "Did you mean filter"),
-        (lambda table: table.scan([1]), "1 is no name of a column"),
+        (lambda table: table.scan([1]), "Each of columns is a text, not 1"),
         (lambda table: table.scan(limit=3), "Unknown keyword limit. Take as many rows"),
         (lambda table: table.scan(asof="2024-01-01"), "Did you mean as_of"),
         (lambda table: table.lookup("a", foo=1), "Unknown keyword foo"),
@@ -73,7 +73,7 @@ def test_a_range_of_a_snapshot_query_is_refused(lake):
         (lambda table: table.upsert(None, mode="append"), "Unknown keyword mode. Use upsert"),
         (lambda table: table.upsert(None, hoodie_index_type="SIMPLE"), "Did you mean hoodie.index.type"),
         (lambda table: table.upsert(None, primaryKey="id"), "Did you mean hoodie.datasource.write.recordkey.field"),
-        (lambda table: table.upsert(None, options="x"), "options is no mapping"),
+        (lambda table: table.upsert(None, options="x"), "Options are a mapping of names to values, not 'x'"),
         (lambda table: table.upsert(None, options={"hoodie.index.typ": "SIMPLE"}), "Did you mean hoodie.index.type"),
         (lambda table: table.services.clean(retain=1), "Unknown keyword retain"),
     ],

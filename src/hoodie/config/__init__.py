@@ -18,7 +18,7 @@ from hoodie.config.registry import (
     spellings,
 )
 from hoodie.config.secret import masked, shown
-from hoodie.config.values import accepted, takes, text_of
+from hoodie.config.values import accepted, option_text, takes
 
 __all__ = [
     "Config",
@@ -35,10 +35,10 @@ __all__ = [
     "masked",
     "meant",
     "nearest",
+    "option_text",
     "reference_markdown",
     "resolve",
     "shown",
     "spellings",
     "takes",
-    "text_of",
 ]

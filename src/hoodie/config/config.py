@@ -20,7 +20,7 @@ from typing import Literal
 
 from hoodie.config.registry import ConfigKey, find, is_of_s3a, lookup, meant, unknown_key
 from hoodie.config.secret import masked, shown
-from hoodie.config.values import accepted, asks_for_later, parse_value, split_list, text_of
+from hoodie.config.values import accepted, asks_for_later, option_text, parse_value, split_list
 from hoodie.errors import Invalid, Unsupported
 
 log = logging.getLogger(__name__)
@@ -140,14 +140,14 @@ def resolve(options: Mapping[str, object], *, purpose: Purpose = "write") -> Con
         Unsupported: a value asks for something `hoodie` does not do yet.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    prefix = text_of(given.get(COMMIT_METADATA_PREFIX, "_"))
+    prefix = option_text(COMMIT_METADATA_PREFIX, given.get(COMMIT_METADATA_PREFIX, "_"))
     explicit: dict[str, str] = {}
     passed: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for name, value in given.items():
         entry = _entry_of(name, prefix)
         if entry is None or entry.is_for_storage:
-            passed[name] = text_of(value)
+            passed[name] = option_text(name, value)
             continue
         key = name if entry.is_family or is_of_s3a(name) else entry.canonical  # of a bucket, or of any
         text = parse_value(name, lookup(entry.canonical), value)

@@ -6,12 +6,20 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import os
 from collections.abc import Callable
+from datetime import date
+from numbers import Number
 
+from hoodie.arguments import checked_text, kind_of
 from hoodie.config.registry import ConfigKey
 from hoodie.config.secret import shown
 from hoodie.errors import Invalid
+
+_PLAIN = (str, Number, os.PathLike, date)
+_LONG = 2**63
 
 _CONDITIONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
     (">=", operator.ge),
@@ -21,13 +29,23 @@ _CONDITIONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
 )
 
 
-def text_of(value: object) -> str:
-    """`value` as Spark would print an option: booleans in lower case, sequences joined by commas."""
+def option_text(name: str, value: object) -> str:
+    """`value` of option `name` as Spark would print it: booleans in lower case, sequences joined by commas.
+
+    Raises:
+        Invalid: it is no text, flag, number, time, path, nor a list of such, or has half a character.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(text_of(part) for part in value)
-    return str(value)
+        return ",".join(option_text(name, part) for part in value)
+    if isinstance(value, _PLAIN) or (type(value).__module__ == "numpy" and not hasattr(value, "__len__")):
+        return checked_text(f"Option {name}", str(value))
+    raise Invalid(
+        f"Option {name} cannot be {kind_of(value)}",
+        remedy="Give a text, a number, True or False, or a list of these",
+        key=name,
+    )
 
 
 def parse_value(name: str, entry: ConfigKey, value: object) -> str | None:
@@ -36,7 +54,7 @@ def parse_value(name: str, entry: ConfigKey, value: object) -> str | None:
     Raises:
         Invalid: the value is not of the key's type; names key, value and what is accepted.
     """
-    text = text_of(value)
+    text = option_text(name, value)
     if entry.type == "text":
         return text
     if entry.type == "list":
@@ -97,6 +115,8 @@ def _parse_number(name: str, entry: ConfigKey, text: str) -> str:
         number = int(text) if entry.type == "integer" else float(text)
     except ValueError:
         raise _wrong(name, text, accepted(entry)) from None
+    if not math.isfinite(number) or (entry.type == "integer" and not -_LONG <= number < _LONG):
+        raise _wrong(name, text, accepted(entry))
     for condition in entry.values:
         for sign, holds in _CONDITIONS:
             if condition.startswith(sign):

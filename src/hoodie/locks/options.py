@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hoodie.arguments import MOST_HOURS, checked_number
 from hoodie.config import Config
 from hoodie.env import Env
-from hoodie.errors import Invalid
 from hoodie.locks.waiting import Patience
 
 
@@ -77,6 +77,5 @@ def options_to_wait(seconds: float) -> dict[str, str]:
     Raises:
         Invalid: this is no time to wait.
     """
-    if not 0 <= seconds < float("inf"):
-        raise Invalid(f"A writer cannot wait for {seconds} seconds", remedy="Pass 0 or more")
-    return {_WAIT: str(round(seconds * 1000)), _RETRIES: "0"}
+    waits = checked_number("wait", seconds, least=0, most=MOST_HOURS * 3600, remedy="Pass seconds, 0 or more")
+    return {_WAIT: str(round(waits * 1000)), _RETRIES: "0"}

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
 from hoodie.records.columns import decoded
-from hoodie.records.java_text import AVRO_TEXT, TextForm, java_text
+from hoodie.records.java_text import AVRO_TEXT, TextForm, ensure_text, java_text
 from hoodie.records.record_keys import joined_keys
 from hoodie.spec import TableConfig
 
@@ -49,7 +49,7 @@ def lookup_keys(keys: Any, fields: Sequence[str]) -> LookupKeys:
     """
     try:
         return _parsed(keys, tuple(fields))
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"Not a list of record keys: {error}", remedy=_REMEDY) from error
 
 
@@ -159,6 +159,7 @@ def _of_values(values: pa.Array | pa.ChunkedArray, fields: tuple[str, ...]) -> L
 
 def _typed(values: pa.Array, kind: pa.DataType | None, name: str) -> pa.Array:
     """`values` in the type the table has, so that their text is the table's. Texts stay what they are."""
+    ensure_text(values.type, name, "Key")
     if kind is None or values.type.equals(kind) or pa.types.is_string(values.type):
         return values
     if pa.types.is_string(kind):

@@ -104,14 +104,19 @@ def ensure_consistent(options: ReadOptions) -> None:
     """Checks that the options go together.
 
     Raises:
-        Invalid: an unknown query, no `begin` for one that has a range, a range for another one, or time travel in one
-            that has a range.
+        Invalid: an unknown query or policy, no `begin` for one that has a range, a range for another one, or time
+            travel in one that has a range.
     """
     if options.query not in get_args(Query):
         raise Invalid(
             f"Unknown query type {options.query!r}",
             remedy=f"Use one of: {', '.join(get_args(Query))}",
             query=options.query,
+        )
+    if options.hollow_commits not in get_args(HollowCommits):
+        raise Invalid(
+            f"Unknown policy of hollow commits {options.hollow_commits!r}",
+            remedy=f"Use one of: {', '.join(get_args(HollowCommits))}",
         )
     if options.is_ranged and not options.begin:
         raise Invalid(

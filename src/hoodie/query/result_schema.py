@@ -41,9 +41,6 @@ def projected(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:
     """
     if columns is None:
         return schema
-    wrong = [column for column in columns if not isinstance(column, str)]
-    if wrong:
-        raise Invalid(f"{wrong[0]!r} is no name of a column", remedy=f"Columns are: {', '.join(schema.names)}")
     by_lower = {name.lower(): name for name in schema.names}
     names = [name if name in schema.names else by_lower.get(name.lower()) for name in columns]
     unknown = [column for column, name in zip(columns, names, strict=True) if name is None]

@@ -35,4 +35,7 @@ def _understood(given: Any, schema: pa.Schema, timezone: str) -> RowFilter:
         return parse_row_filter(given, schema, timezone=timezone)
     if isinstance(given, pc.Expression):
         return filter_of(given, schema)
-    raise Invalid(f"A filter is SQL text or an Arrow expression, not {type(given).__name__}")
+    raise Invalid(
+        f"A filter is SQL text or an Arrow expression, not {type(given).__name__}",
+        remedy="Write filter=\"city = 'rio'\", or filter=pyarrow.compute.field('city') == 'rio'",
+    )

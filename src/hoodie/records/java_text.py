@@ -72,9 +72,9 @@ def ensure_text(kind: pa.DataType, name: str, role: str) -> None:
     """Refuse column `name` as a `role` where `java_text` has nothing to say about its type.
 
     Raises:
-        Invalid: a list, map or struct.
+        Invalid: a list, map, struct or span of time.
     """
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) or pa.types.is_duration(kind) or pa.types.is_interval(kind):
         raise Invalid(
             f"{role} {name!r} is a {kind}, which has no text of its own",
             remedy="Use a string, number, date, timestamp, decimal or boolean column, or a field inside the struct",

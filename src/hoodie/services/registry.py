@@ -11,6 +11,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hoodie.arguments import checked_text
 from hoodie.errors import Invalid
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def load_service(name: str) -> Service:
     Raises:
         Invalid: there is none.
     """
-    found = REGISTERED.get(name)
+    found = REGISTERED.get(checked_text("The name of a service", name, f"There are {', '.join(REGISTERED)}"))
     if found is None:
         near = next(iter(difflib.get_close_matches(name, REGISTERED, n=1)), None)
         known = f"Did you mean {near}?" if near else f"There are {', '.join(REGISTERED)}"

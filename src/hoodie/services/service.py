@@ -18,6 +18,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hoodie.arguments import (
+    MOST_HOURS,
+    checked_flag,
+    checked_mapping,
+    checked_name,
+    checked_number,
+    checked_whole,
+)
 from hoodie.config import Config
 from hoodie.engine import Engine
 from hoodie.errors import Invalid
@@ -43,6 +51,24 @@ class Argument:
     choices: tuple[Any, ...] = ()
     is_required: bool = False
     metavar: str | None = None
+
+    def checked(self, service: str, value: Any) -> Any:
+        """`value` in the argument's kind.
+
+        Raises:
+            Invalid: it is of another kind, or none of the choices.
+        """
+        name, remedy = f"{self.name} of {service}", f"It is {self.help}"
+        if self.kind is bool:
+            return checked_flag(name, value)
+        if self.kind is float:
+            return checked_number(name, value, least=0, most=MOST_HOURS, remedy=remedy)
+        if self.kind is int:  # the service itself says more of a number that is none of the choices
+            return checked_whole(name, value, remedy=remedy)
+        found = checked_name(name, value, remedy)
+        if self.choices and found not in self.choices:
+            raise Invalid(f"{name} is {found!r}", remedy=f"Use one of {', '.join(map(str, self.choices))}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +113,7 @@ class Service:
             Invalid: one is missing or of the wrong kind, or the service has none of that name.
         """
         names = [one.name for one in self.arguments]
-        for name in given:
+        for name in checked_mapping(f"Arguments of {self.name}", given, f"It has {', '.join(names) or 'none'}"):
             if name not in names:
                 near = next(iter(difflib.get_close_matches(name, names, n=1)), None)
                 known = f"Did you mean {near}?" if near else f"It has {', '.join(names) or 'none'}"
@@ -97,11 +123,7 @@ class Service:
             value = given.get(one.name)
             if value is None and one.is_required:
                 raise Invalid(f"{self.name} needs its argument {one.name}: {one.help}", remedy="Pass it")
-            try:
-                value = one.default if value is None else one.kind(value)
-            except (TypeError, ValueError):
-                raise Invalid(f"{one.name} of {self.name} is {value!r}", remedy=f"Pass {one.help}") from None
-            found[one.name] = value
+            found[one.name] = one.default if value is None else one.checked(self.name, value)
         return found
 
 

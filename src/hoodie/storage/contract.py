@@ -184,7 +184,9 @@ def checked_path(path: str, *, root_allowed: bool = False) -> str:
     if path == "":
         if root_allowed:
             return path
-        raise Invalid("An empty path names the table's folder, not a file", path=path)
+        raise Invalid(
+            "An empty path names the table's folder, not a file", remedy="Name a file below the table", path=path
+        )
     if "\0" in path:
         raise Invalid(f"Path {path!r} contains a NUL character", remedy="Use a name without it", path=path)
     if any(part in ("", ".", "..") for part in path.split("/")):

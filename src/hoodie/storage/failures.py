@@ -65,4 +65,6 @@ def translated(action: str, path: str, *, writes: bool = False) -> Iterator[None
     except OSError as error:
         raise os_failure(error, action, path, writes=writes) from error
     except UnicodeEncodeError as error:
-        raise Invalid(f"Path {path!r} cannot be encoded for this file system", path=path) from error
+        raise Invalid(
+            f"Path {path!r} cannot be encoded for this file system", remedy="Use a name of whole characters", path=path
+        ) from error

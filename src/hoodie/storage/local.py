@@ -56,7 +56,7 @@ class LocalStorage:
     def __post_init__(self) -> None:
         prefix, path = _split_uri(self.uri)
         if "\0" in path:
-            raise Invalid(f"Path {path!r} contains a NUL character")
+            raise Invalid(f"Path {path!r} contains a NUL character", remedy="Use a name without it")
         base = os.path.abspath(path)
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "uri", prefix + base)

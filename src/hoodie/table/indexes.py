@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hoodie.arguments import checked_flag, checked_mapping, checked_text, checked_texts, checked_whole
+from hoodie.config import option_text
 from hoodie.metadata import IndexDefinition, load_index_definitions
 from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
@@ -47,7 +49,14 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
             describe_index,
         )
 
-        of_function = {key: str(value) for key, value in options.items() if not key.startswith("hoodie.")}
+        checked_text("The name of an index", name)
+        checked_texts("columns", columns)
+        checked_text("using", using)
+        checked_flag("partitioned", partitioned)
+        if function is not None:
+            checked_text("function", function)
+        checked_mapping("Options", options, "Pass **{'hoodie.…': value}")
+        of_function = {key: option_text(key, value) for key, value in options.items() if not key.startswith("hoodie.")}
         definition = describe_index(IndexRequest(name, columns, function, using, partitioned, of_function))
         config = self._opened.config({key: value for key, value in options.items() if key.startswith("hoodie.")})
         return build_index(self._opened.fresh(), definition, self._opened.engine, config)
@@ -61,12 +70,14 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         """
         from hoodie.services.index_advice import advise_index  # noqa: PLC0415 - loads what writes
 
-        return advise_index(self._opened.fresh(), self._opened.config(options), self._opened.engine, keys=keys)
+        wanted = checked_whole("keys", keys, least=1)
+        return advise_index(self._opened.fresh(), self._opened.config(options), self._opened.engine, keys=wanted)
 
     def drop(self, name: str) -> tuple[str, ...]:
         """Drops an index and those that need it; returns their names."""
         from hoodie.metadata_writer import drop_index  # noqa: PLC0415 - loads what writes
 
+        checked_text("The name of an index", name)
         with self._opened.held("drop index") as handle:
             return drop_index(handle, name)
 
@@ -85,6 +96,8 @@ class TableIndexes(Mapping[str, IndexDefinition | None], Displayed):
         from hoodie.services.rollback.failed_writes import roll_back_dead_writes  # noqa: PLC0415 - the same
         from hoodie.view import collecting_later  # noqa: PLC0415 - the same
 
+        checked_texts("names", names)
+        checked_flag("accept_missing", accept_missing)
         # There may be a hundred thousand files: a search for garbage among them takes as long as all else.
         with self._opened.held("rebuild metadata") as handle, collecting_later():
             if not accept_missing:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from hoodie.config import Config, text_of
+from hoodie.arguments import kind_of
+from hoodie.config import Config, option_text
 from hoodie.engine import Engine
 from hoodie.env import Env
 from hoodie.errors import HudiError, Invalid
@@ -20,7 +21,7 @@ from hoodie.remote import AskedServer, asked_server
 from hoodie.state.handle import TableHandle, load_handle
 from hoodie.state.held import held_table
 from hoodie.storage import Storage
-from hoodie.table.keywords import call_options
+from hoodie.table.keywords import call_options, checked_options
 from hoodie.timeline import load_table_config
 
 T = TypeVar("T")
@@ -100,15 +101,19 @@ class OpenedTable:
             yield handle  # not `self.handle`, which other threads set too
 
 
+def checked_engine(engine: Any) -> Engine:
+    """`engine`, which runs tasks. Raises: Invalid: it cannot."""
+    if isinstance(engine, type) or not all(hasattr(engine, name) for name in ("run", "parallelism", "driver_host")):
+        raise Invalid(f"engine runs tasks, which {kind_of(engine)} cannot", remedy="Pass hoodie.engine.LocalEngine(…)")
+    made: Engine = engine
+    return made
+
+
 def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Options as the text they are stored and parsed as; those of value None are left out.
 
     Raises:
-        Invalid: this is no mapping.
+        Invalid: this is no mapping, or one of its values cannot be that of an option.
     """
-    if options is not None and not isinstance(options, Mapping):
-        raise Invalid(
-            f"Options are a mapping of keys to values, not a {type(options).__name__}",
-            remedy="Pass options={'hoodie.…': value}",
-        )
-    return {key: text_of(value) for key, value in (options or {}).items() if value is not None}
+    given = checked_options({} if options is None else options)
+    return {key: option_text(key, value) for key, value in given.items() if value is not None}

@@ -14,7 +14,7 @@ from hoodie.errors import Invalid
 from hoodie.given_options import resolve_given
 from hoodie.layout import open_table_storage
 from hoodie.query import Rows
-from hoodie.table.opened import option_texts
+from hoodie.table.opened import checked_engine, option_texts
 
 if TYPE_CHECKING:
     from hoodie.services.ingest import CommitNote
@@ -48,7 +48,7 @@ def write(
     storage = open_table_storage(uri, given)
     world = env or SystemEnv()
     operation, is_there = chosen_operation(config, storage, mode, source.schema, world)
-    request = Request(operation, source, config, engine or _LOCAL, note=note)
+    request = Request(operation, source, config, _LOCAL if engine is None else checked_engine(engine), note=note)
     return save_rows(storage, request, mode, world, is_there=is_there)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from hoodie.arguments import checked_name, checked_text
 from hoodie.notebook import Displayed
 from hoodie.table.opened import OpenedTable
 
@@ -26,8 +27,11 @@ class TableSavepoints(Sequence["Savepoint"], Displayed):
         """
         from hoodie.services.rollback.savepoint import create_savepoint  # noqa: PLC0415 - loads what writes
 
+        wanted = None if instant is None else checked_name("instant", instant)
+        checked_text("user", user)
+        checked_text("comments", comments)
         with self._opened.held("savepoint") as handle:
-            return create_savepoint(handle, self._opened.config({}), instant, user=user, comments=comments)
+            return create_savepoint(handle, self._opened.config({}), wanted, user=user, comments=comments)
 
     def delete(self, instant: str) -> None:
         """Deletes the savepoint of a commit; cleans may remove its files from then on.
@@ -38,7 +42,7 @@ class TableSavepoints(Sequence["Savepoint"], Displayed):
         from hoodie.services.archiving.unsaved import drop_savepoint  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("delete savepoint") as handle:
-            drop_savepoint(handle, instant)
+            drop_savepoint(handle, checked_name("instant", instant))
 
     @overload
     def __getitem__(self, at: int) -> Savepoint: ...

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hoodie.arguments import checked_name
 from hoodie.errors import Invalid
 from hoodie.table.opened import OpenedTable
 
@@ -52,7 +53,7 @@ class TableServices:
         from hoodie.services.service import run_service  # noqa: PLC0415 - loads what writes
 
         service, opened = load_service(name), self._opened
-        given = service.checked(arguments or {})
+        given = service.checked({} if arguments is None else arguments)
         return run_service(service, name, opened.handle, self._config(service, options), opened.engine, given)
 
     def preview(self, name: str, *values: Any, **options: object) -> ServicePreview:
@@ -102,13 +103,14 @@ class TableServices:
         from hoodie.services.compaction.admin import unschedule_compaction  # noqa: PLC0415 - loads what writes
 
         with self._opened.held("unschedule compaction") as handle:
-            return unschedule_compaction(handle, self._opened.engine, instant)
+            return unschedule_compaction(handle, self._opened.engine, checked_name("instant", instant))
 
     def validate_compaction(self, instant: str | None = None) -> tuple[OperationCheck, ...]:
         """Checks that every file in the plan of a pending compaction (of `instant`, or the oldest) is there."""
         from hoodie.services.compaction.admin import validate_compaction  # noqa: PLC0415 - loads what writes
 
-        return validate_compaction(self._opened.fresh(), instant)
+        wanted = None if instant is None else checked_name("instant", instant)
+        return validate_compaction(self._opened.fresh(), wanted)
 
     def repair_compaction(self) -> tuple[RepairResult, ...]:
         """Puts back compaction plans that are gone but whose instant committed log files carry (version 6)."""

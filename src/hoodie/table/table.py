@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from hoodie.arguments import checked_flag, checked_text, checked_texts, kind_of
 from hoodie.engine import Engine, LocalEngine
 from hoodie.env import Env, SystemEnv
 from hoodie.errors import Conflict, Invalid
@@ -43,7 +44,7 @@ from hoodie.storage import Storage
 from hoodie.table.history import TableHistory
 from hoodie.table.indexes import TableIndexes
 from hoodie.table.keywords import read_keywords
-from hoodie.table.opened import OpenedTable, option_texts
+from hoodie.table.opened import OpenedTable, checked_engine, option_texts
 from hoodie.table.save import as_source
 from hoodie.table.savepoints import TableSavepoints
 from hoodie.table.services import TableServices
@@ -110,7 +111,7 @@ class Table(Displayed):
             given |= asked_options(server, given)
         if wait is not None:
             given |= options_to_wait(wait)
-        return cls(open_handle(uri, given, env), given, engine or _engine_of(spark))
+        return cls(open_handle(uri, given, env), given, _engine_of(engine, spark))
 
     @classmethod
     def create(
@@ -146,7 +147,7 @@ class Table(Displayed):
                 remedy = "Open it with Table.open, or choose another path"
                 raise Conflict(f"There is a table at {uri} already", remedy=remedy, **error.facts) from error
             raise
-        return cls(load_handle(storage, world), given, engine or _engine_of(spark))
+        return cls(load_handle(storage, world), given, _engine_of(engine, spark))
 
     @property
     def uri(self) -> str:
@@ -224,7 +225,7 @@ class Table(Displayed):
 
     def physical(self, path: str) -> str:
         """The full name under which a file of the table lies, by its path below the table. No call."""
-        return physical(self.storage, path)
+        return physical(self.storage, checked_text("path", path, "Pass the path of a file below the table"))
 
     def read_plan(self, **query: Any) -> ReadPlan:
         """Plans a query without reading rows: files, filters, schema. Keywords are the fields of `ReadOptions`."""
@@ -248,6 +249,10 @@ class Table(Displayed):
         Raises:
             Invalid: an unknown column, a malformed instant. Unsupported: a merge rule nobody registered.
         """
+        if progress is not None and not callable(progress):
+            raise Invalid(
+                f"progress is a function, not {kind_of(progress)}", remedy="Pass progress=lambda done, all: …"
+            )
         options = self._read_options(columns=columns, filter=filter, **query)
         return self._rows(lambda: self._planned(options), progress)
 
@@ -322,8 +327,7 @@ class Table(Displayed):
 
     def delete_partition(self, partitions: Sequence[str] | str, **options: object) -> Committed:
         """Deletes all rows of the named partition paths; `*` stands for any text."""
-        named = (partitions,) if isinstance(partitions, str) else tuple(partitions)
-        return self._write("delete_partition", None, options, named)
+        return self._write("delete_partition", None, options, checked_texts("partitions", partitions))
 
     def write(self, operation: str, data: Any, options: Mapping[str, object] | None = None) -> Committed:
         """Runs one write operation (Hudi's names) with `data` and Hudi's option keys. Returns instant and completion
@@ -334,7 +338,7 @@ class Table(Displayed):
         """
         from hoodie.write import parse_operation  # noqa: PLC0415 - loads what writes
 
-        return self._write(parse_operation(operation), data, options or {})
+        return self._write(parse_operation(operation), data, {} if options is None else options)
 
     def validate(self, *, deep: bool = False) -> list[Finding]:
         """Checks files, timeline and indexes and returns what is wrong; empty when nothing is. Where there are indexes,
@@ -343,6 +347,7 @@ class Table(Displayed):
         """
         from hoodie.services.validate import validate  # noqa: PLC0415 - loads the writers of the metadata table
 
+        checked_flag("deep", deep)
         return self._opened.looked_at(lambda handle: validate(handle, deep=deep), lambda found: not found)
 
     def doctor(self, **options: object) -> TableHealth:
@@ -433,5 +438,10 @@ class Table(Displayed):
         return write_table(self.storage, request, self._opened.env)
 
 
-def _engine_of(spark: Any) -> Engine:
-    return _LOCAL if spark is None else importlib.import_module("hoodie.spark").SparkEngine(spark)
+def _engine_of(engine: Engine | None, spark: Any) -> Engine:
+    if engine is not None or spark is None:
+        return _LOCAL if engine is None else checked_engine(engine)
+    if not any(kind.__module__.startswith("pyspark.") for kind in type(spark).__mro__):
+        raise Invalid(f"spark is a session of Spark, not {kind_of(spark)}", remedy="Pass spark=hoodie.session('app')")
+    made: Engine = importlib.import_module("hoodie.spark").SparkEngine(spark)
+    return made

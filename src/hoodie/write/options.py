@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, get_args
 
+from hoodie.arguments import checked_text
 from hoodie.config import Config
 from hoodie.engine import BulkInsertSortMode
 from hoodie.errors import Invalid, Unsupported
@@ -144,7 +145,7 @@ def parse_operation(text: str) -> Operation:
     Raises:
         Invalid: no such operation.
     """
-    lowered = text.lower()
+    lowered = checked_text("The operation", text, "Use one of " + ", ".join(get_args(Operation))).lower()
     for name in get_args(Operation):
         if lowered == name:
             return name  # type: ignore[no-any-return]

@@ -28,7 +28,7 @@ def lake() -> Lake:
 
 MISTAKES: dict[str, tuple[Callable[[Lake], Any], type[HudiError], str]] = {
     "a pandas series": (lambda lake: lake.table.upsert(pd.Series([1])), Invalid, "Cannot write a pandas.*Series"),
-    "options as a text": (lambda lake: Table.open(lake.uri, options="a=b"), Invalid, "mapping of keys"),  # type: ignore[arg-type]
+    "options as a text": (lambda lake: Table.open(lake.uri, options="a=b"), Invalid, "mapping of names"),  # type: ignore[arg-type]
     "a schema as a dict": (
         lambda lake: Table.create("memory://first-mistakes", schema={"id": "int"}, options=KEY),  # type: ignore[arg-type]
         Invalid,

@@ -99,5 +99,5 @@ def test_the_names_of_services_are_shown_and_others_refused() -> None:
     assert "instant" in str(caught.value.remedy)
     with pytest.raises(Invalid, match="clean has 0 arguments, and 1 are given"):
         services.preview("clean", "20260101000000000")
-    with pytest.raises(Invalid, match="to of upgrade is 'nine'"):
+    with pytest.raises(Invalid, match="to of upgrade is a whole number, not 'nine'"):
         services.run("upgrade", {"to": "nine"})
