@@ -105,7 +105,7 @@ def test_a_reader_that_goes_away_is_no_error_message() -> None:
         assert process.stderr.read() == b""
 
 
-MODULES_OF_A_TIMELINE = 91
+MODULES_OF_A_TIMELINE = 92
 """Of ours, that `hoodie timeline --json` may load. It is asked by scripts; a number that grows needs a reason (the last
 one: what others have done meanwhile is a module of its own).
 """
