@@ -301,11 +301,21 @@ class TableMachine(RuleBasedStateMachine):
             self.half_compacted.add("all")
 
     @precondition(lambda self: self.index not in ("buckets", "rings"))
-    @rule(how=st.sampled_from(["copy", "base files", *Curve]), gives_up=st.booleans(), fault=FAULTS)
-    def cluster(self, how: str, gives_up: bool, fault: Fault) -> None:
-        """What died is carried out or taken off: until then writers of its file groups are refused."""
+    @rule(
+        how=st.sampled_from(["copy", "base files", *Curve]),
+        meanwhile=st.sampled_from([None, None, "save", "archive"]),
+        gives_up=st.booleans(),
+        fault=FAULTS,
+    )
+    def cluster(self, how: str, meanwhile: str | None, gives_up: bool, fault: Fault) -> None:
+        """What died is carried out or taken off: until then writers of its file groups are refused. `meanwhile`: what
+        is done between plan and execution.
+        """
         options = COPIED if how in ("copy", "base files") else {SORT_COLUMNS: "v,ts", CURVE: how}
         name = "compact_base_files" if how == "base files" else "cluster"
+        if meanwhile is not None:
+            self._serve(lambda table: table.services.run(name, {"op": "schedule"}, **options), None)
+            self.save(first_goes=False) if meanwhile == "save" else self.archive(fault=None)
         if self._serve(lambda table: table.services.run(name, None, **options), fault):
             COUNTS["clusterings"] += 1
         else:

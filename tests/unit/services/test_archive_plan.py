@@ -123,6 +123,16 @@ def test_a_savepoint_that_kept_replaced_files_keeps_the_replacing_commit() -> No
     assert going(timeline, facts=facts) == times(1, 2, 3, 4)
 
 
+def test_so_does_one_that_was_requested_before_the_saved_commit_and_completed_after_it() -> None:
+    late = replace(done(3, REPLACE_COMMIT), completed=at(7))
+    timeline = timeline_of(V9, *commits(2), late, *commits(12)[3:])
+    for earliest in (at(4), at(9), ""):  # empty: it counts versions
+        saved = replace(FACTS, last_clean=cleaned(13, earliest, savepoints=at(5)))
+        assert going(timeline, facts=saved) == times(1, 2)
+        unsaved = replace(FACTS, last_clean=cleaned(13, earliest))
+        assert len(going(timeline, facts=unsaved)) > 2
+
+
 def test_a_clean_by_versions_has_removed_what_was_replaced_before_it() -> None:
     timeline = timeline_of(V9, *commits(2), done(3, REPLACE_COMMIT), *commits(8)[3:], done(7, CLEAN))
     facts = replace(FACTS, last_clean=cleaned(7, ""))

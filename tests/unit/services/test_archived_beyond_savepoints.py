@@ -117,3 +117,44 @@ def test_a_restore_is_refused_where_an_archived_write_completed_after_its_commit
     with pytest.raises(Invalid, match=f"1 writes after {at(7)} are archived"):
         restore(table.handle, resolve({}), engine, at(7))
     assert restore(table.handle, resolve({}), engine, at(10)).undone == (at(12), at(11))
+
+
+@VERSIONS
+@METADATA
+@pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
+@pytest.mark.parametrize("beyond", ["false", "true"])
+@pytest.mark.parametrize("replaced_by", ["a clustering that was pending", "a clustering", "an overwrite"])
+def test_rows_that_were_replaced_stay_away_while_a_savepoint_keeps_their_files(
+    version: int, metadata: str, policy: str, beyond: str, replaced_by: str
+) -> None:
+    options = {
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+        "hoodie.metadata.enable": metadata,
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    lake = Lake(version, options)
+    lake.upsert(row("a"), row("b"))
+    lake.write("insert", [row("c")])
+    if replaced_by == "a clustering that was pending":
+        lake.table.services.cluster(op="schedule")
+    lake.upsert(row("q", part="q"))
+    saved = lake.table.savepoints.create().instant
+    if replaced_by == "an overwrite":
+        lake.write("insert_overwrite", [row("a"), row("b"), row("c")])
+    else:
+        assert lake.table.services.cluster() is not None
+    keeping = {"hoodie.clean.policy": policy, "hoodie.clean.fileversions.retained": "1"}
+    for number in range(8):
+        lake.upsert(row("q", f"q{number}", 2 + number, part="q"), row("a", f"a{number}", 2 + number))
+        lake.table.services.clean(**BEYOND, **keeping)
+        lake.table.services.archive(**BEYOND | keeping | {"hoodie.archive.beyond.savepoint": beyond})
+        assert lake.values() == {"a": f"a{number}", "b": "a", "c": "a", "q": f"q{number}"}
+    lake.table.savepoints.delete(saved)
+    for number in range(8, 14):
+        lake.upsert(row("q", f"q{number}", 2 + number, part="q"), row("a", f"a{number}", 2 + number))
+        lake.table.services.clean(**BEYOND, **keeping)
+        lake.table.services.archive(**BEYOND | keeping)
+        assert lake.values() == {"a": f"a{number}", "b": "a", "c": "a", "q": f"q{number}"}
+    lake.ensure_sound()
+    assert len(lake.table.timeline().completed_writes()) < 8, "it may go once the savepoint is gone"

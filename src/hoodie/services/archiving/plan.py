@@ -8,8 +8,8 @@
       for committed ones, as everything before the start of the timeline is;
    b. the first of the delta commits that are counted for the next compaction (merge-on-read, counting triggers);
    c. the first replacing commit whose replaced files may still be there: from the last clean's earliest commit on, or
-      from a savepoint before it that kept such files, or completed after that clean was planned; any, when nothing was
-      ever cleaned. Without it on the timeline its replaced groups would be back;
+      completed after that clean was planned, or after a commit whose savepoint kept such files, whenever it was
+      requested; any, when nothing was ever cleaned. Without it on the timeline its replaced groups would be back;
    d. what the metadata table has not compacted: its log blocks count because the timeline has their commits;
    e. in a metadata table, the first commit on the data timeline;
    f. the first savepoint; or, beyond savepoints, only the saved commits themselves;
@@ -148,7 +148,7 @@ def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) ->
         yield _Bound(max(before, default=pending.requested), f"{pending.action} {pending.requested} is pending")
     if facts.is_merge_on_read and options.delta_commits is not None:
         yield from _counted_for_compaction(timeline, options.delta_commits)
-    yield from _not_cleaned(timeline, options, facts)
+    yield from _not_cleaned(timeline, facts)
     if facts.compacted:
         yield from _not_compacted(timeline, facts.compacted)
     if facts.data_timeline is not None:
@@ -170,27 +170,20 @@ def _counted_for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[
         yield _Bound(counted.requested, "it counts for the next compaction")
 
 
-def _not_cleaned(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) -> Iterator[_Bound]:
-    replacing = [instant for instant in timeline.instants if instant.action in (REPLACE_COMMIT, CLUSTERING)]
+def _not_cleaned(timeline: Timeline, facts: ArchiveFacts) -> Iterator[_Bound]:
     since = planned = ""
+    kept = {instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT}
     if facts.last_clean is not None:
         cleaned, planned = facts.last_clean.metadata, facts.last_clean.instant.requested
-        # A clean that counts versions removes all that was replaced when it was planned.
-        since = cleaned.earliest or planned
-        saved = min(cleaned.savepoints, default=None)
-        if saved and cleaned.earliest > saved and not options.clean.by_versions:
-            between = (
-                instant
-                for instant in replacing
-                if saved <= instant.requested <= cleaned.earliest and instant.is_completed
-            )
-            since = saved if any(True for _ in between) else since
-    first = next(
-        (instant for instant in replacing if instant.requested >= since or (instant.completed or planned) > planned),
-        None,
-    )
-    if first is not None:
-        yield _Bound(first.requested, "the files it replaced may not be cleaned yet")
+        # A clean that counts versions removes all that was replaced when it was planned, but for what is saved.
+        since, kept = cleaned.earliest or planned, {*kept, *cleaned.savepoints}
+    saved = min(kept, default=None)
+    for instant in timeline.instants:
+        if instant.action in (REPLACE_COMMIT, CLUSTERING):
+            ended = instant.completed or instant.requested
+            if instant.requested >= since or ended > planned or (saved is not None and ended > saved):
+                yield _Bound(instant.requested, "the files it replaced may not be cleaned yet")
+                return
 
 
 def _not_compacted(timeline: Timeline, compacted: InstantTime) -> Iterator[_Bound]:
