@@ -208,6 +208,7 @@ OPTIONS: Final = {
 
 
 @pytest.mark.deep
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("stored", STORED)
 def test_rows_come_back_with_the_values_that_were_given_or_the_batch_is_refused(stored: str, role: str) -> None:

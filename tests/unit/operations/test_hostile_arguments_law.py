@@ -174,6 +174,7 @@ def new_table(kind: str = "version 9") -> Table:
 
 
 @pytest.mark.deep
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: f"{one.owner}.{one.name}")
 def test_every_answer_is_a_result_or_a_short_error_with_a_remedy(

@@ -14,7 +14,8 @@ from hoodie.spec import SAVEPOINT, V8, V9
 from hoodie.state.handle import load_handle
 from hoodie.testing.counting_storage import CountingStorage, Crash
 from hoodie.testing.hand_table import HandTable, at
-from hoodie.testing.lake import Lake, logged_lake, row
+from hoodie.testing.interleaved import SEVERAL, write_around
+from hoodie.testing.lake import Lake, logged_lake, row, table_of
 
 BEYOND = {
     "hoodie.archive.beyond.savepoint": "true",
@@ -158,3 +159,33 @@ def test_rows_that_were_replaced_stay_away_while_a_savepoint_keeps_their_files(
         assert lake.values() == {"a": f"a{number}", "b": "a", "c": "a", "q": f"q{number}"}
     lake.ensure_sound()
     assert len(lake.table.timeline().completed_writes()) < 8, "it may go once the savepoint is gone"
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@KINDS
+def test_a_savepoint_can_be_restored_to_though_a_write_was_pending_when_it_was_made(
+    version: int, is_logged: bool
+) -> None:
+    options = {
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+        "hoodie.compact.inline": "false",
+        **SEVERAL,
+    }
+    lake = logged_lake(version, **options) if is_logged else Lake(version, options)
+    lake.upsert(row("a"), row("b"))
+    saved: list[str] = []
+
+    def between() -> None:
+        lake.upsert(row("q", part="q"))
+        saved.append(lake.table.savepoints.create().instant)
+
+    write_around(lake, "upsert", table_of([row("a", "late", 5)]), between)
+    for number in range(8):
+        lake.upsert(row("q", f"q{number}", 2 + number, part="q"))
+        lake.table.services.clean(**{"hoodie.clean.commits.retained": "1"})
+        lake.table.services.archive(**{**BEYOND, "hoodie.archive.beyond.savepoint": "false"})
+    assert lake.values() == {"a": "late", "b": "a", "q": "q7"}
+    lake.table.services.restore(saved[0])
+    assert lake.values() == {"a": "a", "b": "a", "q": "a"}
+    lake.ensure_sound()

@@ -12,7 +12,8 @@
       requested; any, when nothing was ever cleaned. Without it on the timeline its replaced groups would be back;
    d. what the metadata table has not compacted: its log blocks count because the timeline has their commits;
    e. in a metadata table, the first commit on the data timeline;
-   f. the first savepoint; or, beyond savepoints, only the saved commits themselves;
+   f. the first savepoint, and what completed after its commit; or, beyond savepoints, only the saved commits
+      themselves;
    g. where asked for, the earliest commit of the last clean.
 3. Completed cleans and rollbacks go with the commits around them; in version 6, by the same counts as commits, each
    action for itself.
@@ -156,6 +157,12 @@ def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) ->
     saved = min((instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT), default=None)
     if saved is not None and not options.beyond_savepoint:
         yield _Bound(saved, "it has a savepoint")
+        # A restore has to undo what was pending then, too.
+        commit = next((instant for instant in writes if instant.requested == saved), None)
+        is_after = timeline.profile.clock.is_after
+        first = next((one for one in writes if commit is not None and is_after(one, commit)), None)
+        if first is not None and first.requested < saved:
+            yield _Bound(first.requested, f"it completed after {saved}, which has a savepoint")
     if options.block_on_clean and facts.last_clean is not None and facts.last_clean.metadata.earliest:
         yield _Bound(facts.last_clean.metadata.earliest, "the last clean kept it")
 
