@@ -160,7 +160,7 @@ def _bounds(timeline: Timeline, options: ArchiveOptions, facts: ArchiveFacts) ->
         # A restore has to undo what was pending then, too.
         commit = next((instant for instant in writes if instant.requested == saved), None)
         is_after = timeline.profile.clock.is_after
-        first = next((one for one in writes if commit is not None and is_after(one, commit)), None)
+        first = next((write for write in writes if commit is not None and is_after(write, commit)), None)
         if first is not None and first.requested < saved:
             yield _Bound(first.requested, f"it completed after {saved}, which has a savepoint")
     if options.block_on_clean and facts.last_clean is not None and facts.last_clean.metadata.earliest:
@@ -179,12 +179,12 @@ def _counted_for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[
 
 def _not_cleaned(timeline: Timeline, facts: ArchiveFacts) -> Iterator[_Bound]:
     since = planned = ""
-    kept = {instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT}
+    keeping = {instant.requested for instant in timeline.completed() if instant.action == SAVEPOINT}
     if facts.last_clean is not None:
         cleaned, planned = facts.last_clean.metadata, facts.last_clean.instant.requested
         # A clean that counts versions removes all that was replaced when it was planned, but for what is saved.
-        since, kept = cleaned.earliest or planned, {*kept, *cleaned.savepoints}
-    saved = min(kept, default=None)
+        since, keeping = cleaned.earliest or planned, {*keeping, *cleaned.savepoints}
+    saved = min(keeping, default=None)
     for instant in timeline.instants:
         if instant.action in (REPLACE_COMMIT, CLUSTERING):
             ended = instant.completed or instant.requested
