@@ -3,8 +3,9 @@
 1. What cannot stay is made anew: the column `_hoodie_file_name`, which has one value in a file; places of pages in
    offset indexes; the footer with Hudi's keys, schema and key range (`joined_keys`).
 2. Bounds, page checksums and column indexes are copied with their columns, but for those that have no bounds in some of
-   the row groups: these lose them in all (`bounds`). Checksums are compared on the way: what is damaged is found here,
-   as by one who decodes, and not when the old file is gone.
+   the row groups: these lose them in all (`bounds`). Checksums are compared on the way: a page whose content is damaged
+   is found here, as by one who decodes, and not when the old file is gone. They do not cover the heads of pages: one
+   that is damaged and still fits is copied as it is, and readers find it.
 3. Bloom filters of Parquet's own are left out: the footer does not say where they lie until it is written, and no
    writer of Hudi's makes them unless told.
 4. Memory holds one row group, and the indexes of all.
