@@ -120,6 +120,7 @@ def test_a_restore_is_refused_where_an_archived_write_completed_after_its_commit
     assert restore(table.handle, resolve({}), engine, at(10)).undone == (at(12), at(11))
 
 
+@pytest.mark.sampled(4)
 @VERSIONS
 @METADATA
 @pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
