@@ -24,6 +24,7 @@ from hoodie.errors import Invalid
 from hoodie.query.value_spans import NULL, Span, Spans, exactly, texts_below
 from hoodie.records import DEFAULT_PARTITION, partition_values
 from hoodie.records.partition_values import parse_partition_text, read_layout, time_fields
+from hoodie.records.schema import is_text
 from hoodie.spec import TableConfig, keys
 
 _DATE = re.compile(r"(\d{4})(?:/(\d{2})(?:/(\d{2}))?)?")
@@ -158,8 +159,7 @@ class FolderReading:
     def _is_text(self, name: str) -> bool:
         if name not in self._types or self._is_time(name):
             return False
-        kind = self._types[name]
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+        return is_text(self._types[name])
 
     def _is_slash_date(self, name: str) -> bool:
         return self.layout.slash_dates and name in self._types and pa.types.is_date(self._types[name])

@@ -23,6 +23,7 @@ from hoodie.errors import Invalid
 from hoodie.records.columns import decoded
 from hoodie.records.java_text import AVRO_TEXT, TextForm, ensure_text, java_text
 from hoodie.records.record_keys import joined_keys
+from hoodie.records.schema import is_text
 from hoodie.spec import TableConfig
 
 _REMEDY = "Pass texts, values of the key field, or for several fields tuples, mappings or a frame of these columns"
@@ -144,7 +145,7 @@ def _of_frame(frame: pa.Table, name: str) -> pa.Array:
 
 def _of_values(values: pa.Array | pa.ChunkedArray, fields: tuple[str, ...]) -> LookupKeys:
     array = _whole(values)
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
+    if is_text(array.type):
         return LookupKeys(array.cast(pa.string()))
     if pa.types.is_null(array.type):
         return LookupKeys(array.cast(pa.string()))

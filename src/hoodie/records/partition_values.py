@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from hoodie.errors import Invalid
 from hoodie.records.partition_paths import DEFAULT_PARTITION
+from hoodie.records.schema import is_text
 
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 
@@ -202,7 +203,7 @@ def parse_partition_text(text: str, kind: pa.DataType, *, slash_dates: bool = Fa
 
 def _parser(kind: pa.DataType) -> Callable[[str], Any] | None:
     types = pa.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if is_text(kind):
         return str
     if types.is_boolean(kind):
         return _boolean

@@ -112,6 +112,12 @@ def is_list(data_type: pa.DataType) -> bool:
     )
 
 
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether the type is a text, in any of Arrow's layouts."""
+    types = pa.types
+    return bool(types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type))
+
+
 def is_nested(data_type: pa.DataType) -> bool:
     """Whether the type has children."""
     return is_list(data_type) or pa.types.is_map(data_type) or pa.types.is_struct(data_type)

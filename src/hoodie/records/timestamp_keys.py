@@ -25,6 +25,7 @@ from hoodie.records.civil import MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_
 from hoodie.records.joda_format import Pattern, parse_pattern, print_one, printed
 from hoodie.records.joda_parse import parse_times
 from hoodie.records.joda_zones import UTC_ZONE, Zone, zone_named
+from hoodie.records.schema import is_text
 
 PREFIXES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 DEFAULT_PIVOT_YEAR = 1996
@@ -138,7 +139,7 @@ def _from_numbers(values: pa.Array, options: TimestampOptions, consistent_timest
 
 
 def _from_text(values: pa.Array, options: TimestampOptions) -> tuple[Ints, list[str]]:
-    if not (_is_text(values.type) or pa.types.is_null(values.type)):
+    if not (is_text(values.type) or pa.types.is_null(values.type)):
         raise Invalid(
             f"{options.kind.value} needs text, but the values are {values.type}",
             remedy="Use EPOCHMILLISECONDS, EPOCHMICROSECONDS, UNIX_TIMESTAMP or SCALAR for numbers",
@@ -169,7 +170,7 @@ def _longs(values: pa.Array, kind: TimeKind) -> pa.Array:
         return pc.trunc(values).cast(pa.int64(), safe=False)
     if pa.types.is_integer(value_type) or pa.types.is_null(value_type):
         return values.cast(pa.int64())
-    remedy = "Use DATE_STRING for text" if _is_text(value_type) else "Use a number, date, timestamp or text column"
+    remedy = "Use DATE_STRING for text" if is_text(value_type) else "Use a number, date, timestamp or text column"
     raise Invalid(f"{kind.value} needs numbers, but the values are {value_type}", remedy=remedy)
 
 
@@ -233,7 +234,3 @@ def _needed(properties: Mapping[str, str], name: str) -> str:
     if not value:
         raise Invalid(f"The timestamp key generator needs {PREFIXES[0]}{name}", remedy="Set it", key=PREFIXES[0] + name)
     return value
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import Invalid
-from hoodie.records.schema import is_list
+from hoodie.records.schema import is_list, is_text
 
 _DIGITS: Final = 76
 
@@ -44,7 +44,7 @@ def _check_of(given: pa.DataType, to: pa.DataType) -> _Check | None:
         return _ensure_whole_micros
     if types.is_integer(given) and types.is_floating(to):
         return _ensure_held
-    if types.is_decimal(to) and (types.is_floating(given) or _is_text(given)):
+    if types.is_decimal(to) and (types.is_floating(given) or is_text(given)):
         return _ensure_places
     return None
 
@@ -97,7 +97,7 @@ def _leaves(values: Any, to: pa.DataType, path: str) -> Iterator[tuple[Any, pa.D
         yield from _leaves(values.storage, to, path)
     elif types.is_dictionary(given):
         held = values.dictionary
-        if _is_text(held.type):  # Arrow cannot take views of text
+        if is_text(held.type):  # Arrow cannot take views of text
             held = held.cast(pa.large_string())
         yield from _leaves(held.take(values.indices), to, path)
     elif types.is_run_end_encoded(given):
@@ -132,8 +132,3 @@ def _may_lose(given: pa.DataType, to: pa.DataType) -> bool:
     if is_list(given):
         return _may_lose(given.value_type, to.value_type)
     return _check_of(given, to) is not None
-
-
-def _is_text(given: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(given) or types.is_large_string(given) or types.is_string_view(given))

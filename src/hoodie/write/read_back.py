@@ -24,6 +24,7 @@ from hoodie.records.columns import column
 from hoodie.records.partition_paths import URL_ENCODE_KEY
 from hoodie.records.partition_values import unescaped
 from hoodie.records.record_keys import EMPTY_PART, NULL_PART
+from hoodie.records.schema import is_text
 
 _STAND_INS = {NULL_PART: "NULL", EMPTY_PART: "the empty text"}
 _HIVE_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
@@ -119,8 +120,7 @@ def _ensure_no_default(
 
 
 def _is_text(rows: pa.RecordBatch, name: str) -> bool:
-    kind = column(rows, name, "column").type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return is_text(column(rows, name, "column").type)
 
 
 def _read_otherwise(path: str, options: KeyOptions) -> str | None:
